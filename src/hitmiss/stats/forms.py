@@ -1,4 +1,4 @@
-"""The few shapes a metric can have. What a shape needs in order to be counted, resampled, paired and streamed, it knows itself.
+"""The few forms that a metric can have. A form knows how it is counted, resampled, paired and streamed.
 
 Of scores (`Form`; a tally determines them):
     Crossing      read where a condition begins to hold along the thresholds (EER, TPR at an FPR)
@@ -13,9 +13,10 @@ Of any columns:
     OfConfidences a function of how often each confidence was right and wrong
     OfTerms       a sum over trials divided by another (the drift of an error rate, a share of records)
     OfWeights     a function of arrays and of the weights of many replicates at once (the mean area of several classes)
-    OfColumns     a function of arrays, called anew for each replicate
+    OfColumns     a function of arrays, called again for each replicate
 
-The engines (`bootstrap`, `units`, `paired`, `condensing`, `scale`) ask a form what it needs and hand it what they drew.
+The engines (`stats.bootstrap`, `stats.paired`, `stats.sketch`, `outofcore`) ask a form what it needs and give it their
+draws.
 """
 
 # ruff: noqa: ARG002  (a method of the base class answers for the forms that need nothing)
@@ -48,35 +49,35 @@ Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 CHUNK = 1 << 15  # whole-array temporaries cost several times a chunked pass (page faults)
 MOST_WEIGHTS = 1 << 20
-"""Weights of trials that are held at a time."""
+"""Number of weights of trials that are held at a time."""
 FINE_GRID = 128
-"""Stretches of equal mass per class where sums over all trials matter."""
+"""Number of stretches with equal numbers of trials per class, for sums over all trials."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReadTally(Tally):
-    """A tally that is short of single scores, with the figures that need every score: those were read before."""
+    """A tally without all single scores, with the figures that need every score, which were computed before."""
 
     figures: Mapping[Form, float] = field(default_factory=dict)
     known_tied_mass: float | None = None
 
     @property
     def tied_mass(self) -> float:
-        """Share of trials whose score both classes have, where it was read."""
+        """The share of trials whose score occurs in both classes, if it was computed."""
         return super().tied_mass if self.known_tied_mass is None else self.known_tied_mass
 
     @property
     def is_short(self) -> bool:
-        """It is."""
+        """Always true."""
         return True
 
     def known(self, form: object) -> float | None:
-        """The figure of a form that needs every score."""
+        """Return the figure of a form that needs every score."""
         return self.figures[form]  # type: ignore[index]
 
 
 class Sampled(Protocol):
-    """Trials of one sample, as a form looks at them."""
+    """The trials of one sample, as a form uses them."""
 
     @property
     def positive(self) -> Mask: ...
@@ -95,7 +96,7 @@ class Sampled(Protocol):
 
 
 class Drawn(Protocol):
-    """Replicates of one sample, as a form of scores reads them (see `bootstrap.DrawnCells` and `units.ByUnits`)."""
+    """Replicates of one sample, as a form of scores uses them (see `bootstrap.DrawnCells` and `bootstrap.ByUnits`)."""
 
     def searched(self, form: Located) -> Floats: ...
     def counts_at(self, threshold: float) -> tuple[Floats, Floats, Floats, Floats]: ...
@@ -105,7 +106,7 @@ class Drawn(Protocol):
 
 
 class DrawnTrials(Protocol):
-    """Replicates of one sample's trials, as forms of decisions and columns read them."""
+    """Replicates of one sample's trials, as forms of decisions and columns use them."""
 
     def counts(self) -> Any: ...
     def confidences(self, function: Callable[..., Any]) -> Floats: ...
@@ -116,7 +117,7 @@ class DrawnTrials(Protocol):
 
 @dataclass(frozen=True)
 class Few:
-    """What an interval from few units must know: degrees of freedom, the bounds of the figure, and the level."""
+    """What an interval from few units needs: degrees of freedom, the bounds of the figure, and the level."""
 
     degrees: float
     bounds: tuple[float, float]
@@ -124,13 +125,13 @@ class Few:
 
 
 class Passing(Protocol):
-    """A figure that is read while the scores of a sample pass by in ascending order, stretch by stretch."""
+    """A figure that is computed while the scores of a sample are read in ascending order, stretch by stretch."""
 
     def add(self, part: Tally) -> None:
-        """The next stretch of scores."""
+        """Read the next stretch of scores."""
 
     def value(self) -> float:
-        """The figure, once all have passed."""
+        """Return the figure, after all scores were read."""
 
 
 class Functional(ABC):
@@ -138,17 +139,17 @@ class Functional(ABC):
 
     kind: ClassVar[Kind]
     is_fitted: bool = False
-    """Whether it is a minimum over something fitted to the sample, so that draws of trials do not say how sure it is."""
+    """Whether it is a minimum over something fitted to the sample, so that draws do not show how uncertain it is."""
     is_area: ClassVar[bool] = False
-    """Whether it is the ROC AUC, of which DeLong's variance is known."""
+    """Whether it is the ROC AUC, for which DeLong's variance is known."""
     needs_both: bool = False
     """Whether it is undefined with one class."""
     by_rank: ClassVar[bool] = False
-    """Whether the order of the scores alone matters."""
+    """Whether only the order of the scores matters."""
 
     @abstractmethod
     def measure(self, sample: Sampled) -> float:
-        """The figure of a sample."""
+        """Return the figure of a sample."""
 
     def interval(
         self,
@@ -158,7 +159,7 @@ class Functional(ABC):
         acceleration: Callable[[Form], float],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """The interval of the figure from its replicates; `beside` is what `Form.beside` asked for."""
+        """Return the interval of the figure from its replicates; `beside` is what `Form.beside` asked for."""
         return intervals.percentile(replicates, level)
 
     def by_units(
@@ -169,23 +170,23 @@ class Functional(ABC):
         without: Callable[[Form], Floats | None],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """The interval of the figure from replicates of units, of which there may be few: Student's, on a fitting scale."""
+        """Return the interval from replicates of units, which may be few: Student's, on a suitable scale."""
         return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
 
     def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
-        """Replicates as figures made of several figures need them."""
+        """Return replicates for figures that are made of several figures."""
         return replicates
 
     def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
-        """The figure without the optimism that it has in its own sample."""
+        """Return the figure without the optimism that it has in its own sample."""
         return value
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
-        """The upper end where the figure is 0 and no error was seen; None where no bound is known."""
+        """Return the upper end if the figure is 0 and no error was seen; None if no bound is known."""
         return None
 
     def merits(self, sample: Sampled, best: str) -> Floats | None:
-        """How good each answer is for the figure, higher = better; None where single trials say nothing."""
+        """Return how good each answer is for the figure, higher = better; None if single trials show nothing."""
         return None
 
 
@@ -194,24 +195,24 @@ class Form(Functional):
 
     kind = "scores"
     every_score: ClassVar[bool] = False
-    """Whether it depends on every score, and not on those around a threshold alone."""
+    """Whether it depends on every score, not only on those around a threshold."""
     is_summed: ClassVar[bool] = False
     """Whether it is made of one sum over positives and one over negatives."""
     fine_unit_cells: ClassVar[bool] = False
-    """Whether replicates by units need many cells, too."""
+    """Whether replicates by units need many cells as well."""
     by_value: ClassVar[bool] = False
-    """Whether the values of the scores matter, so that two systems' answers are exchanged as they are, not as ranks."""
+    """Whether the values of the scores matter, so that two systems exchange their scores and not their ranks."""
 
     @abstractmethod
     def value(self, tally: Tally) -> float:
-        """The figure of a tally; NaN where it is undefined."""
+        """Return the figure of a tally; NaN if it is undefined."""
 
     @abstractmethod
     def replicates(self, drawn: Drawn) -> Floats:
-        """The figure of every replicate."""
+        """Return the figure of every replicate."""
 
     def measure(self, sample: Sampled) -> float:
-        """The figure of a sample."""
+        """Return the figure of a sample."""
         return self.value(sample.tally)
 
     def interval(
@@ -222,7 +223,7 @@ class Form(Functional):
         acceleration: Callable[[Form], float],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """BCa."""
+        """Return the BCa interval."""
         return intervals.bca(replicates, value, acceleration(self), level)
 
     def by_units(
@@ -233,97 +234,100 @@ class Form(Functional):
         without: Callable[[Form], Floats | None],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """Student's interval; the jackknife counts where it sees more."""
+        """Return Student's interval; the jackknife error is used if it is larger."""
         return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self))
 
     def beside(self, tally: Tally) -> Form | None:
-        """A second form that the interval needs replicates of, too."""
+        """Return a second form whose replicates the interval needs as well."""
         return None
 
     def merits(self, sample: Sampled, best: str) -> Floats | None:
-        """The share of the other class that each score is rightly ordered against."""
+        """Return the share of the other class that each score is ordered correctly against."""
         return sample.placements
 
     def exchanged(self, positive: Mask, score: Floats) -> float:
-        """The figure of answers that two systems have exchanged."""
+        """Return the figure after two systems exchanged answers."""
         return self.value(Tally.of_classes(score[positive], score[~positive]))
 
-    # What the engines ask before they draw.
+    # What the engines ask a form before they draw.
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """Fixed thresholds that it is read at."""
+        """The fixed thresholds at which it is read."""
         return ()
 
     def points(self, tally: Tally) -> list[int]:
-        """Points of the error curve at which cells must be cut."""
+        """Return the points of the error curve at which cells must be cut."""
         return []
 
     def likely_open(self, cells: Cells) -> Indices:
-        """The cells that replicates by units are likeliest to open: a guess that only saves time."""
+        """Return the cells that replicates by units are likely to open: a guess that only saves time."""
         return np.zeros(0, dtype=np.intp)
 
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
-        """Between which neighbouring points the figure of the sample or of a replicate can be decided."""
+        """Return between which neighbouring points the figure of the sample or of a replicate can be determined."""
         return np.zeros(len(cp) - 1, dtype=bool)
 
     def bound(self, tally: Tally, deviations: float) -> Bound | None:
-        """What tells the stretches that cannot decide the figure; None where there is no such bound."""
+        """Return the bound that excludes stretches that cannot determine the figure; None if there is none."""
         return None
 
     def expected(self, tally: Tally, deviations: float) -> tuple[int, int] | None:
-        """The first and last group in which replicates are expected to decide the figure; None for no such range."""
+        """Return the first and last group in which replicates are expected to determine the figure.
+
+        None without a range.
+        """
         return None
 
     def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
-        """The figures of paired replicates and which of them are in doubt; None for forms that need every trial."""
+        """Return the figures of paired replicates and which are in doubt; None for forms that need every trial."""
         return None
 
     def passing(self, n_positive: int, n_negative: int) -> Passing | None:
-        """How it is read from passing stretches of scores; None for a form that needs few scores only."""
+        """Return the object that computes it from scores read in stretches; None for a form that needs few scores."""
         return None
 
 
 class Located(Form):
-    """A form that one place of the error curve decides: the search for that place in all replicates at once."""
+    """A form that one place of the error curve determines: the search for this place in all replicates at once."""
 
     needs_both = True
     by_rank = True
 
     @abstractmethod
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
-        """Between which neighbouring points (last axis) of a curve the figure can be decided."""
+        """Return between which neighbouring points (last axis) of a curve the figure can be determined."""
 
     @abstractmethod
     def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
-        """What the points of curves (replicate × point) tell, and between which of them it can still be decided."""
+        """Return what the points of curves (replicate × point) show, and between which of them it is still open."""
 
     @abstractmethod
     def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
-        """Whether the figure can be decided inside stretches, given what was found so far."""
+        """Return whether the figure can be determined inside stretches, given what was found so far."""
 
     def note_point(self, found: Floats, replicate: Indices, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
-        """A further point of the curves of some replicates."""
+        """Record a further point of the curves of some replicates."""
 
     def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
-        """Stretches of one group of equal scores in which the figure can be decided."""
+        """Record stretches of one group of equal scores in which the figure can be determined."""
 
     @abstractmethod
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
-        """Every point (stretch × point) inside stretches, the last being their ends."""
+        """Record every point (stretch × point) inside stretches, the last being their ends."""
 
     def replicates(self, drawn: Drawn) -> Floats:
-        """What the search found."""
+        """Return what the search found."""
         return drawn.searched(self)
 
 
 @dataclass(frozen=True)
 class Crossing(Located):
-    """A figure read where a condition that holds from some threshold on begins to hold.
+    """A figure read at the first threshold at which a condition holds; from there on it always holds.
 
     `passed(cp, cn, n1, n0)`: whether the point that rejects `cp` positives and `cn` negatives is past the crossing;
     `read(cp, cn, p, q, n1, n0)`: the figure, given the counts below and inside the group of equal scores that crosses;
-    `unseen(n1, n0, level)`: the upper end where the figure is 0 and no error was seen, where it is known.
+    `unseen(n1, n0, level)`: the upper end if the figure is 0 and no error was seen, if it is known.
     """
 
     passed: Callable[[Number, Number, Number, Number], Number]
@@ -338,11 +342,11 @@ class Crossing(Located):
         without: Callable[[Form], Floats | None],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """Student's interval without the jackknife, which is no guide to what is read at a quantile."""
+        """Return Student's interval without the jackknife, which is not valid for what is read at a quantile."""
         return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
 
     def value(self, tally: Tally) -> float:
-        """The figure at the crossing; NaN without both classes."""
+        """Return the figure at the crossing; NaN without both classes."""
         if not tally.has_both_classes:
             return float("nan")
         n1, n0 = float(tally.n_positive), float(tally.n_negative)
@@ -352,7 +356,7 @@ class Crossing(Located):
         return float(self.read(cp, cn, cp_high - cp, cn_high - cn, n1, n0))
 
     def point(self, tally: Tally) -> int:
-        """The last point of the error curve that is not past the crossing (0 if all are)."""
+        """Return the last point of the error curve that is not past the crossing (0 if all are)."""
         n1, n0 = float(tally.n_positive), float(tally.n_negative)
         low, high = 0, len(tally.score) + 1
         while high - low > 1:
@@ -364,7 +368,7 @@ class Crossing(Located):
         return low
 
     def at_ends(self, n1: Number, n0: Number, zero: Floats) -> Floats:
-        """What is read where the crossing lies before the first or after the last group."""
+        """Return what is read if the crossing lies before the first or after the last group."""
         return np.asarray(
             np.where(
                 self.passed(zero, zero, n1, n0),
@@ -375,17 +379,17 @@ class Crossing(Located):
         )
 
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
-        """Where the condition begins to hold."""
+        """Return where the condition begins to hold."""
         passed = self.passed(cp, cn, n1, n0)
         return np.asarray(~passed[..., :-1] & passed[..., 1:])
 
     def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
-        """The ends of the curves, and the cell with the crossing."""
+        """Return the ends of the curves, and the cell with the crossing."""
         n1, n0 = cp[:, -1], cn[:, -1]
         return self.at_ends(n1, n0, np.zeros(len(n1))), self.open_between(cp, cn, n1[:, None], n0[:, None])
 
     def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
-        """Whether the condition begins to hold inside."""
+        """Return whether the condition begins to hold inside."""
         return np.asarray(~self.passed(s.cp, s.cn, n1, n0) & self.passed(s.cp + s.p, s.cn + s.q, n1, n0))
 
     def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
@@ -393,7 +397,7 @@ class Crossing(Located):
         found[s.replicate] = self.read(s.cp, s.cn, s.p, s.q, n1, n0)
 
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
-        """Read it at the first point past the crossing."""
+        """Read the figure at the first point past the crossing."""
         row = np.flatnonzero(self.can_be_in(found, s, n1, n0))
         first = np.argmax(self.passed(cp[row], cn[row], n1[row, None], n0[row, None]), axis=1)
         a, b = (
@@ -406,24 +410,24 @@ class Crossing(Located):
         return None if self.unseen is None else self.unseen(n_positive, n_negative, level)
 
     def points(self, tally: Tally) -> list[int]:
-        """Both sides of the sample's own crossing."""
+        """Return both sides of the sample's own crossing."""
         low = self.point(tally)
         return [low, low + 1]
 
     def likely_open(self, cells: Cells) -> Indices:
-        """The cells around the sample's own crossing."""
+        """Return the cells around the sample's own crossing."""
         k = int(np.searchsorted(cells.cuts, self.point(cells.tally), side="right")) - 1
         return np.arange(max(k - 4, 0), min(k + 5, len(cells)))
 
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
-        """Where the condition begins to hold with so many deviations more, and not yet with so many fewer."""
+        """Return where the condition begins to hold within this many standard deviations of the counts."""
         away = [deviations * np.sqrt(c * (n - c) / n) for c, n in ((cp, n1), (cn, n0))]
         early = self.passed(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
         late = self.passed(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
         return np.asarray(early[1:] & ~late[:-1])
 
     def expected(self, tally: Tally, deviations: float) -> tuple[int, int] | None:
-        """The groups between the crossings with so many deviations more and fewer."""
+        """Return the groups between the crossings with this many standard deviations more and fewer."""
         n1, n0 = float(tally.n_positive), float(tally.n_negative)
 
         def first_passed(away: float) -> int:
@@ -444,7 +448,7 @@ class Crossing(Located):
 
 
 def equal_error(ties: Ties) -> Crossing:
-    """The equal error rate under a rule for ties."""
+    """Return the form of the equal error rate under a rule for ties."""
     if ties not in _AT_TIES:
         raise UnknownName("tie rule", ties, (*_AT_TIES, "hull"))
     return Crossing(lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties], equal_error_at_most)
@@ -452,7 +456,7 @@ def equal_error(ties: Ties) -> Crossing:
 
 @dataclass(frozen=True, eq=False)
 class Bound:
-    """What the costs between two points can come to, against the cost at the sample's best point."""
+    """A bound on the costs between two points, compared with the cost at the sample's best point."""
 
     tally: Tally
     form: MinimumCost
@@ -460,7 +464,7 @@ class Bound:
     deviations: float
 
     def cannot_win(self, low: Indices, high: Indices) -> Mask:
-        """Whether even few misses as at `low` with few false alarms as at `high` cost more, whatever is (likely) drawn."""
+        """Return whether costs are higher even with the misses at `low` and false alarms at `high`, in likely draws."""
         t = self.tally
         best = float(t.positives[self.best]), float(t.negatives[self.best])
         return self.form.cannot_win(
@@ -470,28 +474,28 @@ class Bound:
 
 @dataclass(frozen=True)
 class MinimumCost(Located):
-    """min over thresholds of (miss · FRR + false_alarm · FAR) / unit."""
+    """The minimum over thresholds of (miss · FRR + false_alarm · FAR) / unit."""
 
     miss: float
     false_alarm: float
     unit: float = 1.0
 
     def value(self, tally: Tally) -> float:
-        """The least cost; NaN without both classes."""
+        """Return the least cost; NaN without both classes."""
         return self.cost(tally, self.best_point(tally)) if tally.has_both_classes else float("nan")
 
     def cost(self, tally: Tally, point: int) -> float:
-        """The cost at one point of the error curve."""
+        """Return the cost at one point of the error curve."""
         missed = float(tally.positives[point]) / tally.n_positive
         accepted = (tally.n_negative - float(tally.negatives[point])) / tally.n_negative
         return (self.miss * missed + self.false_alarm * accepted) / self.unit
 
     def costs(self, cp: Number, cn: Number, n1: Number, n0: Number) -> Number:
-        """The costs at points that reject so many of each class."""
+        """Return the costs at points that reject these numbers of each class."""
         return (self.miss * (cp / n1) + self.false_alarm * ((n0 - cn) / n0)) / self.unit
 
     def at_best(self, tally: Tally) -> AtThreshold:
-        """The cost at the threshold that is best for these trials: what is left when the choice is made."""
+        """Return the cost at the threshold that is best for these trials, as a form with this threshold fixed."""
 
         def cost(missed: Number, positives: Number, accepted: Number, negatives: Number) -> Number:
             return (self.miss * (missed / positives) + self.false_alarm * (accepted / negatives)) / self.unit
@@ -500,11 +504,11 @@ class MinimumCost(Located):
 
     @property
     def trivial(self) -> float:
-        """The cost of the better trivial system: no least cost is higher."""
+        """The cost of the better trivial system; no least cost is higher."""
         return min(self.miss, self.false_alarm) / self.unit
 
     def best_point(self, tally: Tally) -> int:
-        """The first point of least cost."""
+        """Return the first point of least cost."""
         a, b = self.miss / tally.n_positive, self.false_alarm / tally.n_negative
         best, place = np.inf, 0
         for start in range(0, len(tally.positives), CHUNK):
@@ -516,7 +520,7 @@ class MinimumCost(Located):
         return place
 
     def beside(self, tally: Tally) -> Form | None:
-        """The cost at the sample's best threshold: the interval needs both."""
+        """Return the cost at the sample's best threshold, which the interval needs as well."""
         return self.at_best(tally)
 
     def interval(
@@ -527,7 +531,7 @@ class MinimumCost(Located):
         acceleration: Callable[[Form], float],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """The interval that knows the optimism of a least cost, where the costs at the best threshold were drawn."""
+        """Return the interval that corrects the optimism of a least cost, if costs at the best threshold were drawn."""
         if beside is None:
             return super().interval(replicates, value, level, acceleration)
         fixed, costs = beside
@@ -542,7 +546,7 @@ class MinimumCost(Located):
         without: Callable[[Form], Floats | None],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """Student's interval of the cost at the best threshold, moved up by the optimism of choosing it."""
+        """Return Student's interval of the cost at the best threshold, moved up by the optimism of choosing it."""
         if beside is None:
             return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
         growth = intervals.growth_of_least_cost(replicates, value)
@@ -553,15 +557,15 @@ class MinimumCost(Located):
         return min(low, value), max(min(high, self.trivial), value)
 
     def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
-        """The costs at the best threshold, without the optimism."""
+        """Return the costs at the best threshold, without the optimism."""
         return replicates if beside is None else beside[1] * intervals.growth_of_least_cost(replicates, value)
 
     def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
-        """The least cost without the optimism of choosing the threshold."""
+        """Return the least cost without the optimism of choosing the threshold."""
         return value if beside is None else value * intervals.growth_of_least_cost(replicates, value)
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
-        """The cost with both unseen shares as errors, or that of the trivial system.
+        """Return the cost with both unseen shares as errors, or that of the trivial system.
 
         >>> round(MinimumCost(0.95, 0.5, 0.5).most_unseen(1000, 1000, 0.95), 4)
         0.0107
@@ -570,37 +574,40 @@ class MinimumCost(Located):
         return min((self.miss * missed + self.false_alarm * accepted) / self.unit, self.trivial)
 
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
-        """Where few misses as at the low end with few false alarms as at the high end cost less than the best point."""
+        """Return where the misses of the low end and the false alarms of the high end cost less than the best point."""
         missed, accepted = self.miss * (cp / n1), self.false_alarm * ((n0 - cn) / n0)
         return np.asarray(missed[..., :-1] + accepted[..., 1:] < (missed + accepted).min(axis=-1, keepdims=True))
 
     def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
-        """The least cost at the cuts, and the cells that could hold a lower one."""
+        """Return the least cost at the cuts, and the cells that could contain a lower one."""
         n1, n0 = cp[:, -1:], cn[:, -1:]
         missed, accepted = self.miss * (cp / n1), self.false_alarm * ((n0 - cn) / n0)
         least = ((missed + accepted) / self.unit).min(axis=1)
         return least, (missed[:, :-1] + accepted[:, 1:]) / self.unit < least[:, None]
 
     def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
-        """Whether a cost inside could still undercut the best known: few misses as at its low end and few false alarms as
-        at its high end."""
+        """Return whether a cost inside could still be lower than the best one known.
+
+        The bound combines the misses of the low end with the false alarms of the high end, which no point inside can
+        undercut.
+        """
         return np.asarray(self.costs(s.cp, s.cn + s.q, n1, n0) < found[s.replicate])
 
     def note_point(self, found: Floats, replicate: Indices, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
-        """Perhaps a lower cost."""
+        """Keep the cost at the point if it is lower."""
         np.minimum.at(found, replicate, self.costs(cp, cn, n1, n0))
 
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
-        """The least of them."""
+        """Keep the least cost of these points."""
         least = self.costs(cp, cn, n1[:, None], n0[:, None]).min(axis=1)
         found[s.replicate] = np.minimum(found[s.replicate], least)
 
     def points(self, tally: Tally) -> list[int]:
-        """The sample's own best point."""
+        """Return the sample's own best point."""
         return [self.best_point(tally)]
 
     def likely_open(self, cells: Cells) -> Indices:
-        """The cells with the lowest bounds."""
+        """Return the cells with the lowest bounds."""
         tally, cuts = cells.tally, cells.cuts
         bound = (
             self.miss * tally.positives[cuts[:-1]] / tally.n_positive
@@ -609,14 +616,17 @@ class MinimumCost(Located):
         return np.argsort(bound, kind="stable")[:32]
 
     def cannot_win(self, missed: Array, rejected: Array, n1: float, n0: float, deviations: float) -> Mask:
-        """Whether so many more misses and rejected negatives than at the best point cost more, whatever is (likely) drawn."""
+        """Return whether this many more misses and rejected negatives than at the best point cost more.
+
+        This holds for likely draws: within `deviations` standard deviations.
+        """
         a, b = self.miss, self.false_alarm
         more, fewer = missed / n1, rejected / n0
         spread = np.sqrt(a * a * np.abs(more) / n1 + b * b * np.abs(fewer) / n0)
         return np.asarray(a * more - b * fewer > deviations * spread)
 
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
-        """Where few misses as at the low end with few false alarms as at the high end can cost less than the best edge."""
+        """Return where the misses of the low end and false alarms of the high end can cost less than the best edge."""
         best = int(np.argmin(self.miss / n1 * cp - self.false_alarm / n0 * cn))
         return ~self.cannot_win(cp[:-1] - cp[best], cn[1:] - cn[best], n1, n0, deviations)
 
@@ -642,7 +652,7 @@ class AtThreshold(Form):
     by_value = True
 
     def value(self, tally: Tally) -> float:
-        """The figure at the threshold; NaN without both classes."""
+        """Return the figure at the threshold; NaN without both classes."""
         if not tally.has_both_classes:
             return float("nan")
         point = tally.point_at(self.threshold)
@@ -651,25 +661,25 @@ class AtThreshold(Form):
         return float(self.combine(missed, tally.n_positive, accepted, tally.n_negative))
 
     def replicates(self, drawn: Drawn) -> Floats:
-        """The figure from the counts on both sides of the threshold."""
+        """Return the figure from the counts on both sides of the threshold."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.combine(*drawn.counts_at(self.threshold)))
 
     def merits(self, sample: Sampled, best: str) -> Floats | None:
-        """Whether each decision is right."""
+        """Return whether each decision is right."""
         return np.asarray((sample.score >= self.threshold) == sample.positive, dtype=np.float64)
 
     @property
     def thresholds(self) -> tuple[float, ...]:
-        """Its own."""
+        """Its own threshold."""
         return (self.threshold,)
 
     def points(self, tally: Tally) -> list[int]:
-        """The point at the threshold."""
+        """Return the point at the threshold."""
         return [tally.point_at(self.threshold)]
 
     def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
-        """Read at a point that is known in every replicate."""
+        """Read the figure at a point that is known in every replicate."""
         cp, cn = curve.at(self.threshold)
         return np.asarray(self.combine(cp, curve.n1, curve.n0 - cn, curve.n0)), np.zeros(len(cp), dtype=bool)
 
@@ -682,16 +692,20 @@ class Summed(Form):
 
     @abstractmethod
     def terms(self, positive: Mask, score: Floats) -> Floats:
-        """What each trial adds to the sum of its class."""
+        """Return what each trial adds to the sum of its class."""
 
     @abstractmethod
     def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
-        """The figure from sums of `terms`; `area` is the mean of the positives' terms in the sample."""
+        """Return the figure from sums of `terms`; `area` is the mean of the positives' terms in the sample."""
 
 
 @dataclass(frozen=True)
 class ClassSums(Summed):
-    """combine(sum of positive(score) over positives, their number, sum of negative(score) over negatives, their number)."""
+    """A function `combine` of one sum over positives and one over negatives.
+
+    Its arguments: the sum of positive(score) over positives, their number, the sum of negative(score) over negatives,
+    and their number.
+    """
 
     positive: Callable[[Floats], Floats]
     negative: Callable[[Floats], Floats]
@@ -700,7 +714,7 @@ class ClassSums(Summed):
     by_value = True
 
     def value(self, tally: Tally) -> float:
-        """The figure; NaN without the classes that it needs."""
+        """Return the figure; NaN without the classes that it needs."""
         known = tally.known(self)
         if known is not None:
             return known
@@ -714,30 +728,30 @@ class ClassSums(Summed):
         return float(self.combine(sums[0], tally.n_positive, sums[1], tally.n_negative))
 
     def replicates(self, drawn: Drawn) -> Floats:
-        """The figure of the sums."""
+        """Return the figure of the sums."""
         return np.asarray(self.combine(*drawn.class_sums(self)))
 
     def terms(self, positive: Mask, score: Floats) -> Floats:
-        """What each trial adds to the sum of its class."""
+        """Return what each trial adds to the sum of its class."""
         out = np.empty(len(score))
         out[positive], out[~positive] = self.positive(score[positive]), self.negative(score[~positive])
         return out
 
     def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
-        """The figure from sums of `terms`."""
+        """Return the figure from sums of `terms`."""
         return np.asarray(self.combine(sum1, n1, sum0, n0))
 
     def merits(self, sample: Sampled, best: str) -> Floats | None:
-        """What each trial adds, with the sign that makes more better."""
+        """Return what each trial adds, with the sign that makes higher better."""
         terms = np.where(sample.positive, self.positive(sample.score), self.negative(sample.score))
         return np.asarray(terms if best == "high" else -terms, dtype=np.float64)
 
     def points(self, tally: Tally) -> list[int]:
-        """Cells of their own for scores with infinite terms, and small cells at the ends."""
+        """Return cuts that separate scores with infinite terms, and make small cells at the ends."""
         return [*self._infinite_ends(tally), *_graded_ends(tally)]
 
     def _infinite_ends(self, tally: Tally) -> list[int]:
-        """Scores with an infinite term get cells of their own: one such trial makes a sum infinite, its neighbours must not."""
+        """Give scores with an infinite term their own cells: such a trial makes a sum infinite, its neighbours do not."""
         if not len(tally.score):
             return []
         ends = tally.score[[0, -1]]
@@ -745,13 +759,13 @@ class ClassSums(Summed):
         return [place for place, found in zip((1, len(tally.score) - 1), infinite, strict=True) if found]
 
     def passing(self, n_positive: int, n_negative: int) -> Passing | None:
-        """Added up chunk by chunk."""
+        """Return an object that adds up chunk by chunk."""
         return _PassingSums(self, n_positive, n_negative)
 
 
 @dataclass(frozen=True)
 class PairShare(Summed):
-    """Share of (positive, negative) pairs in which the positive scores higher; equal scores count half."""
+    """The share of (positive, negative) pairs in which the positive scores higher; equal scores count half."""
 
     is_area = True
     needs_both = True
@@ -759,7 +773,7 @@ class PairShare(Summed):
     fine_unit_cells = True
 
     def value(self, tally: Tally) -> float:
-        """The area under the ROC curve; NaN without both classes."""
+        """Return the area under the ROC curve; NaN without both classes."""
         if not tally.has_both_classes:
             return float("nan")
         total = 0.0
@@ -772,19 +786,19 @@ class PairShare(Summed):
         return 0.5 * total / (float(tally.n_positive) * float(tally.n_negative))
 
     def measure(self, sample: Sampled) -> float:
-        """From where the rarer class stands in the other, which needs no tally."""
+        """Compute it from the positions of the rarer class among the other, which needs no tally."""
         return sample.steps.area
 
     def replicates(self, drawn: Drawn) -> Floats:
-        """The share of the pairs drawn."""
+        """Return the share of the pairs drawn."""
         return drawn.pair_share()
 
     def terms(self, positive: Mask, score: Floats) -> Floats:
-        """The share of the other class that each trial is rightly ordered against."""
+        """Return the share of the other class that each trial is ordered correctly against."""
         return placements(positive, score)
 
     def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
-        """The figure from sums of `terms`, to first order around the area of the sample."""
+        """Return the figure from sums of `terms`, to first order around the area of the sample."""
         return sum1 / n1 + sum0 / n0 - area
 
 
@@ -792,8 +806,8 @@ class PairShare(Summed):
 class Whole(Form):
     """Any function of a tally.
 
-    `unseen` as for `Crossing`; `passes(n_positive, n_negative)` reads the function from passing stretches of scores, where
-    that can be done.
+    `unseen` is as for `Crossing`; `passes(n_positive, n_negative)` computes the function from stretches of scores, if
+    this is possible.
     """
 
     function: Callable[[Tally], float]
@@ -803,12 +817,12 @@ class Whole(Form):
     every_score = True
 
     def value(self, tally: Tally) -> float:
-        """The figure."""
+        """Return the figure."""
         known = tally.known(self)
         return float(self.function(tally)) if known is None else known
 
     def replicates(self, drawn: Drawn) -> Floats:
-        """The function of each replicate's tally."""
+        """Return the function of each replicate's tally."""
         return drawn.whole(self)
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
@@ -823,11 +837,11 @@ class Whole(Form):
 
 
 class OfTrials(Functional):
-    """A figure that no tally of scores determines."""
+    """A figure that cannot be computed from a tally of scores."""
 
     @abstractmethod
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """The figure of every replicate."""
+        """Return the figure of every replicate."""
 
 
 @dataclass(frozen=True)
@@ -838,21 +852,21 @@ class OfCounts(OfTrials):
     kind = "decisions"
 
     def measure(self, sample: Sampled) -> float:
-        """The figure of the decisions counted."""
+        """Return the figure of the counted decisions."""
         return self.function(sample.counts)  # type: ignore[no-any-return]
 
     def of_counts(self, counts: Any) -> Floats:
-        """The figure of counts that hold one entry per replicate."""
+        """Return the figure of counts that hold one entry per replicate."""
         return np.asarray(self.function(counts), dtype=np.float64)
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """The figure of every replicate."""
+        """Return the figure of every replicate."""
         return self.of_counts(trials.counts())
 
 
 @dataclass(frozen=True, eq=False)
 class OfColumns(OfTrials):
-    """A function of arrays (columns of the trials), called anew for each replicate."""
+    """A function of arrays (columns of the trials), called again for each replicate."""
 
     function: Callable[..., float]
     columns: tuple[str, ...]
@@ -860,20 +874,20 @@ class OfColumns(OfTrials):
     kind = "columns"
 
     def measure(self, sample: Sampled) -> float:
-        """The function of the columns of a sample."""
+        """Return the function of the columns of a sample."""
         return self.of_arrays(sample.arrays(self.columns))
 
     def of_arrays(self, arrays: Mapping[str, Array], weight: Array | None = None) -> float:
-        """The function of arrays; `weight` says how often each trial counts."""
+        """Return the function of arrays; `weight` says how often each trial counts."""
         weighed = {} if weight is None else {"weight": weight}
         return self.function(**arrays, **weighed, **self.settings)
 
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
-        """The figure of the trials at each list of places."""
+        """Return the figure of the trials at each list of indices."""
         return np.array([self.of_arrays({c: a[d] for c, a in arrays.items()}) for d in places])
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """The figure of every replicate."""
+        """Return the figure of every replicate."""
         return trials.rows(self)
 
 
@@ -884,40 +898,40 @@ class OfConfidences(OfColumns):
     judged: Callable[..., Any] = field(kw_only=True)
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """The figure of every replicate, from how often each confidence was right and wrong."""
+        """Return the figure of every replicate, from how often each confidence was right and wrong."""
         return trials.confidences(lambda found: self.judged(found, **self.settings))
 
 
 @dataclass(frozen=True, eq=False)
 class OfTerms(OfColumns):
-    """A sum over trials divided by another; `terms(**columns)` gives what each trial adds to both.
+    """A sum over trials divided by another; `terms(**columns)` returns what each trial adds to both.
 
-    `is_share`: each trial adds 0 or 1, so that two runs can be tested as shares are.
+    `is_share`: each trial adds 0 or 1, so two runs can be tested like shares.
     """
 
     terms: Callable[..., tuple[Floats, Floats]] = field(kw_only=True)
     is_share: bool = field(default=False, kw_only=True)
 
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
-        """The ratio of the sums over the trials at each list of places."""
+        """Return the ratio of the sums over the trials at each list of indices."""
         above, below = self.terms(**arrays)
         sums = np.array([(above[d].sum(), below[d].sum()) for d in places])
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(sums[:, 0] / sums[:, 1])
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """The ratio of the sums of every replicate."""
+        """Return the ratio of the sums of every replicate."""
         return trials.ratio(self)
 
     def shares(self, sample: Sampled) -> tuple[Mask, Mask] | None:
-        """Of a share of trials: which trials hit, and of which it is a share."""
+        """For a share of trials, return which trials are hits, and which trials it is a share of."""
         if not self.is_share:
             return None
         above, below = self.terms(**sample.arrays(self.columns))
         return above > 0, below > 0
 
     def merits(self, sample: Sampled, best: str) -> Floats | None:
-        """What each trial adds to the sum; NaN for trials that do not count."""
+        """Return what each trial adds to the sum; NaN for trials that do not count."""
         above, below = self.terms(**sample.arrays(self.columns))
         return np.where(below > 0, above if best == "high" else -above, np.nan)
 
@@ -928,10 +942,10 @@ class OfWeights(OfColumns):
 
     @abstractmethod
     def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
-        """The figure of every replicate."""
+        """Return the figure of every replicate."""
 
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
-        """The figure of the trials at each list of places."""
+        """Return the figure of the trials at each list of indices."""
         n = len(next(iter(arrays.values())))
         rest, step, parts = iter(places), max(1, MOST_WEIGHTS // max(1, n)), []
         while drawn := list(islice(rest, step)):
@@ -940,12 +954,12 @@ class OfWeights(OfColumns):
         return np.concatenate(parts)
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """The figure of every replicate, some at a time."""
+        """Return the figure of every replicate, some at a time."""
         return trials.weighed(self)
 
 
 def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArray[Any]) -> float:
-    """Sum of term(score) over the trials of one class; scores that the class does not have do not count."""
+    """Return the sum of term(score) over the trials of one class; scores that the class does not have are skipped."""
     total = 0.0
     for start in range(0, len(score), CHUNK):
         part = counts[start : start + CHUNK]
@@ -956,7 +970,7 @@ def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArra
 
 @dataclass(eq=False)
 class _PassingSums:
-    """Sums over both classes, in chunks of as many scores as in memory (see `weighted_sum`): the same to the last bit."""
+    """Sums over both classes, in the same chunks as in memory (see `weighted_sum`): equal to the last bit."""
 
     form: ClassSums
     n_positive: int
@@ -990,7 +1004,10 @@ class _PassingSums:
 
 
 def _graded_ends(tally: Tally) -> list[int]:
-    """Cells of 1, 1, … then 8, 16, 32 … trials at both ends of each class: few extreme terms can make most of a sum."""
+    """Return cells of 1, 1, … then 8, 16, 32 … trials at both ends of each class.
+
+    A few extreme terms can dominate a sum, so the ends are cut finely.
+    """
     points: list[int] = []
     for cumulative in (tally.positives, tally.negatives):
         n = int(cumulative[-1])
@@ -1019,13 +1036,13 @@ def _along_the_tie(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0:
     steps = tie_steps(cp, cn, p, q, n1, n0)
     frr = np.stack([np.asarray((cp + i) / n1, dtype=np.float64) for i, _ in steps])
     far = np.stack([np.asarray((n0 - (cn + j)) / n0, dtype=np.float64) for _, j in steps])
-    nearest = np.argmin(np.abs(frr - far), axis=0)  # the first of equals, as the official package has it
+    nearest = np.argmin(np.abs(frr - far), axis=0)  # the first of equal ones, as in the official package
     pick = np.expand_dims(nearest, 0)
     return (np.take_along_axis(frr, pick, 0)[0] + np.take_along_axis(far, pick, 0)[0]) / 2
 
 
 def tie_steps(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> list[tuple[Number, Number]]:
-    """The steps (positives taken, negatives taken) around the crossing inside one tie, in walking order."""
+    """Return the steps (positives taken, negatives taken) around the crossing inside one tie, in walking order."""
     up = np.floor((n0 - cn) / n0 * n1 - cp)  # positives that fit before the miss rate overtakes
     down = np.floor((n0 - cn) - (cp + p) / n1 * n0)  # then negatives, if all positives fit
     positives = [np.clip(up + d, 0, p) for d in (-1, 0, 1, 2)]
