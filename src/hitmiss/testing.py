@@ -1,17 +1,17 @@
-"""Contract checks for metrics, ours and those of plug-ins: `check_metric` puts a metric to its laws on small cases.
+"""Contract checks for metrics, built in or from plug-ins: `check_metric` tests a metric against its laws.
 
     number      an ordinary case gives a number, and not every case is undefined
     order       the order of the rows does not matter
-    duplicate   every row twice changes nothing
-    weight      a whole weight is a repetition; weight 0 is a row that is not there
+    duplicate   repeating every row changes nothing
+    weight      an integer weight is a number of repetitions; weight 0 removes the row
     range       the value lies in the registered range
     nan         NaN scores are refused, not scored
     classes     without a class that the metric needs it is NaN
     rank        a strictly increasing map of the scores changes nothing
-    mirror      the classes swapped and the answers turned round give the mirror metric's value
+    mirror      swapping the classes and reversing the answers gives the mirror metric's value
 
-The first five hold for every metric, `nan` for those that read scores. Which of the others hold follows from the form
-that the metric is registered with, where that says it, and from the keywords of `check_metric`.
+The first five hold for every metric, and `nan` for those that use scores. Which of the others hold follows from the
+form that the metric is registered with, if the form determines it, and from the keywords of `check_metric`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Needs = Literal["both", "positive", "negative", "none"]
 Question = Callable[..., float] | str | Spec
 
 NEEDS: dict[str, tuple[int, ...]] = {"both": (0, 1), "positive": (1,), "negative": (0,), "none": ()}
-"""The labels without which a metric is NaN."""
+"""The classes that a metric needs; without them it is NaN."""
 
 
 BITS = ("changed_any", "right_all", "right_clean", "aim_reached", "aim_open")
@@ -44,7 +44,7 @@ SIZES = ("delta_l2", "delta_linf", "snr_db", "smoothness", "minimal_strength")
 
 
 class ContractBroken(HitmissError, AssertionError):
-    """A metric that breaks a law: which one, how, and the case that shows it."""
+    """Raised if a metric breaks a law: which one, how, and the case that shows it."""
 
     def __init__(self, metric: str, law: str, how: str, case: Case) -> None:
         shown = ", ".join(f"{name}={values.tolist()}" for name, values in case.items())
@@ -55,7 +55,7 @@ class ContractBroken(HitmissError, AssertionError):
 
 @dataclass(frozen=True)
 class Subject:
-    """A metric with its settings fixed, and what was declared of it."""
+    """A metric with fixed settings, and what was declared about it."""
 
     name: str
     entry: Metric
@@ -66,14 +66,14 @@ class Subject:
     tolerance: float = 0.0
 
     def __call__(self, case: Case) -> float:
-        """The value on an ordinary case; to raise there breaks the contract. The columns cannot be written to."""
+        """Return the value on an ordinary case; raising an error breaks the contract. The columns are read-only."""
         try:
             return float(self.entry.function(**case, **self.settings))
         except Exception as error:
             raise ContractBroken(self.name, "number", f"it raised {type(error).__name__}: {error}", case) from error
 
     def differ(self, one: float, other: float, tolerance: float | None = None) -> bool:
-        """Whether two values that the law says are one are not; NaN is equal to NaN here."""
+        """Return whether two values that the law requires to be equal differ; NaN equals NaN here."""
         if math.isnan(one) or math.isnan(other):
             return not (math.isnan(one) and math.isnan(other))
         allowed = self.tolerance if tolerance is None else tolerance
@@ -91,13 +91,35 @@ def check_metric(
     cases: int = 60,
     seed: int = 0,
 ) -> tuple[str, ...]:
-    """Put a registered metric to its laws: the laws that were checked, or `ContractBroken` at the first broken one.
+    """Check a registered metric against its laws; raise `ContractBroken` at the first broken one.
 
-    `metric` is the function, its name, or its text with settings (`"eer(ties=official)"`). `needs`: the classes without
-    which it is NaN. `rank`: whether only the order of the scores counts. `mirror`: the metric that gives the same value
-    when the classes are swapped and the answers turned round (scores negated, probabilities taken from 1, decisions
-    exchanged); the metric itself where it treats both classes alike. `waive`: laws that it is known to break, each with
-    the reason. The cases are the same for the same `seed`.
+    Parameters
+    ----------
+    metric
+        The function, its name, or its text with settings (`"eer(ties=official)"`).
+    needs
+        The classes without which it is NaN.
+    rank
+        Whether only the order of the scores counts.
+    mirror
+        The metric that gives the same value if the classes are swapped and the answers reversed (scores negated,
+        probabilities taken from 1, decisions exchanged); the metric itself if it treats both classes alike.
+    waive
+        Laws that the metric is known to break, each with the reason.
+    tolerance
+        The largest difference between values that count as equal.
+    cases, seed
+        The number of random cases, and their seed: the same seed gives the same cases.
+
+    Returns
+    -------
+    tuple of str
+        The laws that were checked.
+
+    Raises
+    ------
+    ContractBroken
+        If the metric breaks a law.
 
     >>> check_metric("roc_auc", mirror="roc_auc")
     ('number', 'order', 'duplicate', 'weight', 'range', 'nan', 'classes', 'rank', 'mirror')
@@ -137,7 +159,7 @@ def _resolved(metric: Question) -> Subject:
 def _declared(
     subject: Subject, needs: Needs | None, rank: bool | None, mirror: Question | None, tolerance: float
 ) -> Subject:
-    """What the keywords say of the metric, and where they are silent what its form says."""
+    """Add what the keywords declare about the metric, or what its form says if they are None."""
     form = subject.entry.form(**subject.settings) if subject.entry.form else None
     if needs is None:
         needs = "both" if form is not None and form.needs_both else "none"
@@ -152,7 +174,7 @@ def _declared(
 
 
 def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
-    """Small cases for the columns of a metric, both classes in each, from two rows up: ties, neighbours, extremes."""
+    """Yield small cases for the columns of a metric, with both classes, from two rows up: ties and extremes."""
     for number in range(cases):
         rng = np.random.default_rng((seed, number))
         n = 2 + number // 2
@@ -225,7 +247,7 @@ def _number(subject: Subject, case: Case, _: Generator) -> Breaches:
 
 
 def _order(subject: Subject, case: Case, rng: Generator) -> Breaches:
-    exactly = 0.0 if subject.entry.form else None  # a form sees counts, and those are the same to the last bit
+    exactly = 0.0 if subject.entry.form else None  # a form uses counts, which are equal to the last bit
     value = subject(case)
     for index in (np.arange(_size(case))[::-1], rng.permutation(_size(case))):
         found = subject(_rows(case, index))
@@ -319,4 +341,4 @@ LAWS: dict[str, tuple[Callable[[Subject], bool], Law]] = {
     "rank": (lambda subject: subject.rank and "score" in subject.entry.columns, _rank),
     "mirror": (lambda subject: subject.mirror is not None, _mirror),
 }
-"""Each law's name, the metrics it holds for, and the law."""
+"""The name of each law, the metrics that it holds for, and the law."""

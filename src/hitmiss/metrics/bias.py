@@ -1,8 +1,9 @@
-"""Unintended bias of a text classifier: how it ranks texts that mention an identity, and those that do not.
+"""Unintended bias of a text classifier: how it ranks texts that mention an identity and texts that do not.
 
-Conventions: `label` 1 = toxic, higher score = toxic, `member` 1 where the text mentions the identity (the subgroup); all
-others are the background. Reference for all: Borkan et al. 2019, Nuanced metrics for measuring unintended bias with real
-data for text classification (WWW companion); the Jigsaw unintended-bias competition took the mean with p = −5.
+Conventions: `label` 1 = toxic, higher score = toxic, `member` 1 if the text mentions the identity (the subgroup); all
+other texts are the background. Reference for all: Borkan et al. 2019, Nuanced metrics for measuring unintended bias
+with real data for text classification (WWW companion); the Jigsaw unintended-bias competition used the mean with p =
+−5.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ KINDS = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 
 
 def subgroup_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """ROC AUC among the texts that mention the identity: can the model tell toxic from not toxic there?
+    """ROC AUC among the texts that mention the identity: can the model distinguish toxic from non-toxic texts there?
 
-    AUC(subgroup positives, subgroup negatives). Best: high. Range: 0..1. Undefined (NaN) where the subgroup has one class.
+    AUC(subgroup positives, subgroup negatives). Best: high. Range: 0..1. Undefined (NaN) if the subgroup has one class.
     Reference: Borkan et al. 2019.
 
     >>> subgroup_auc([1, 0, 1, 0], [0.9, 0.2, 0.8, 0.1], member=[1, 1, 0, 0])
@@ -36,9 +37,9 @@ def subgroup_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: 
 
 
 def bpsn_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Background positives against subgroup negatives. Low: harmless texts that mention the identity score too high.
+    """AUC of background positives against subgroup negatives; low if harmless texts about the identity score too high.
 
-    AUC(background positives, subgroup negatives). Best: high. Range: 0..1. Undefined (NaN) where either is empty.
+    AUC(background positives, subgroup negatives). Best: high. Range: 0..1. Undefined (NaN) if either is empty.
     Reference: Borkan et al. 2019.
 
     >>> bpsn_auc([1, 0, 1, 0], [0.9, 0.85, 0.8, 0.1], member=[1, 1, 0, 0])     # 0.8 toxic, 0.85 harmless with identity
@@ -48,9 +49,9 @@ def bpsn_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: Arra
 
 
 def bnsp_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Background negatives against subgroup positives. Low: toxic texts that mention the identity score too low.
+    """AUC of subgroup positives against background negatives; low if toxic texts about the identity score too low.
 
-    AUC(subgroup positives, background negatives). Best: high. Range: 0..1. Undefined (NaN) where either is empty.
+    AUC(subgroup positives, background negatives). Best: high. Range: 0..1. Undefined (NaN) if either is empty.
     Reference: Borkan et al. 2019.
 
     >>> bnsp_auc([1, 0, 1, 0], [0.3, 0.2, 0.8, 0.1], member=[1, 1, 0, 0])
@@ -60,10 +61,10 @@ def bnsp_auc(label: ArrayLike, score: ArrayLike, member: ArrayLike, weight: Arra
 
 
 def power_mean(values: ArrayLike, p: float = POWER) -> float:
-    """Generalised mean of positive numbers; the lower p, the more the worst one counts. NaN values are left out.
+    """Generalised mean of positive numbers; the lower p is, the more the worst value counts. NaN values are left out.
 
     M_p = (Σ vᵢᵖ / n)^(1/p); p = 0 is the geometric mean. Best: high. Range: that of the values. Undefined (NaN) without
-    values; 0 where p <= 0 and a value is 0. Reference: Borkan et al. 2019, p = −5.
+    values; 0 if p <= 0 and a value is 0. Reference: Borkan et al. 2019, p = −5.
 
     >>> power_mean([0.5, 1.0], p=1), round(power_mean([0.5, 1.0]), 4)
     (0.75, 0.5708)
@@ -89,7 +90,7 @@ def power_mean(values: ArrayLike, p: float = POWER) -> float:
 
 @dataclass(frozen=True)
 class BiasScore:
-    """The three power means over identities, the overall AUC, and the mean of the four by weight."""
+    """The three power means over identities, the overall AUC, and the weighted mean of the four."""
 
     overall_auc: float
     power_means: Mapping[str, float]
@@ -103,9 +104,9 @@ def bias_score(
     p: float = POWER,
     overall_weight: float = 0.25,
 ) -> BiasScore:
-    """The final figure of the Jigsaw competition from the AUCs of each identity.
+    """Compute the final figure of the Jigsaw competition from the AUCs of each identity.
 
-    final = w · AUC + (1 − w) / 3 · Σ over the three kinds of M_p. Best: high. Range: 0..1. Undefined (NaN) where a kind is
+    final = w · AUC + (1 − w) / 3 · Σ over the three kinds of M_p. Best: high. Range: 0..1. Undefined (NaN) if a kind is
     undefined for every identity.
 
     >>> round(bias_score(0.9, {"subgroup_auc": [0.8], "bpsn_auc": [0.7], "bnsp_auc": [0.9]}).final, 4)
@@ -125,7 +126,7 @@ Mask = NDArray[np.bool_]
 
 
 def _sides(label: ArrayLike, member: ArrayLike) -> tuple[tuple[Mask, Mask], ...]:
-    """For each kind the positives and the negatives that are compared."""
+    """Return, for each kind of AUC, the positives and the negatives that are compared."""
     positive, inside = check_label(label), check_label(member)
     if positive.shape != inside.shape:
         raise DataError(f"label and member must be equally long; found {positive.shape} and {inside.shape}")

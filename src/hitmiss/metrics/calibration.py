@@ -18,7 +18,7 @@ def _mean_of_all(sum1: Number, n1: Number, sum0: Number, n0: Number) -> Number:
 
 
 def brier_form() -> Form:
-    """Brier score as the engine sees it."""
+    """Return the form of the Brier score."""
     return ClassSums(lambda p: (1.0 - p) ** 2, lambda p: p**2, _mean_of_all, needs_both=False)
 
 
@@ -26,7 +26,7 @@ def brier_form() -> Form:
 def brier(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Brier score: mean squared difference between the probability of the positive class and the outcome.
 
-    mean of (p − y)². Best: low. Range: 0..1; always saying 0.5 gets 0.25. Undefined (NaN) without trials.
+    mean of (p − y)². Best: low. Range: 0..1; a constant 0.5 gets 0.25. Undefined (NaN) without trials.
     Reference: Brier 1950; equals `sklearn.metrics.brier_score_loss`.
 
     >>> brier([1, 0], [0.5, 0.5])
@@ -36,7 +36,7 @@ def brier(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -
 
 
 def log_loss_form() -> Form:
-    """Log loss as the engine sees it."""
+    """Return the form of the log loss."""
     return ClassSums(_minus_log, _minus_log_of_rest, _mean_of_all, needs_both=False)
 
 
@@ -52,10 +52,10 @@ def _minus_log_of_rest(p: Floats) -> Floats:
 
 @metric(best="low", range=(0.0, math.inf), form=log_loss_form, kinds=("probability",))
 def log_loss(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Log loss: mean of −ln of the probability given to what really was, in nats.
+    """Log loss: mean of −ln of the probability that was given to the true outcome, in nats.
 
-    mean of −[y ln p + (1 − y) ln(1 − p)]. Best: low. Range: 0..; always saying 0.5 gets ln 2. Undefined (NaN) without
-    trials; infinite where an outcome was given probability 0 (nothing is clipped).
+    mean of −[y ln p + (1 − y) ln(1 − p)]. Best: low. Range: 0..; a constant 0.5 gets ln 2. Undefined (NaN) without
+    trials; infinite if a true outcome was given probability 0 (nothing is clipped).
     Reference: equals `sklearn.metrics.log_loss` for probabilities strictly between 0 and 1.
 
     >>> round(log_loss([1, 0], [0.5, 0.5]), 6)

@@ -1,8 +1,9 @@
-"""Metrics of confidence: does a stated confidence say how often the verdict is right?
+"""Metrics of confidence: does a stated confidence match how often the verdict is right?
 
 Conventions: `confidence` 0..1 is the detector's own number for the verdict that it gave. Only answered trials with a
-confidence count: that of an abstention or of a failed call is never used, NaN is none. Everything is read off one tally
-whose scores are the confidences and whose positives are the right verdicts. Without such a trial a figure is NaN.
+confidence count: the confidence of an abstention or of a failed call is never used, and NaN means no confidence.
+Everything is computed from one tally, whose scores are the confidences and whose positives are the right verdicts. A
+figure is NaN without such a trial.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from hitmiss.stats.bootstrap import Random
 Closed = Literal["left", "right"]
 CLOSED = ("left", "right")
 NARROWEST = 1e-3
-"""The bandwidth below which `smooth_ece` does not go."""
+"""The least bandwidth of `smooth_ece`."""
 FINEST = 1000
-"""More distinct confidences than this are split between the neighbours on a grid of that many steps."""
+"""With more distinct confidences than this, each is split between its neighbours on a grid of this many steps."""
 
 
 def judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> Tally:
-    """The answered trials with a confidence as a tally: its scores are the confidences, its positives the right verdicts.
+    """Return the answered trials with a confidence as a tally; its positives are the right verdicts.
 
     >>> t = judged([1, 1, 0, 0], [1, 0, 0, -1], [0.9, 0.6, 0.9, 0.8])
     >>> t.score.tolist(), t.positive_counts.tolist(), t.negative_counts.tolist()
@@ -53,8 +54,10 @@ def judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Answered trials by confidence, ascending: how many were right and wrong at each, and how many trials there are in
-    all. Counts may have further axes in front, one entry a replicate."""
+    """Answered trials by confidence, ascending: how many were right and wrong at each, and the number of all trials.
+
+    Counts may have further axes in front, with one entry per replicate.
+    """
 
     confidence: Floats
     right: Floats
@@ -63,31 +66,31 @@ class Judged:
 
     @classmethod
     def of(cls, tally: Tally, n_all: float = 0.0) -> Judged:
-        """What a tally of `judged` trials holds."""
+        """Return the content of a tally of `judged` trials."""
         return cls(
             tally.score, tally.positive_counts.astype(np.float64), tally.negative_counts.astype(np.float64), n_all
         )
 
     @property
     def n(self) -> Any:
-        """How many answered trials have a confidence."""
+        """The number of answered trials with a confidence."""
         return self.right.sum(axis=-1) + self.wrong.sum(axis=-1)
 
 
 def per_trial(total: Any, n: Any) -> Any:
-    """A total by a number; NaN where there is none."""
+    """Divide a total by a number; NaN if the number is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.true_divide(total, n)
 
 
 def brier_of(j: Judged) -> Any:
-    """Mean of (confidence − right)²."""
+    """Return the mean of (confidence − right)²."""
     return per_trial(j.right @ (1.0 - j.confidence) ** 2 + j.wrong @ j.confidence**2, j.n)
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Trials by confidence: the edges, and per bin how many, how many right, and the sum of the confidences."""
+    """Trials by confidence: the edges, and per bin the number of trials, of right ones, and the sum of confidences."""
 
     edges: Floats
     n: Array
@@ -103,7 +106,9 @@ class Bins:
 
 
 def bin_of(confidence: Floats, bins: int, closed: str) -> NDArray[np.intp]:
-    """The bin of each confidence among equal ones with edges k/bins: [lo, hi), the last closed; or (lo, hi], the first.
+    """Return the bin of each confidence among equal bins with edges k/bins.
+
+    Bins are [lo, hi) with the last one closed, or (lo, hi] with the first one closed.
 
     >>> bin_of(np.array([0.0, 0.3, 0.31, 1.0]), 10, "left").tolist(), bin_of(np.array([0.0, 0.3]), 10, "right").tolist()
     ([0, 3, 3, 9], [0, 2])
@@ -117,7 +122,7 @@ def bin_of(confidence: Floats, bins: int, closed: str) -> NDArray[np.intp]:
 
 
 def binned(tally: Tally, bins: int = 10, closed: str = "left") -> Bins:
-    """A tally of confidences in equal bins (see `bin_of`)."""
+    """Count a tally of confidences in equal bins (see `bin_of`)."""
     place = bin_of(tally.score, bins, closed)
     right, wrong = tally.positive_counts, tally.negative_counts
     n = right + wrong
@@ -135,12 +140,12 @@ def ece(
     bins: int = 10,
     closed: Closed = "left",
 ) -> float:
-    """Expected calibration error: how far confidence and accuracy lie apart, on average over bins of confidence.
+    """Expected calibration error: the mean distance between confidence and accuracy over bins of confidence.
 
     Σ_b (n_b / n) · |share right in b − mean confidence in b|, over equal bins with edges k/bins that are [lo, hi), the
     last closed (`closed="right"`: (lo, hi], the first closed). Best: low. Range: 0..1. Undefined (NaN) without an
     answered trial that has a confidence. It is never below 0, so chance alone makes it positive and resampling inflates
-    it: it gets no interval; `calibrated_ece` tells what a calibrated detector would show.
+    it. So it gets no interval; `calibrated_ece` returns what a calibrated detector would show.
     Reference: Naeini et al. 2015; `netcal.metrics.ECE` for `closed="left"`.
 
     >>> ece([1, 1, 0, 0], [1, 1, 0, 1], [0.9, 0.9, 0.7, 0.7])
@@ -161,7 +166,7 @@ def max_calibration_error(
     bins: int = 10,
     closed: Closed = "left",
 ) -> float:
-    """Maximum calibration error: the gap between confidence and accuracy in the worst bin, however few it holds.
+    """Maximum calibration error: the gap between confidence and accuracy in the worst bin, even if it has few trials.
 
     max_b |share right in b − mean confidence in b|, bins as for `ece`. Best: low. Range: 0..1. Undefined (NaN) without
     an answered trial that has a confidence. Reference: Naeini et al. 2015; `netcal.metrics.MCE` for `closed="left"`.
@@ -180,7 +185,7 @@ def brier_confidence(
 ) -> float:
     """Mean squared difference between the confidence and whether the verdict was right. Not `brier`, of probabilities.
 
-    mean of (confidence − right)², on answered trials. Best: low. Range: 0..1; always saying 0.5 gets 0.25. Undefined
+    mean of (confidence − right)², on answered trials. Best: low. Range: 0..1; a constant 0.5 gets 0.25. Undefined
     (NaN) without an answered trial that has a confidence.
     Reference: Brier 1950; equals `sklearn.metrics.brier_score_loss(right, confidence)`.
 
@@ -193,11 +198,11 @@ def brier_confidence(
 
 @metric(best="low", interval=False)
 def smooth_ece(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Smooth calibration error: the expected calibration error without bins, so that no edge can decide about it.
+    """Smooth calibration error: the expected calibration error without bins, so it does not depend on their edges.
 
     smECE_σ = ∫₀¹ |(1/n) Σ_i (right_i − c_i) K_σ(c_i, t)| dt with the Gaussian kernel reflected at 0 and 1, at the
     bandwidth where smECE_σ = σ (not below 0.001). Best: low. Range: 0..1. Undefined (NaN) without an answered trial
-    that has a confidence. Where there are more than 1,000 distinct confidences, each is split between its neighbours
+    that has a confidence. If there are more than 1,000 distinct confidences, each is split between its neighbours
     on a grid of 1/1000, which changes the figure by less than 0.0001.
     Reference: Błasiok & Nakkiran 2023; `relplot.smECE` approximates it.
 
@@ -213,7 +218,10 @@ def smooth_ece(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, wei
 
 
 def _smooth(place: Floats, residual: Floats) -> float:
-    """The bandwidth that is its own smoothed error; that falls as the bandwidth grows, so they meet once."""
+    """Return the bandwidth that equals its own smoothed error.
+
+    The error falls as the bandwidth grows, so there is one.
+    """
     from scipy.optimize import brentq
 
     def excess(width: float) -> float:
@@ -230,8 +238,8 @@ def _smooth(place: Floats, residual: Floats) -> float:
 
 
 def _smoothed(place: Floats, residual: Floats, width: float) -> float:
-    """∫|r| for the smoothed residual r: the ups and downs of its primitive between the places where r is 0."""
-    from scipy.special import ndtr  # a fifth of a second that other metrics need not pay
+    """Return ∫|r| for the smoothed residual r, from the values of its antiderivative at the zeros of r."""
+    from scipy.special import ndtr  # slow to import, and needed only here
 
     images = _images(place, width)
     grid = np.linspace(0.0, 1.0, max(256, math.ceil(5 / width)) + 1)
@@ -250,7 +258,7 @@ def _smoothed(place: Floats, residual: Floats, width: float) -> float:
 
 
 def _density(t: Floats, images: Floats, residual: Floats, width: float) -> Floats:
-    """The smoothed residual at some places, up to a factor."""
+    """Return the smoothed residual at some places, up to a factor."""
     parts = np.array_split(t, max(1, len(t) * images.size // 10**6))
     return np.concatenate(
         [np.exp(-0.5 * ((p[:, None, None] - images) / width) ** 2).sum(axis=2) @ residual for p in parts]
@@ -258,7 +266,7 @@ def _density(t: Floats, images: Floats, residual: Floats, width: float) -> Float
 
 
 def _images(place: Floats, width: float) -> Floats:
-    """Each place and its mirror images at 0 and 1, as far as the kernel reaches."""
+    """Return each place and its mirror images at 0 and 1, as far as the kernel reaches."""
     shifts = 2.0 * np.arange(-5, 6)
     straight = shifts[np.abs(shifts) - 1.0 < 9 * width]
     mirrored = shifts[np.abs(shifts - 1.0) - 1.0 < 9 * width]
@@ -277,10 +285,10 @@ def _few_places(place: Floats, residual: Floats) -> tuple[Floats, Floats]:
 def calibrated_ece(
     tally: Tally, *, bins: int = 10, closed: str = "left", level: float = 0.95, draws: int = 2000, seed: int = 0
 ) -> tuple[float, float]:
-    """What `ece` a perfectly calibrated detector with these very confidences would show: on average, and at most.
+    """Return the `ece` that a perfectly calibrated detector with these confidences would show: mean and upper quantile.
 
-    Each verdict is drawn right with the chance that was stated; the mean and the `level` quantile of the error follow.
-    An `ece` above the second is more than chance. Reference: Bröcker & Smith 2007 (consistency resampling).
+    Each verdict is drawn as right with the stated probability; the mean and the `level` quantile of the error are
+    returned. An `ece` above the quantile is more than chance. Reference: Bröcker & Smith 2007 (consistency resampling).
 
     >>> calibrated_ece(judged([1, 1], [1, 1], [1.0, 1.0]))
     (0.0, 0.0)

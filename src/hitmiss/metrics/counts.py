@@ -22,12 +22,12 @@ from hitmiss.stats.forms import OfCounts
 OUTCOMES = 8
 """How many outcomes a decision can have (see `outcome`)."""
 CODES = (1, 0, ABSTAIN, FAILED)
-"""What a decision may be."""
+"""The codes of decisions."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """How often each outcome happened; numbers, or arrays with one entry a replicate."""
+    """How often each outcome occurred; numbers, or arrays with one entry per replicate."""
 
     tp: Any
     fp: Any
@@ -82,8 +82,9 @@ class Counts:
 
 
 def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[np.int8]]:
-    """Each trial's outcome as a number: 0 TP, 1 FP, 2 FN, 3 TN, then positives and negatives that were abstained on
-    (4, 5) and whose call failed (6, 7).
+    """Return each trial's outcome as a number: 0 TP, 1 FP, 2 FN, 3 TN, then 4 to 7.
+
+    4 and 5 are positives and negatives on which the detector abstained, 6 and 7 those whose call failed.
 
     >>> outcome([1, 0, 1, 0, 1, 0, 1, 0], [1, 1, 0, 0, -1, -1, -2, -2])
     array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int8)
@@ -100,7 +101,7 @@ def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[n
 
 
 def _all_are_codes(said: np.ndarray[Any, Any]) -> bool:
-    """Whether every decision is a known code; of integers the least and the greatest tell."""
+    """Return whether every decision is a known code; for integers the least and the greatest are enough."""
     if said.dtype.kind in "iub":
         return said.size == 0 or bool(int(said.min()) >= min(CODES) and int(said.max()) <= max(CODES))
     return bool(np.isin(said, CODES).all())
@@ -111,7 +112,7 @@ def _kind(weight: ArrayLike | None) -> type:
 
 
 def share(hits: Any, of: Any) -> Any:
-    """A `Rate` of two numbers; an array of shares of two arrays, NaN where there is nothing to share."""
+    """Return a `Rate` of two numbers, or an array of shares of two arrays; NaN if the denominator is 0."""
     if np.ndim(hits) == 0 and np.ndim(of) == 0:
         return Rate(hits, of)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -151,7 +152,7 @@ def fnr_of(c: Counts) -> Any:
 def f1_of(c: Counts) -> Any:
     """2 TP / (2 TP + FP + FN)."""
     found = share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
-    return float(found) if isinstance(found, Rate) else found  # no binomial proportion: Wilson must not be offered
+    return float(found) if isinstance(found, Rate) else found  # not a binomial proportion: Wilson does not apply
 
 
 def balanced_accuracy_of(c: Counts) -> Any:
@@ -169,10 +170,10 @@ def mcc_of(c: Counts) -> Any:
 
 @metric(best="high", form=lambda: OfCounts(accuracy_of))
 def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Share of all trials decided rightly; an abstention is not right, nor is a failed call.
+    """Share of all trials decided correctly; abstentions and failed calls count as wrong.
 
     accuracy = (TP + TN) / n. Best: high. Range: 0..1. Undefined (NaN) without trials.
-    Reference: equals `sklearn.metrics.accuracy_score` where nothing abstains.
+    Reference: equals `sklearn.metrics.accuracy_score` if nothing abstains.
 
     >>> accuracy([1, 1, 0, 0], [1, 0, 0, -1])
     Rate(2/4 = 0.5)
@@ -184,7 +185,7 @@ def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
 def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the trials called positive that are positive.
 
-    precision = TP / (TP + FP). Best: high. Range: 0..1. Undefined (NaN) where nothing was called positive.
+    precision = TP / (TP + FP). Best: high. Range: 0..1. Undefined (NaN) if nothing was called positive.
     Reference: equals `sklearn.metrics.precision_score` where defined.
 
     >>> precision([1, 1, 0, 0], [1, 0, 1, 0])
@@ -223,7 +224,8 @@ def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
 def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-positive rate (false alarms): share of the answered negatives that were called positive.
 
-    fpr = FP / (FP + TN). Best: low. Range: 0..1. Undefined (NaN) without answered negatives. Reference: 1 − specificity.
+    fpr = FP / (FP + TN). Best: low. Range: 0..1. Undefined (NaN) without answered negatives. Reference: 1 −
+    specificity.
 
     >>> fpr([1, 0, 0, 0], [1, 1, 0, 0])
     Rate(1/3 = 0.333333)
@@ -274,7 +276,7 @@ def mcc(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     """Matthews correlation coefficient between label and decision.
 
     (TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN)). Best: high. Range: −1..1; 0 is no information.
-    Undefined (NaN) where a row or column of the table is empty.
+    Undefined (NaN) if a row or column of the table is empty.
     Reference: equals `sklearn.metrics.matthews_corrcoef` where defined.
 
     >>> mcc([1, 1, 0, 0], [1, 1, 0, 0])

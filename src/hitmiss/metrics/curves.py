@@ -1,4 +1,4 @@
-"""Curves as numbers: ROC, DET and precision–recall. Drawing them is the report's business.
+"""Curves as numbers: ROC, DET and precision–recall. The report draws them.
 
 Point `i` of each curve accepts `score >= thresholds[i]`; equal scores are one point; the last point accepts nothing
 (threshold +inf).
@@ -28,7 +28,7 @@ class DetCurve:
     thresholds: Floats
 
     def probit(self, floor: float = 1e-6) -> tuple[Floats, Floats]:
-        """Both rates on the normal-deviate axes of a DET plot, cut at `floor` so that 0 and 1 stay finite."""
+        """Return both rates on the normal-deviate axes of a DET plot, cut at `floor` so that 0 and 1 stay finite."""
         from scipy.special import ndtri
 
         return ndtri(np.clip(self.far, floor, 1 - floor)), ndtri(np.clip(self.frr, floor, 1 - floor))
@@ -66,34 +66,34 @@ class PrCurve:
 
 
 def det_curve(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> DetCurve:
-    """The detection error trade-off curve."""
+    """Return the detection error trade-off (DET) curve."""
     return det_of_tally(Tally.of(label, score, weight))
 
 
 def det_of_tally(tally: Tally) -> DetCurve:
-    """The DET curve of a tally; NaN rates for a class that is absent."""
+    """Return the DET curve of a tally; rates are NaN for a class that is absent."""
     frr = _share(tally.positives, tally.n_positive)
     return DetCurve(_share(tally.n_negative - tally.negatives, tally.n_negative), frr, _thresholds(tally))
 
 
 def roc_curve(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> RocCurve:
-    """The receiver operating characteristic."""
+    """Return the receiver operating characteristic (ROC) curve."""
     return roc_of_tally(Tally.of(label, score, weight))
 
 
 def roc_of_tally(tally: Tally) -> RocCurve:
-    """The ROC curve of a tally."""
+    """Return the ROC curve of a tally."""
     tpr = _share(tally.n_positive - tally.positives, tally.n_positive)
     return RocCurve(_share(tally.n_negative - tally.negatives, tally.n_negative), tpr, _thresholds(tally))
 
 
 def pr_curve(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> PrCurve:
-    """The precision–recall curve."""
+    """Return the precision–recall curve."""
     return pr_of_tally(Tally.of(label, score, weight))
 
 
 def pr_of_tally(tally: Tally) -> PrCurve:
-    """The precision–recall curve of a tally."""
+    """Return the precision–recall curve of a tally."""
     hits = (tally.n_positive - tally.positives).astype(np.float64)
     accepted = hits + (tally.n_negative - tally.negatives)
     precision = np.divide(hits, accepted, out=np.ones_like(hits), where=accepted > 0)

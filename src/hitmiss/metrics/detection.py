@@ -25,7 +25,7 @@ TieRule = Literal["grouped", "official", "interpolated", "hull"]
 
 
 def eer_form(ties: TieRule) -> Form:
-    """The EER under a tie rule as the engine sees it."""
+    """Return the form of the EER under a rule for ties."""
     if ties == "hull":
         return Whole(hull_eer, equal_error_at_most, _passing_hull, is_fitted=True)
     return equal_error(ties)
@@ -35,13 +35,13 @@ def eer_form(ties: TieRule) -> Form:
 def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
     """Equal error rate: the error where misses and false alarms balance.
 
-    EER = (FRR(t) + FAR(t)) / 2 at the threshold t with the smallest |FRR − FAR|, the lowest such t. The gaps are
-    compared as doubles, as the official package does: between thresholds equally near, rounding may decide.
+    EER = (FRR(t) + FAR(t)) / 2 at the threshold t with the smallest |FRR − FAR|; of several, the lowest t. The gaps are
+    compared as doubles, as the official package does, so rounding may decide between thresholds that are equally near.
     Best: low. Range: 0..1. Undefined (NaN) with one class.
 
-    Ties: `grouped` puts equal scores on one point of the curve; `official` walks through them one by one, positives
-    first, as the ASVspoof 5 package does (constant scores then give 1.0); `interpolated` reads the straight line
-    between grouped points; `hull` the convex hull of the ROC. The first two agree where no score occurs twice.
+    Ties: `grouped` puts equal scores on one point of the curve; `official` takes them one by one, positives first, as
+    the ASVspoof 5 package does (constant scores then give 1.0); `interpolated` reads the straight line between grouped
+    points; `hull` the convex hull of the ROC. The first two agree if no score occurs twice.
 
     Reference: ASVspoof 5 evaluation package; Brümmer & de Villiers 2013, The BOSARIS Toolkit (hull).
 
@@ -64,8 +64,8 @@ def eer_threshold(
     """The threshold at which `eer` is read: accept if score >= threshold.
 
     With ties="official" it is the last rejected score, as the ASVspoof 5 package prints it: accept if score >
-    threshold, and min − 0.001 where nothing is rejected. The other rules give the lowest accepted score, and +inf
-    where nothing is accepted. Undefined (NaN) with one class. Reference: as `eer`.
+    threshold, and min − 0.001 if nothing is rejected. The other rules give the lowest accepted score, and +inf
+    if nothing is accepted. Undefined (NaN) with one class. Reference: as `eer`.
 
     >>> eer_threshold([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1])
     0.6
@@ -82,7 +82,7 @@ def eer_threshold(
 
 
 def eer_point(tally: Tally) -> int:
-    """The point of the tie-grouped curve with the smallest |FRR − FAR|, the first of equals."""
+    """Return the point of the tie-grouped curve with the smallest |FRR − FAR|; of equal ones, the first."""
     low = equal_error("grouped").point(tally)
     gaps = [
         abs(tally.positives[i] / tally.n_positive - (tally.n_negative - tally.negatives[i]) / tally.n_negative)
@@ -110,7 +110,7 @@ def _refuse_fractions(tally: Tally) -> None:
 
 
 def dcf_weights(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> tuple[float, float, float]:
-    """What a miss and a false alarm weigh, and the unit: the cost of the better trivial system, or 1."""
+    """Return the weights of a miss and a false alarm, and the unit: the cost of the better trivial system, or 1."""
     if not 0.0 < p_target < 1.0:
         raise UsageError(f"p_target must lie between 0 and 1; found {p_target}")
     if not (0.0 < c_miss < math.inf and 0.0 < c_fa < math.inf):
@@ -120,7 +120,7 @@ def dcf_weights(p_target: float, c_miss: float, c_fa: float, normalize: bool) ->
 
 
 def min_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> Form:
-    """Minimum cost as the engine sees it."""
+    """Return the form of the minimum cost."""
     return MinimumCost(*dcf_weights(p_target, c_miss, c_fa, normalize))
 
 
@@ -139,8 +139,9 @@ def min_dcf(
 
     min over t of  c_miss · p_target · FRR(t) + c_fa · (1 − p_target) · FAR(t), divided by the cost of the better
     trivial system, min(c_miss · p_target, c_fa · (1 − p_target)). Accept-all and reject-all are on the curve, so the
-    normalised figure never exceeds 1; exactly 1 means that no threshold is of use at this operating point.
-    Best: low. Range: 0..1. Undefined (NaN) with one class. The defaults are those of ASVspoof 5: P_spoof = 0.05.
+    normalised figure never exceeds 1; exactly 1 means that no threshold is better than a trivial system at this
+    operating point. Best: low. Range: 0..1. Undefined (NaN) with one class. The defaults are those of ASVspoof 5:
+    P_spoof = 0.05.
 
     Reference: ASVspoof 5 evaluation package; NIST SRE evaluation plans.
 
@@ -154,9 +155,9 @@ def min_dcf(
 
 
 def bayes_threshold(p_target: float, c_miss: float, c_fa: float) -> float:
-    """The best threshold for true log-likelihood ratios: −ln(c_miss · p_target / (c_fa · (1 − p_target))).
+    """Return the best threshold for true log-likelihood ratios: −ln(c_miss · p_target / (c_fa · (1 − p_target))).
 
-    Formed in just this way: the logit of an effective prior is another number in the last place.
+    It is computed exactly in this way: the logit of an effective prior differs in the last digit.
 
     >>> round(bayes_threshold(0.95, 1.0, 10.0), 4)
     -0.6419
@@ -169,7 +170,7 @@ def bayes_threshold(p_target: float, c_miss: float, c_fa: float) -> float:
 
 
 def act_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> Form:
-    """Cost at the Bayes threshold as the engine sees it."""
+    """Return the form of the cost at the Bayes threshold."""
     return dcf_at_form(p_target, c_miss, c_fa, normalize, bayes_threshold(p_target, c_miss, c_fa))
 
 
@@ -199,7 +200,7 @@ def act_dcf(
 
 
 def dcf_at_form(p_target: float, c_miss: float, c_fa: float, normalize: bool, threshold: float) -> Form:
-    """Cost at a fixed threshold as the engine sees it."""
+    """Return the form of the cost at a fixed threshold."""
     miss, false_alarm, unit = dcf_weights(p_target, c_miss, c_fa, normalize)
     if math.isnan(threshold):
         raise UsageError("the threshold is NaN")
@@ -222,7 +223,7 @@ def dcf_at(
     normalize: bool = True,
     threshold: float = 0.0,
 ) -> float:
-    """Detection cost at a threshold of your own, for instance one chosen on a development set.
+    """Detection cost at a given threshold, for example one chosen on a development set.
 
     The cost of `min_dcf` read at `threshold`, accepting score >= threshold. Best: low. Range: 0..
     Undefined (NaN) with one class. Reference: as `min_dcf`.
@@ -236,7 +237,7 @@ def dcf_at(
 
 
 def cllr_form() -> Form:
-    """Cllr as the engine sees it."""
+    """Return the form of Cllr."""
 
     def bits(sum1: Number, n1: Number, sum0: Number, n0: Number) -> Number:
         return (sum1 / n1 + sum0 / n0) / (2.0 * math.log(2.0))
@@ -254,10 +255,10 @@ def _softplus_of_minus(score: Floats) -> Floats:
 
 @metric(best="low", range=(0.0, math.inf), form=cllr_form, kinds=("llr",), prevalence=False)
 def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Cost of log-likelihood ratios, in bits: how good the scores are as natural-log LLRs, threshold or no threshold.
+    """Cost of log-likelihood ratios, in bits: how good the scores are as natural-log LLRs, at all thresholds.
 
     ½ · [ mean over positives of log2(1 + e^−s) + mean over negatives of log2(1 + e^s) ].
-    Best: low. Range: 0..; 1 is what a system that always says "LLR = 0" gets. Undefined (NaN) with one class; infinite
+    Best: low. Range: 0..; a system that always gives LLR = 0 gets 1. Undefined (NaN) with one class; infinite
     if a trial has infinite evidence for the wrong class. Refused by the engine for scores that are not LLRs.
 
     Reference: Brümmer & du Preez 2006, Application-independent evaluation of speaker detection.
@@ -276,13 +277,14 @@ def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) ->
     interval=False,
 )
 def min_cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Cllr after the best monotone recalibration (PAV): what is left when only the order counts, in bits.
-
-    It is the least over all monotone maps, which fits the sample: too low there, and lower still in every replicate, so
-    that intervals from replicates held the truth 10 to 90 % of the time. It gets none.
+    """Cllr after the best monotone recalibration (PAV): the loss that remains if only the order counts, in bits.
 
     The scores are replaced by the LLRs that isotonic regression (pool adjacent violators) gives on the same trials,
-    then `cllr`. cllr − min_cllr is the loss to calibration. Best: low. Range: 0..1. Undefined (NaN) with one class.
+    then `cllr` is computed. cllr − min_cllr is the calibration loss. Best: low. Range: 0..1. Undefined (NaN) with one
+    class.
+
+    It gets no interval: the best monotone map is fitted to the sample, so the figure is too low there and even lower in
+    every replicate. Intervals from replicates contained the true value only 10 to 90 % of the time.
 
     Reference: Brümmer & du Preez 2006.
 
@@ -295,7 +297,7 @@ def min_cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None
 
 
 def min_cllr_of_tally(tally: Tally) -> float:
-    """`min_cllr` of a tally."""
+    """Return `min_cllr` of a tally."""
     if not tally.has_both_classes:
         return float("nan")
     p, q = pav_blocks(tally)
@@ -309,7 +311,7 @@ def min_cllr_of_tally(tally: Tally) -> float:
 
 
 def pav_blocks(tally: Tally) -> tuple[Floats, Floats]:
-    """Positives and negatives in each block that pool-adjacent-violators leaves: the segments of the ROC convex hull."""
+    """Return positives and negatives in each block of pool adjacent violators: the segments of the ROC convex hull."""
     held = tally.positive_counts + tally.negative_counts > 0
     p, q = tally.positive_counts[held], tally.negative_counts[held]
     starts = pooled(p, q)
@@ -317,7 +319,7 @@ def pav_blocks(tally: Tally) -> tuple[Floats, Floats]:
 
 
 def hull_eer(tally: Tally) -> float:
-    """EER on the convex hull of the ROC: where the hull meets FRR = FAR."""
+    """Return the EER on the convex hull of the ROC: where the hull meets FRR = FAR."""
     if not tally.has_both_classes:
         return float("nan")
     p, q = pav_blocks(tally)
@@ -332,18 +334,21 @@ def hull_eer(tally: Tally) -> float:
 
 @dataclass(eq=False)
 class PassingBlocks:
-    """A function of the PAV blocks alone, read stretch by stretch (see `stats.forms.Passing`): pooled trials stay pooled."""
+    """A function of the PAV blocks, computed from stretches of scores (see `stats.forms.Passing`).
+
+    Blocks that are pooled within a stretch stay pooled, so single trials need not be kept.
+    """
 
     function: Callable[[Tally], float]
     counts: list[tuple[Floats, Floats]] = field(default_factory=list)
 
     def add(self, part: Tally) -> None:
-        """The next stretch of scores."""
+        """Read the next stretch of scores."""
         if len(part.score):
             self.counts.append(pav_blocks(part))
 
     def value(self) -> float:
-        """The function of the blocks of all."""
+        """Return the function of all blocks."""
         p, q = (np.concatenate([np.zeros(1), *c]) for c in zip(*self.counts, strict=True))
         return float(self.function(Tally(np.arange(len(p) - 1, dtype=np.float64), np.cumsum(p), np.cumsum(q))))
 

@@ -1,7 +1,8 @@
-"""What a manipulation does to a detector at a threshold that stays: each trial beside its clean self.
+"""The effect of a manipulation on a detector at a fixed threshold: each trial next to its clean version.
 
-`decision_clean` and `score_clean` are what the detector said of the same clip untouched; `robustness.manipulation.beside_clean`
-puts them beside the trials. A figure is a mean over one class, so it has slices, intervals, gaps and comparisons as any other.
+`decision_clean` and `score_clean` are the detector's answers for the same clip without manipulation;
+`robustness.manipulation.beside_clean` adds them to the trials. A figure is a mean over one class, so it has slices,
+intervals, gaps and comparisons like any other.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ Terms = tuple[Floats, Floats]
 
 
 def _moved(label: ArrayLike, decision: ArrayLike, decision_clean: ArrayLike, of: bool) -> Terms:
-    """How much further each trial of a class is accepted than when clean (−1, 0, 1), and whether it is of that class."""
+    """Return the change of acceptance of each trial of a class (−1, 0, 1), and whether the trial is of that class."""
     own = check_label(label) == of
     now, before = (np.asarray(d, dtype=np.float64) == 1.0 for d in (decision, decision_clean))
     return (now.astype(np.float64) - before) * own, own.astype(np.float64)
 
 
 def _shift(label: ArrayLike, score: ArrayLike, score_clean: ArrayLike, of: bool) -> Terms:
-    """How much higher each trial of a class scores than when clean; equal infinities are no shift."""
+    """Return how much higher each trial of a class scores than when clean; equal infinities count as no shift."""
     (positive, now, _), (_, before, _) = (check_trials(label, s) for s in (score, score_clean))
     own = positive == of
     with np.errstate(invalid="ignore"):
@@ -61,12 +62,12 @@ def _mean(terms: Terms, weight: ArrayLike | None) -> float:
 
 
 def _exact_sum(values: Floats) -> float:
-    """The sum, whatever the order of the trials."""
+    """Return the sum, which does not depend on the order of the trials."""
     return math.fsum(values.tolist()) if np.isfinite(values).all() else float(np.sum(values))
 
 
 def _form(terms: Callable[..., Terms], columns: tuple[str, ...]) -> Callable[[], OfTerms]:
-    """The form of a mean of terms."""
+    """Return the form of a mean of terms."""
 
     def figure(*, weight: ArrayLike | None = None, **arrays: ArrayLike) -> float:
         return _mean(terms(**arrays), weight)
@@ -82,10 +83,10 @@ SCORED = ("label", "score", "score_clean")
 def far_drift(
     label: ArrayLike, decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None
 ) -> float:
-    """Drift of false acceptance: the share of negatives accepted, less that of the same clips when clean.
+    """Drift of false acceptance: the share of negatives accepted, minus that of the same clips when clean.
 
-    Mean over negatives of [accepted] − [accepted when clean]. Best: low. Range: −1..1. Undefined (NaN) without negatives.
-    Reference: the difference of two `fpr`s on the same trials.
+    Mean over negatives of [accepted] − [accepted when clean]. Best: low. Range: −1..1. Undefined (NaN) without
+    negatives. Reference: the difference of two `fpr`s on the same trials.
 
     >>> far_drift([1, 0, 0], [1, 1, 0], [1, 0, 0])
     0.5
@@ -97,10 +98,10 @@ def far_drift(
 def frr_drift(
     label: ArrayLike, decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None
 ) -> float:
-    """Drift of false rejection: the share of positives rejected, less that of the same clips when clean.
+    """Drift of false rejection: the share of positives rejected, minus that of the same clips when clean.
 
-    Mean over positives of [rejected] − [rejected when clean]. Best: low. Range: −1..1. Undefined (NaN) without positives.
-    Reference: the difference of two `fnr`s on the same trials.
+    Mean over positives of [rejected] − [rejected when clean]. Best: low. Range: −1..1. Undefined (NaN) without
+    positives. Reference: the difference of two `fnr`s on the same trials.
 
     >>> frr_drift([1, 1, 0], [1, 0, 0], [1, 1, 0])
     0.5

@@ -17,8 +17,8 @@ from hitmiss.core.tally import Array, Floats, check_weight
 def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The median time.
 
-    Half of the times are not above it; between two it is their mean. Best: low. Range: 0... Undefined (NaN) without a
-    time. Reference: equals `numpy.median`.
+    Half of the times are not above it; between two middle values it is their mean. Best: low. Range: 0... Undefined
+    (NaN) without a time. Reference: equals `numpy.median`.
 
     >>> float(median_seconds([3.0, 1.0, 10.0]))
     3.0
@@ -30,8 +30,8 @@ def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float
 def p95_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The 95th percentile of the times: one in twenty takes longer.
 
-    x₍ₖ₎ at k = 0.95 (n − 1), straight between neighbours. Best: low. Range: 0... Undefined (NaN) without a time.
-    Reference: equals `numpy.quantile(seconds, 0.95)`.
+    x₍ₖ₎ at k = 0.95 (n − 1), interpolated linearly between neighbours. Best: low. Range: 0... Undefined (NaN) without a
+    time. Reference: equals `numpy.quantile(seconds, 0.95)`.
 
     >>> float(p95_seconds(list(range(101))))
     95.0
@@ -40,7 +40,7 @@ def p95_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
 
 
 def _quantile(seconds: ArrayLike, weight: ArrayLike | None, share: float) -> Quantile:
-    """The quantile of times; a whole weight is a repetition."""
+    """Return the quantile of times; an integer weight is a number of repetitions."""
     given = np.asarray(seconds, dtype=np.float64)
     if given.ndim != 1 or (given < 0).any():
         raise DataError("seconds must be a flat column of times that are not negative")
@@ -55,7 +55,7 @@ def _quantile(seconds: ArrayLike, weight: ArrayLike | None, share: float) -> Qua
 
 
 def _at(ordered: Floats, upto: Array, share: float) -> float:
-    """The value at the place share · (n − 1), counted from 0, where `upto` says how many lie up to each value."""
+    """Return the value at position share · (n − 1), from 0; `upto` says how many lie at or below each value."""
     if not len(ordered):
         return math.nan
     place = share * (float(upto[-1]) - 1.0)

@@ -49,7 +49,7 @@ def average_precision(label: ArrayLike, score: ArrayLike, weight: ArrayLike | No
 
 
 def average_precision_of_tally(tally: Tally) -> float:
-    """`average_precision` of a tally."""
+    """Return `average_precision` of a tally."""
     if tally.n_positive <= 0:
         return float("nan")
     accepted_positives = tally.n_positive - tally.positives[:-1].astype(np.float64)
@@ -60,7 +60,7 @@ def average_precision_of_tally(tally: Tally) -> float:
 
 
 def tpr_at_fpr_form(fpr: float) -> Form:
-    """`tpr_at_fpr` as the engine sees it: read at the first point with few enough false alarms."""
+    """Return the form of `tpr_at_fpr`: read at the first point with few enough false alarms."""
     _check_share("fpr", fpr)
     return Crossing(
         lambda cp, cn, n1, n0: (n0 - cn) / n0 <= fpr,
@@ -83,7 +83,7 @@ def tpr_at_fpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
 
 
 def fpr_at_tpr_form(tpr: float) -> Form:
-    """`fpr_at_tpr` as the engine sees it: read at the last point with enough hits."""
+    """Return the form of `fpr_at_tpr`: read at the last point with enough hits."""
     _check_share("tpr", tpr)
     return Crossing(
         lambda cp, cn, n1, n0: (n1 - cp) / n1 < tpr,
@@ -112,7 +112,7 @@ def _check_share(name: str, value: float) -> None:
 
 @dataclass(eq=False)
 class PassingPrecision:
-    """Average precision, read stretch by stretch (see `stats.forms.Passing`): precisions at each positive score, summed."""
+    """Average precision from stretches of scores (see `stats.forms.Passing`), as a sum over positive scores."""
 
     n_positive: int
     n_negative: int
@@ -120,7 +120,7 @@ class PassingPrecision:
     sums: list[float] = field(default_factory=list)
 
     def add(self, part: Tally) -> None:
-        """The next stretch of scores."""
+        """Read the next stretch of scores."""
         p, q = self.below
         accepted_positives = (self.n_positive - p) - part.positives[:-1].astype(np.float64)
         accepted = accepted_positives + ((self.n_negative - q) - part.negatives[:-1])
@@ -130,5 +130,5 @@ class PassingPrecision:
         self.below = p + int(part.n_positive), q + int(part.n_negative)
 
     def value(self) -> float:
-        """The mean over the positives."""
+        """Return the mean over the positives."""
         return math.fsum(self.sums) / self.n_positive if self.n_positive else math.nan

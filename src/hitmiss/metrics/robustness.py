@@ -1,17 +1,17 @@
-"""Figures of attacks on classifiers of several labels: what the model said of each record before and after.
+"""Metrics of attacks on classifiers with several labels: the answers for each record before and after.
 
-`robustness.attacks.records_of` makes one row per record of a run of attacks, with the columns that these figures read:
+`robustness.attacks.records_of` makes one row per record of a run of attacks, with the columns that these metrics use:
 
 | column       | of a record                                                                    |
 |--------------|--------------------------------------------------------------------------------|
-| changed_any  | 1 where any label differs from the clean answer (NaN: the record is untouched)   |
-| right_all    | 1 where every label is right                                                   |
-| right_clean  | 1 where every label was right before the attack                                |
-| aim_reached  | 1 where the label that was aimed at is as wanted (NaN: nothing was aimed at)     |
-| aim_open     | 1 where that label was not as wanted before, so that it could change           |
-| class_labels, class_scores | the truth and the scores of all classes, one array per record    |
+| changed_any  | 1 if any label differs from the clean answer (NaN: the record is untouched)    |
+| right_all    | 1 if every label is right                                                      |
+| right_clean  | 1 if every label was right before the attack                                   |
+| aim_reached  | 1 if the label that was aimed at is as wanted (NaN: nothing was aimed at)      |
+| aim_open     | 1 if that label was not as wanted before, so that it could change              |
+| class_labels, class_scores | the true classes and the scores of all classes, one array per record |
 
-Figures of one class read `decision` and `decision_clean` of its rows. A record whose column is NaN does not count. Each figure
+Metrics of one class use `decision` and `decision_clean` of its rows. A record whose column is NaN does not count. Each
 is an ordinary metric, so it has slices, gaps, intervals, comparisons and gates.
 """
 
@@ -32,11 +32,11 @@ from hitmiss.metrics.ranking import roc_auc
 from hitmiss.stats.forms import OfTerms, OfWeights
 
 Terms = tuple[Floats, Floats]
-"""What each record adds to the sum above and to the sum below."""
+"""What each record adds to the numerator and to the denominator."""
 
 
 def _bits(values: ArrayLike, name: str) -> Floats:
-    """A column of 0 and 1, or NaN for a record that does not count."""
+    """Return a column of 0 and 1, or NaN for a record that does not count."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not (np.isnan(found) | np.isin(found, (0.0, 1.0))).all():
         raise DataError(f"{name} must be a flat column of 0 and 1 (NaN: does not count)", code="not-bits")
@@ -44,7 +44,7 @@ def _bits(values: ArrayLike, name: str) -> Floats:
 
 
 def _terms(hits: Floats, of: Floats | None = None) -> Terms:
-    """The terms of a share of `hits` among `of`; a record without either does not count."""
+    """Return the terms of a share of `hits` among `of`; a record without either does not count."""
     counted = np.ones_like(hits) if of is None else of
     known = ~(np.isnan(hits) | np.isnan(counted))
     below = np.where(known, counted, 0.0)
@@ -58,7 +58,7 @@ def _rate(terms: Terms, weight: ArrayLike | None) -> Rate:
 
 
 def _share(terms: Callable[..., Terms], *columns: str) -> Callable[[], OfTerms]:
-    """The form of a share of records."""
+    """Return the form of a share of records."""
 
     def figure(*, weight: ArrayLike | None = None, **arrays: ArrayLike) -> float:
         return _rate(terms(**arrays), weight)
@@ -74,7 +74,8 @@ def _changed(changed_any: ArrayLike) -> Terms:
 def changed(changed_any: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Changed answers: share of the records with any label that differs from the clean answer.
 
-    The documented success rate of an attack; truth plays no part. Best: low. Range: 0..1. Undefined (NaN) without an attack.
+    The documented success rate of an attack; it does not use the true labels. Best: low. Range: 0..1. Undefined (NaN)
+    without an attack.
 
     >>> changed([1, 0, 0, 0])
     Rate(1/4 = 0.25)
@@ -90,7 +91,7 @@ def _changed_correct(changed_any: ArrayLike, right_clean: ArrayLike) -> Terms:
 def changed_correct(changed_any: ArrayLike, right_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Changed answers that were right: changed, among the records that were right in every label before.
 
-    The literature's success rate. Best: low. Range: 0..1. Undefined (NaN) where no record was right.
+    The success rate in the literature. Best: low. Range: 0..1. Undefined (NaN) if no record was right.
 
     >>> changed_correct([1, 1, 0], [1, 0, 1])
     Rate(1/2 = 0.5)
@@ -122,7 +123,7 @@ def _robust_accuracy(right_clean: ArrayLike, right_all: ArrayLike) -> Terms:
 def robust_accuracy(right_clean: ArrayLike, right_all: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Robust accuracy: share of the records that are right in every label both before and after.
 
-    Accuracy that an attacker who may choose cannot take away. Best: high. Range: 0..1.
+    The accuracy that remains if the attacker may choose whether to attack a record. Best: high. Range: 0..1.
 
     >>> robust_accuracy([1, 1, 0, 0], [1, 0, 1, 0])
     Rate(1/4 = 0.25)
@@ -138,7 +139,8 @@ def _target_success(aim_reached: ArrayLike) -> Terms:
 def target_success(aim_reached: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Targeted success: share of all records whose label ends as the attack wants it.
 
-    Force: the label is 1 afterwards; suppress: it goes from 1 to 0. Best: low. Range: 0..1. Undefined (NaN) without an aim.
+    Force: the label is 1 afterwards; suppress: it goes from 1 to 0. Best: low. Range: 0..1. Undefined (NaN) without an
+    aim.
 
     >>> target_success([1, 0])
     Rate(1/2 = 0.5)
@@ -154,7 +156,7 @@ def _target_eligible(aim_reached: ArrayLike, aim_open: ArrayLike) -> Terms:
 def target_eligible(aim_reached: ArrayLike, aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Targeted success where possible: the same among the records whose label could change.
 
-    Best: low. Range: 0..1. Undefined (NaN) where no label could change.
+    Best: low. Range: 0..1. Undefined (NaN) if no label could change.
 
     >>> target_eligible([1, 1, 0], [0, 1, 1])
     Rate(1/2 = 0.5)
@@ -170,7 +172,7 @@ def _target_base(aim_open: ArrayLike) -> Terms:
 def target_base(aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Already as aimed: share of the records that needed no attack.
 
-    Best: high. It describes the records, and says how much of the targeted success is none of the attack's. Range: 0..1.
+    Best: high. It describes the records: this part of the targeted success is not due to the attack. Range: 0..1.
 
     >>> target_base([1, 0])
     Rate(1/2 = 0.5)
@@ -208,7 +210,7 @@ def _lost(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
 def lost(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Lost labels: the label of a class goes from 1 to 0, among those at 1.
 
-    Best: low. Range: 0..1. Undefined (NaN) where none was at 1.
+    Best: low. Range: 0..1. Undefined (NaN) if none was at 1.
 
     >>> lost([1, 0, 0, 1], [1, 1, 0, 0])
     Rate(1/2 = 0.5)
@@ -224,7 +226,7 @@ def _induced(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
 def induced(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Induced labels: the label of a class goes from 0 to 1, among those at 0.
 
-    Best: low. Range: 0..1. Undefined (NaN) where none was at 0.
+    Best: low. Range: 0..1. Undefined (NaN) if none was at 0.
 
     >>> induced([1, 0, 0, 1], [1, 1, 0, 0])
     Rate(1/2 = 0.5)
@@ -233,7 +235,7 @@ def induced(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | 
 
 
 def _areas(truth: Array, score: Array) -> list[int]:
-    """The classes that have both labels."""
+    """Return the classes that have both labels."""
     if truth.ndim != 2 or truth.shape != score.shape:
         raise DataError(
             f"labels and scores must be record × class; found {truth.shape} and {score.shape}", code="not-a-table"
@@ -246,14 +248,14 @@ class _MeanArea(OfWeights):
     """The mean over the classes of the area under the ROC curve, for many replicates at once."""
 
     def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
-        """The mean of the classes that have both labels in the sample; NaN where a replicate lacks one of them."""
+        """Return the mean over the classes with both labels in the sample; NaN if a replicate lacks one of them."""
         truth, score = np.asarray(arrays["class_labels"]), np.asarray(arrays["class_scores"])
         each = [_area_replicates(truth[:, k] == 1, score[:, k], weights) for k in _areas(truth, score)]
         return np.asarray(np.mean(each, axis=0)) if each else np.full(len(weights), np.nan)
 
 
 def _area_replicates(positive: NDArray[np.bool_], score: Floats, weights: Floats) -> Floats:
-    """The area under each row of weights (replicate × record): what is below each group of ties, and half of the group."""
+    """Return the area for each row of weights (replicate × record): pairs below each group of ties, half inside it."""
     order = np.argsort(score, kind="stable")
     ranked = score[order]
     starts = np.flatnonzero(np.append(True, ranked[1:] != ranked[:-1]))
@@ -275,8 +277,8 @@ def _mean_area() -> _MeanArea:
 def macro_auc(class_labels: ArrayLike, class_scores: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Macro AUC: mean over the classes of the area under the ROC curve.
 
-    Classes with one label only are left out. Best: high. Range: 0..1. Undefined (NaN) where every class has one label only. Reference: equals
-    `sklearn.metrics.roc_auc_score(average="macro")`.
+    Classes with one label only are left out. Best: high. Range: 0..1. Undefined (NaN) if every class has one label
+    only. Reference: equals `sklearn.metrics.roc_auc_score(average="macro")`.
 
     >>> float(macro_auc([[1, 0], [0, 1], [1, 1]], [[0.9, 0.1], [0.2, 0.8], [0.1, 0.05]]))
     0.5
@@ -291,7 +293,7 @@ def macro_auc(class_labels: ArrayLike, class_scores: ArrayLike, weight: ArrayLik
 
 
 def _mean(values: ArrayLike, weight: ArrayLike | None, factor: float = 1.0) -> float:
-    """The mean of the finite values, which remembers how many they are."""
+    """Return the mean of the finite values, with their number."""
     given = np.asarray(values, dtype=np.float64)
     weights = check_weight(weight, len(given))
     counted = np.isfinite(given) * (1.0 if weights is None else np.asarray(weights, dtype=np.float64))
@@ -300,7 +302,7 @@ def _mean(values: ArrayLike, weight: ArrayLike | None, factor: float = 1.0) -> f
 
 
 def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:
-    """The form of a mean of a column of numbers."""
+    """Return the form of a mean of a column of numbers."""
 
     def terms(**arrays: ArrayLike) -> Terms:
         given = np.asarray(arrays[column], dtype=np.float64)
@@ -317,7 +319,7 @@ def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:
 def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Size of the change (L2): mean Euclidean norm of the change, in mV.
 
-    Best: low. It describes the attack. Undefined (NaN) where no norm was recorded.
+    Best: low. It describes the attack. Undefined (NaN) if no norm was recorded.
 
     >>> float(l2_mv([1.0, 2.0]))
     1.5
@@ -329,7 +331,7 @@ def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
 def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Greatest change of a sample: mean largest change of any sample, in µV (the column is in mV).
 
-    Best: low. It describes the attack. Undefined (NaN) where no norm was recorded.
+    Best: low. It describes the attack. Undefined (NaN) if no norm was recorded.
 
     >>> float(linf_uv([0.001, 0.003]))
     2.0
@@ -341,7 +343,7 @@ def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
 def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Signal to noise: mean ratio of signal to change, in dB.
 
-    Best: high. It describes the attack. Undefined (NaN) where none was recorded.
+    Best: high. It describes the attack. Undefined (NaN) if none was recorded.
 
     >>> float(snr_db([10.0, 20.0]))
     15.0
@@ -353,7 +355,7 @@ def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
 def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Roughness: mean squared difference of neighbouring samples of the change, in µV² (the column is in mV²).
 
-    Best: low. It describes the attack. A low one is hard to see. Undefined (NaN) where none was recorded.
+    Best: low. It describes the attack: a change with a low value is hard to see. Undefined (NaN) if none was recorded.
 
     >>> float(smoothness_uv2([1e-6, 3e-6]))
     2.0
@@ -365,7 +367,8 @@ def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> fl
 def median_minimal_strength(minimal_strength: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Median least strength: the strength at which half of the records have flipped (the lower median).
 
-    Infinite where most never flip. Best: high. Undefined (NaN) where none was searched for. Reference: `numpy.quantile(…, 0.5, method="inverted_cdf")`.
+    Infinite if most records never flip. Best: high. Undefined (NaN) if no least strength was searched for.
+    Reference: `numpy.quantile(…, 0.5, method="inverted_cdf")`.
 
     >>> float(median_minimal_strength([0.2, 0.4, math.inf]))
     0.4
@@ -382,7 +385,7 @@ def median_minimal_strength(minimal_strength: ArrayLike, weight: ArrayLike | Non
 
 
 def surviving(minimal: ArrayLike, strengths: ArrayLike) -> Floats:
-    """The share of records that no attack below or at each strength flips: 1 − the distribution of minimal strengths.
+    """Return the share of records that no attack up to each strength flips: 1 − the distribution of minimal strengths.
 
     >>> surviving([0.1, 0.4, np.inf], [0.1, 0.5]).round(4).tolist()
     [0.6667, 0.3333]

@@ -1,8 +1,8 @@
-"""Metrics of selective classification: what is gained by answering only where confidence is high.
+"""Metrics of selective classification: what is gained by answering only if the confidence is high.
 
 Conventions as in `confidence`: answered trials with a confidence, the most confident first. Trials of equal confidence
-have no order, so every figure is its expectation over all orders of them; no sort can change it. Risk is the share of
-wrong verdicts among the accepted.
+have no order, so every figure is its expectation over all their orders, and no sort can change it. Risk is the share of
+wrong verdicts among the accepted trials.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class _Groups:
 
     @property
     def rise(self) -> Floats:
-        """Errors a trial inside each group; 0 in an empty one."""
+        """Return the errors per trial inside each group; 0 in an empty one."""
         return self.wrong / np.maximum(self.size, 1e-300)
 
     @property
@@ -65,9 +65,9 @@ class _Groups:
 
 
 def aurc_of(j: Judged) -> Any:
-    """(1/n) Σ_k expected risk of the k most confident.
+    """Return (1/n) Σ_k expected risk of the k most confident.
 
-    Inside a group the expected errors rise evenly, so the sum over its places is a difference of digammas.
+    Inside a group the expected errors rise linearly, so the sum over its positions is a difference of digamma values.
     """
     g = _Groups.of(j)
     total = np.sum(g.wrong + (g.failed - g.rise * g.taken) * _harmonic(g.taken, g.size), axis=-1)
@@ -75,7 +75,7 @@ def aurc_of(j: Judged) -> Any:
 
 
 def e_aurc_of(j: Judged) -> Any:
-    """AURC less that of the best order."""
+    """Return AURC minus that of the best order."""
     g = _Groups.of(j)
     right, wrong = g.n - g.n_wrong, g.n_wrong
     best = per_trial(wrong - right * _harmonic(right, wrong), g.n)
@@ -83,13 +83,13 @@ def e_aurc_of(j: Judged) -> Any:
 
 
 def augrc_of(j: Judged) -> Any:
-    """Mean share of trials that are accepted and wrong."""
+    """Return the mean share of trials that are accepted and wrong."""
     g = _Groups.of(j)
     return per_trial(np.sum(g.size * (g.failed + g.wrong / 2), axis=-1), g.n**2)
 
 
 def accuracy_at_coverage_of(j: Judged, coverage: float) -> Any:
-    """Expected accuracy of the most confident answers that cover a share of all trials."""
+    """Return the expected accuracy of the most confident answers that cover a share of all trials."""
     g = _Groups.of(j)
     accepted = np.asarray(coverage * j.n_all)
     within = (accepted > 0) & (accepted <= g.n * (1 + 1e-12))
@@ -99,7 +99,7 @@ def accuracy_at_coverage_of(j: Judged, coverage: float) -> Any:
 
 
 def coverage_at_accuracy_of(j: Judged, accuracy: float) -> Any:
-    """Greatest share of all trials that a threshold can answer with this accuracy."""
+    """Return the greatest share of all trials that a threshold can answer with this accuracy."""
     g = _Groups.of(j)
     accepted, wrong = g.taken + g.size, g.failed + g.wrong
     reached = (g.size > 0) & (accepted - wrong >= accuracy * accepted * (1 - 1e-12))
@@ -110,7 +110,7 @@ def coverage_at_accuracy_of(j: Judged, accuracy: float) -> Any:
 def risk_coverage(
     label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None
 ) -> RiskCoverage:
-    """The risk–coverage curve of the answered trials.
+    """Return the risk–coverage curve of the answered trials.
 
     >>> curve = risk_coverage([1, 1, 0, 0], [1, 0, 0, 1], [0.9, 0.9, 0.8, 0.5])
     >>> curve.threshold.tolist(), curve.coverage.tolist(), curve.risk.round(3).tolist()
@@ -127,7 +127,7 @@ def aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: A
     """Area under the risk–coverage curve: the mean risk over all numbers of accepted trials.
 
     (1/n) Σ_k (expected errors among the k most confident) / k. Best: low. Range: 0..1; all wrong gives 1. Undefined
-    (NaN) without an answered trial that has a confidence. Confidences that say nothing give the error rate.
+    (NaN) without an answered trial that has a confidence. Confidences without information give the error rate.
     Reference: Geifman et al. 2019, with the expectation over the order of ties.
 
     >>> aurc([1, 1], [1, 0], [0.9, 0.5])
@@ -145,17 +145,17 @@ def _over(function: Callable[..., Any], j: Judged, **settings: float) -> Over:
 
 
 def _harmonic(taken: Any, size: Any) -> Floats:
-    """1/(taken + 1) + … + 1/(taken + size)."""
-    from scipy.special import digamma  # a fifth of a second that other metrics need not pay
+    """Return 1/(taken + 1) + … + 1/(taken + size)."""
+    from scipy.special import digamma  # slow to import, and needed only here
 
     return np.asarray(digamma(taken + size + 1.0) - digamma(taken + 1.0))
 
 
 @metric(best="low", judged=e_aurc_of)
 def e_aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Excess area under the risk–coverage curve: `aurc` less that of the best order for as many errors, all of them last.
+    """Excess area under the risk–coverage curve: `aurc` minus that of the best order, which has all errors last.
 
-    aurc − (1/n) Σ_{j=1..e} j / (n − e + j), e the number of errors. Best: low. Range: 0..1; 0 where every error is less
+    aurc − (1/n) Σ_{j=1..e} j / (n − e + j), e the number of errors. Best: low. Range: 0..1; 0 if every error is less
     confident than every right verdict. Undefined (NaN) without an answered trial that has a confidence.
     Reference: Geifman et al. 2019; the best area is summed exactly here, not approximated.
 
@@ -170,8 +170,8 @@ def augrc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: 
     """Area under the generalized risk–coverage curve: the mean share of trials that are accepted and wrong.
 
     ∫ (errors among the accepted) / n d(coverage) = (1 − AUROC_f) · a (1 − a) + (1 − a)² / 2, a the accuracy and AUROC_f
-    the chance that a right verdict is the more confident one; ties do not move it. Best: low. Range: 0..0.5. Undefined
-    (NaN) without an answered trial that has a confidence. Reference: Traub et al. 2024.
+    the chance that a right verdict is more confident than a wrong one; ties do not change it. Best: low. Range: 0..0.5.
+    Undefined (NaN) without an answered trial that has a confidence. Reference: Traub et al. 2024.
 
     >>> augrc([1, 1], [1, 0], [0.9, 0.5])
     Over(0.125 over 2)
@@ -190,8 +190,8 @@ def accuracy_at_coverage(
 ) -> float:
     """Accuracy among the most confident answers that cover a given share of **all** trials.
 
-    1 − (expected errors among the k most confident) / k, k = coverage · n, n all trials with abstentions and failures.
-    Best: high. Range: 0..1. Undefined (NaN) where fewer trials than that were answered with a confidence.
+    1 − (expected errors among the k most confident) / k, k = coverage · n, where n counts all trials, also abstentions
+    and failures. Best: high. Range: 0..1. Undefined (NaN) if fewer trials than that were answered with a confidence.
     Reference: Geifman & El-Yaniv 2017.
 
     >>> accuracy_at_coverage([1, 1, 0, 0], [1, 0, 0, -1], [0.9, 0.5, 0.8, 0.99], coverage=0.5)
@@ -214,9 +214,9 @@ def coverage_at_accuracy(
 ) -> float:
     """The greatest share of **all** trials that a threshold on the confidence can answer with at least this accuracy.
 
-    max over thresholds t with accuracy{confidence >= t} >= accuracy of n{confidence >= t} / n, n all trials; 0 where no
-    threshold reaches it. A threshold cannot part equal confidences. Chosen on the data that it is read from, so
-    optimistic. Best: high. Range: 0..1. Undefined (NaN) without trials.
+    max over thresholds t with accuracy{confidence >= t} >= accuracy of n{confidence >= t} / n, n all trials; 0 if no
+    threshold reaches it. A threshold cannot separate equal confidences. The threshold is chosen on the data that it is
+    judged on, so the figure is optimistic. Best: high. Range: 0..1. Undefined (NaN) without trials.
     Reference: Geifman & El-Yaniv 2017.
 
     >>> coverage_at_accuracy([1, 1, 0, 0], [1, 0, 0, -1], [0.9, 0.5, 0.8, 0.99], accuracy=0.9)

@@ -1,11 +1,11 @@
 """Spoofing-robust speaker verification (ASVspoof 5 Track 2): a-DCF, ASV-constrained t-DCF and the tandem EER.
 
-Three kinds of trial: the *target* speaker, a *nontarget* speaker, a *spoof* of the target. A countermeasure (CM)
-says whether speech is bona fide, a speaker verifier (ASV) says whether the voice is the target's, and a tandem
-accepts what both accept. Higher scores speak for acceptance, everywhere.
+There are three kinds of trial: the *target* speaker, a *nontarget* speaker, and a *spoof* of the target. A
+countermeasure (CM) decides whether speech is bona fide, a speaker verifier (ASV) decides whether the voice is the
+target's, and a tandem accepts what both accept. Higher scores always mean acceptance.
 
 Every function here returns a **fraction**. The official package prints its t-EER in percent: divide that by 100.
-Scores may be infinite (only their order counts) but not NaN. Weights count a trial as often as they say.
+Scores may be infinite (only their order counts) but not NaN. A weight is the number of times that a trial counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ TIES = ("grouped", "official")
 
 
 class ByClass(NamedTuple):
-    """One array for each kind of trial. A plain tuple in this order does as well."""
+    """One array for each kind of trial. A plain tuple in this order works as well."""
 
     target: ArrayLike
     nontarget: ArrayLike
@@ -35,7 +35,7 @@ class ByClass(NamedTuple):
 
 @dataclass(frozen=True)
 class TandemCosts:
-    """How often each kind of trial comes and what each error costs; the defaults are those of ASVspoof 5.
+    """How frequent each kind of trial is and what each error costs; the defaults are those of ASVspoof 5.
 
     >>> costs = TandemCosts()
     >>> round(costs.accept_all, 6), round(costs.reject_all, 6)
@@ -92,17 +92,18 @@ def min_a_dcf(
     costs: TandemCosts = ASVSPOOF5_COSTS,
     weight: Sequence[ArrayLike] | None = None,
 ) -> float:
-    """The least architecture-agnostic detection cost that one threshold on the final (SASV) score can reach.
+    """Return the least architecture-agnostic detection cost that one threshold on the final (SASV) score can reach.
 
     a-DCF(t) = c_miss p_target P_miss(t) + c_fa p_nontarget P_fa(t) + c_fa_spoof p_spoof P_fa,spoof(t), divided by
-    the cost of the better of accepting everything and rejecting everything. A fraction of that cost.
+    the cost of the better of accepting everything and rejecting everything. The result is a fraction of that cost.
 
-    Best 0, range 0..1 (both trivial systems are on the curve). NaN where a kind of trial is absent. Ties do not
-    matter. `weight`: one array for each kind, in the order of the arguments.
+    Best 0, range 0..1 (both trivial systems are on the curve). NaN if a kind of trial is absent. Ties do not matter.
+    `weight`: one array for each kind, in the order of the arguments.
 
     Reference: Shim et al., "a-DCF", Odyssey 2024; equals the official ASVspoof 5 package.
 
-    Accept from 3 upwards and the spoof slips through: 10 × 0.05 / (10 × 0.0095 + 10 × 0.05) = 0.5 / 0.595.
+    In the example, accepting from 3 upwards lets the spoof through: 10 × 0.05 / (10 × 0.0095 + 10 × 0.05) = 0.5 /
+    0.595.
 
     >>> round(min_a_dcf(target=[3, 4], nontarget=[1, 2], spoof=[5]), 6)
     0.840336
@@ -161,10 +162,10 @@ def min_t_dcf(
 
 
 def asv_rates(target: ArrayLike, nontarget: ArrayLike, spoof: ArrayLike, *, threshold: float | None = None) -> AsvRates:
-    """The ASV's error rates at a threshold, by default at its EER threshold found as the official package finds it.
+    """Return the ASV's error rates at a threshold, by default at its EER threshold as the official package finds it.
 
     Accepts score ≥ threshold. The default threshold is the score at which |P_miss − P_fa| of target against nontarget
-    is smallest on the official curve (ties not grouped, target first). `DataError` where a kind of trial is absent.
+    is smallest on the official curve (ties not grouped, target first). Raises `DataError` if a kind of trial is absent.
 
     >>> asv_rates(target=[2, 3, 4, 5], nontarget=[0, 1, 2.5, 1], spoof=[2, 4], threshold=2.5)
     AsvRates(p_miss=0.25, p_fa=0.25, p_fa_spoof=0.5)
@@ -250,7 +251,7 @@ def _concurrent_point(cm: Sequence[Floats], asv: Sequence[Floats]) -> float:
 
 
 def _nearest_to_zero(rising: Any, n_functions: int, n_points: int) -> NDArray[np.intp]:
-    """For each of the rising functions the first point where it is nearest to zero; all bisected side by side."""
+    """Return, for each of the rising functions, the first point where it is nearest to zero; bisected all at once."""
     low, high = np.zeros(n_functions, dtype=np.intp), np.full(n_functions, n_points - 1, dtype=np.intp)
     while (low < high).any():
         middle = (low + high) // 2
@@ -262,7 +263,7 @@ def _nearest_to_zero(rising: Any, n_functions: int, n_points: int) -> NDArray[np
 
 
 class _Curve(NamedTuple):
-    """For each class the weight rejected at each point, from none to all; point i + 1 rejects up to threshold i."""
+    """For each class, the weight rejected at each point, from none to all; point i + 1 rejects up to threshold i."""
 
     rejected: list[Floats]
     threshold: Floats
@@ -299,7 +300,7 @@ def _one_by_one(scores: list[Floats], weights: list[Floats]) -> _Curve:
 
 
 def _rates(rejected: Sequence[Floats]) -> list[Floats]:
-    """The miss rate of the first class, the false-alarm rates of the others."""
+    """Return the miss rate of the first class and the false-alarm rates of the others."""
     miss, *others = rejected
     return [miss / miss[-1], *((r[-1] - r) / r[-1] for r in others)]
 

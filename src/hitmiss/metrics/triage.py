@@ -1,9 +1,9 @@
 """Metrics of triage: three-way verdicts, where `uncertain` sends an item to a person instead of guessing.
 
 Conventions: the positive class is fake, so TP is a fake called fake and FN a fake passed as real; `decision` 1 = fake,
-0 = real, -1 = uncertain, -2 = the call failed. Answered is a verdict of fake or real. Precision, recall, F1 are over the
-answered trials; slip, false flag, catch and pass are over **all** trials of the class, whatever became of them, so that
-catch = recall × coverage of the class. An empty denominator is NaN, never 0.
+0 = real, -1 = uncertain, -2 = the call failed. A trial is answered if its verdict is fake or real. Precision, recall
+and F1 are over the answered trials; slip, false flag, catch and pass are over **all** trials of the class, answered or
+not, so that catch = recall × coverage of the class. An empty denominator gives NaN, never 0.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def pass_of(c: Counts) -> Any:
 
 
 def mirrored(c: Counts) -> Counts:
-    """The counts as they are when real is the class that is looked for."""
+    """Return the counts with real as the positive class."""
     return Counts(c.tn, c.fn, c.fp, c.tp)
 
 
@@ -97,9 +97,9 @@ def f1_real_of(c: Counts) -> Any:
 
 @metric(best="high", form=lambda: OfCounts(accuracy_answered_of))
 def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
-    """Share of the answered trials decided rightly (selective accuracy); read it beside `coverage`.
+    """Share of the answered trials decided correctly (selective accuracy); read it together with `coverage`.
 
-    (TP + TN) / answered. Best: high. Range: 0..1. Undefined (NaN) where nothing was answered.
+    (TP + TN) / answered. Best: high. Range: 0..1. Undefined (NaN) if nothing was answered.
     Reference: equals `sklearn.metrics.accuracy_score` on the answered trials.
 
     >>> accuracy_answered([1, 1, 0, 0], [1, 0, 0, -1])

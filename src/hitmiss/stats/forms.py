@@ -751,7 +751,7 @@ class ClassSums(Summed):
         return [*self._infinite_ends(tally), *_graded_ends(tally)]
 
     def _infinite_ends(self, tally: Tally) -> list[int]:
-        """Give scores with an infinite term their own cells: such a trial makes a sum infinite, its neighbours do not."""
+        """Give scores with an infinite term their own cells, so that their neighbours keep finite sums."""
         if not len(tally.score):
             return []
         ends = tally.score[[0, -1]]
