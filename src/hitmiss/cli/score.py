@@ -219,7 +219,7 @@ def score(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
-    """Compute figures from score files, for all trials and per domain, with intervals, averages and a signature."""
+    """Compute figures from score files, overall and per domain, with intervals, averages, warnings and a signature."""
     asked = asked.changed(seeds=seeds, calibration=calibration if calibrate_on else None)
     development: Trials | None = None
     if stream or counts or cluster or engine or is_asked(scores):
