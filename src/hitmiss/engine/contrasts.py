@@ -300,7 +300,10 @@ def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | 
 
 
 def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:
-    """For a share over the same trials in both runs, return per part these trials and the hits of both runs."""
+    """Return the trials behind a share, per part, and the hits of both runs.
+
+    None if the runs count different trials.
+    """
     found = []
     for part in sample.parts:
         a, b = (_hits(q.form, side) for q, side in zip(question, (part.a, part.b), strict=True))

@@ -359,7 +359,7 @@ def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
 
 
 def left_out(metrics: list[str], trials: Trials) -> list[str]:
-    """What to say about metrics that these trials do not allow."""
+    """Return the warnings about metrics that these trials do not allow."""
     absent = {m: [c for c in find_metric(parse(m).name).columns if c not in trials.frame.columns] for m in metrics}
     columns = sorted({c for names in absent.values() for c in names})
     lacking = [f"{', '.join(m for m in metrics if absent[m])} left out: there is no {' and no '.join(columns)}"]

@@ -120,48 +120,48 @@ def share(hits: Any, of: Any) -> Any:
 
 
 def accuracy_of(c: Counts) -> Any:
-    """(TP + TN) / all trials."""
+    """Return (TP + TN) / all trials."""
     return share(c.tp + c.tn, c.n)
 
 
 def precision_of(c: Counts) -> Any:
-    """TP / (TP + FP)."""
+    """Return TP / (TP + FP)."""
     return share(c.tp, c.tp + c.fp)
 
 
 def recall_of(c: Counts) -> Any:
-    """TP / (TP + FN)."""
+    """Return TP / (TP + FN)."""
     return share(c.tp, c.tp + c.fn)
 
 
 def specificity_of(c: Counts) -> Any:
-    """TN / (TN + FP)."""
+    """Return TN / (TN + FP)."""
     return share(c.tn, c.tn + c.fp)
 
 
 def fpr_of(c: Counts) -> Any:
-    """FP / (FP + TN)."""
+    """Return FP / (FP + TN)."""
     return share(c.fp, c.fp + c.tn)
 
 
 def fnr_of(c: Counts) -> Any:
-    """FN / (FN + TP)."""
+    """Return FN / (FN + TP)."""
     return share(c.fn, c.fn + c.tp)
 
 
 def f1_of(c: Counts) -> Any:
-    """2 TP / (2 TP + FP + FN)."""
+    """Return 2 TP / (2 TP + FP + FN)."""
     found = share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
     return float(found) if isinstance(found, Rate) else found  # not a binomial proportion: Wilson does not apply
 
 
 def balanced_accuracy_of(c: Counts) -> Any:
-    """(recall + specificity) / 2."""
+    """Return (recall + specificity) / 2."""
     return (recall_of(c) + specificity_of(c)) / 2
 
 
 def mcc_of(c: Counts) -> Any:
-    """(TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))."""
+    """Return (TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))."""
     root = np.sqrt(np.multiply(1.0, c.tp + c.fp) * (c.tp + c.fn) * (c.tn + c.fp) * (c.tn + c.fn))
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.true_divide(np.multiply(1.0, c.tp) * c.tn - np.multiply(1.0, c.fp) * c.fn, root)

@@ -128,21 +128,21 @@ def min_t_dcf(
     costs: TandemCosts = ASVSPOOF5_COSTS,
     weight: Sequence[ArrayLike] | None = None,
 ) -> float:
-    """The least tandem detection cost that one threshold on the CM score can reach, the ASV being fixed.
+    """Return the least tandem detection cost that one threshold on the CM score can reach, for a fixed ASV.
 
     t-DCF(t) = C0 + C1 P_miss,cm(t) + C2 P_fa,cm(t), divided by C0 + min(C1, C2), the cost of the better trivial CM:
     C0 = p_target c_miss P_miss,asv + p_nontarget c_fa P_fa,asv; C1 = p_target c_miss − C0; C2 = p_spoof c_fa_spoof
     P_fa,spoof,asv. A fraction; even a perfect CM leaves C0 / (C0 + min(C1, C2)).
 
-    Range 0..1, lower is better. NaN where a class is absent. `DataError` for fewer than three distinct scores
+    Range 0..1, lower is better. NaN if a class is absent. Raises `DataError` for fewer than three distinct scores
     (decisions are not scores) and for an ASV so poor that C1 < 0. `weight`: one array for each class.
 
     Reference: Kinnunen et al., IEEE/ACM TASLP 2020; equals the official ASVspoof 5 package with the organisers' ASV.
-    With an ASV of one's own, `evaluation_full` of that package takes the share of spoofs *rejected* where the formula
-    has the share *accepted*; here the formula holds (see `asv_rates`). To reproduce the package's figure, pass
+    With another ASV, `evaluation_full` of that package uses the share of spoofs *rejected* where the formula has the
+    share *accepted*; here the formula is used (see `asv_rates`). To reproduce the package's figure, pass
     `dataclasses.replace(rates, p_fa_spoof=1 - rates.p_fa_spoof)`.
 
-    A perfect CM before an ASV that accepts every spoof: C0 = 0.09405, C2 = 0.5, so 0.09405 / 0.59405.
+    In the example a perfect CM precedes an ASV that accepts every spoof: C0 = 0.09405, C2 = 0.5, so 0.09405 / 0.59405.
 
     >>> round(min_t_dcf([2, 3], [0, 1], asv=AsvRates(p_miss=0.1, p_fa=0, p_fa_spoof=1)), 6)
     0.15832
@@ -189,30 +189,31 @@ def t_eer(
     ties: Ties = "grouped",
     weight: Sequence[ArrayLike] | None = None,
 ) -> float:
-    """The concurrent tandem equal error rate: the one error rate that no share of spoofs among the attacks changes.
+    """Return the concurrent tandem equal error rate, which does not depend on the share of spoofs among the attacks.
 
     `cm` and `asv` hold the two scores of the same trials: (target, nontarget, spoof). A tandem of thresholds misses
     P_miss = m + (1 − m) P_miss,asv with m the CM's miss rate on bona fide speech, and accepts
     P_fa = (1 − ρ)(1 − m) P_fa,asv + ρ P_fa,cm P_fa,spoof,asv. For each ASV threshold take the CM threshold with the
     smallest |P_miss − P_fa| at ρ = 1/2 (only where P_miss,asv < the false alarms of the ASV alone); among these
     pairs take the one where P_fa,asv / P_fa,spoof,asv is nearest to P_fa,cm / (1 − m), at which ρ cancels; the t-EER
-    is P_fa,spoof,asv × P_fa,cm there. The first pair wins among equals.
+    is P_fa,spoof,asv × P_fa,cm there. Of equally good pairs the first is taken.
 
-    A **fraction** (the official package prints percent). Best 0, range 0..1. NaN where a kind of trial is absent or
+    A **fraction** (the official package prints percent). Best 0, range 0..1. NaN if a kind of trial is absent or
     no pair of thresholds is admissible. `weight`: one array for each kind of trial.
 
-    Every pair is searched, by bisection. The official package does so below 3,000 points a curve; above, it looks at
-    every k-th point and then at 1,600 points on each side of the best, and could settle for another pair. A rewrite of
-    that search gave the same figure (difference 0.0) on 50 simulated sets of 50,000 to 300,000 trials.
+    Every pair is searched, by bisection. The official package does the same below 3,000 points per curve; above, it
+    tries every k-th point and then 1,600 points on each side of the best, and could choose another pair. A
+    reimplementation of that search gave the same figure (difference 0.0) on 50 simulated sets of 50,000 to 300,000
+    trials.
 
-    `ties="official"` walks through tied scores one trial at a time (bona fide first), as the package does; weights must
-    then be whole numbers. `"grouped"` uses only thresholds that exist: the same figure where no two scores are equal;
-    on scores rounded to one decimal it was 0.067 lower to 0.006 higher.
+    `ties="official"` takes tied scores one trial at a time (bona fide first), as the package does; weights must then be
+    integers. `"grouped"` uses only thresholds that exist: it gives the same figure if no two scores are equal; on
+    scores rounded to one decimal it was 0.067 lower to 0.006 higher.
 
     Reference: Kinnunen et al., "t-EER", IEEE TPAMI 2023 (arXiv 2309.12237).
 
-    The ASV at 3 misses one target of four, accepts one nontarget of four and every spoof; the CM at 10 misses nothing
-    and lets one spoof of four through. All error rates of that tandem are 1/4:
+    In the example the ASV at 3 misses one target of four, and accepts one nontarget of four and every spoof; the CM at
+    10 misses nothing and lets one spoof of four through. All error rates of that tandem are 1/4:
 
     >>> cm = ByClass(target=[11, 12, 13, 14], nontarget=[10, 16, 17, 18], spoof=[1, 2, 3, 15])
     >>> asv = ByClass(target=[1, 3, 4, 5], nontarget=[0, 0.1, 0.2, 6], spoof=[7, 8, 9, 10])

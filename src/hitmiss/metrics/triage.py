@@ -24,52 +24,52 @@ FAKE = "fake"
 
 
 def accuracy_answered_of(c: Counts) -> Any:
-    """(TP + TN) / answered."""
+    """Return (TP + TN) / answered."""
     return share(c.tp + c.tn, c.answered)
 
 
 def coverage_of(c: Counts) -> Any:
-    """Answered / all."""
+    """Return answered / all."""
     return share(c.answered, c.n)
 
 
 def coverage_fake_of(c: Counts) -> Any:
-    """Answered fakes / all fakes."""
+    """Return answered fakes / all fakes."""
     return share(c.tp + c.fn, c.n_positive)
 
 
 def coverage_real_of(c: Counts) -> Any:
-    """Answered reals / all reals."""
+    """Return answered reals / all reals."""
     return share(c.tn + c.fp, c.n_negative)
 
 
 def abstain_rate_of(c: Counts) -> Any:
-    """Abstained / all."""
+    """Return abstained / all."""
     return share(c.abstained, c.n)
 
 
 def error_rate_of(c: Counts) -> Any:
-    """Failed / all."""
+    """Return failed / all."""
     return share(c.failed, c.n)
 
 
 def slip_of(c: Counts) -> Any:
-    """FN / all fakes."""
+    """Return FN / all fakes."""
     return share(c.fn, c.n_positive)
 
 
 def false_flag_of(c: Counts) -> Any:
-    """FP / all reals."""
+    """Return FP / all reals."""
     return share(c.fp, c.n_negative)
 
 
 def catch_of(c: Counts) -> Any:
-    """TP / all fakes."""
+    """Return TP / all fakes."""
     return share(c.tp, c.n_positive)
 
 
 def pass_of(c: Counts) -> Any:
-    """TN / all reals."""
+    """Return TN / all reals."""
     return share(c.tn, c.n_negative)
 
 
@@ -79,19 +79,19 @@ def mirrored(c: Counts) -> Counts:
 
 
 def f1_fake_of(c: Counts) -> Any:
-    """2 TP / (2 TP + FP + FN) where both precision and recall are defined."""
+    """Return 2 TP / (2 TP + FP + FN), if both precision and recall are defined."""
     found = f1_of(c)
     defined = (c.tp + c.fp > 0) & (c.tp + c.fn > 0)
     return np.where(defined, found, np.nan) if np.ndim(found) else found if defined else float("nan")
 
 
 def precision_real_of(c: Counts) -> Any:
-    """TN / (TN + FN)."""
+    """Return TN / (TN + FN)."""
     return precision_of(mirrored(c))
 
 
 def f1_real_of(c: Counts) -> Any:
-    """2 TN / (2 TN + FN + FP) where both precision and recall are defined."""
+    """Return 2 TN / (2 TN + FN + FP), if both precision and recall are defined."""
     return f1_fake_of(mirrored(c))
 
 
@@ -193,7 +193,7 @@ def unparsed_rate(unparsed: ArrayLike, weight: ArrayLike | None = None) -> float
 def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """When the verdict is fake, how often it is right.
 
-    TP / (TP + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where nothing was called fake.
+    TP / (TP + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if nothing was called fake.
     Reference: equals `sklearn.metrics.precision_score` on the answered trials.
 
     >>> precision_fake([1, 1, 0, 0], [1, -1, 1, 0])
@@ -206,7 +206,7 @@ def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
 def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered fakes that were called fake. Not `fake_catch_rate`, which is over all fakes.
 
-    TP / (TP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where no fake was answered.
+    TP / (TP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if no fake was answered.
     Reference: equals `sklearn.metrics.recall_score` on the answered trials.
 
     >>> recall_fake([1, 1, 1, 0], [1, 0, -1, 0])
@@ -219,7 +219,7 @@ def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
 def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of fake.
 
-    2 TP / (2 TP + FP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where precision or recall is:
+    2 TP / (2 TP + FP + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if precision or recall is:
     no fake was answered, or nothing called fake. Reference: equals `sklearn.metrics.f1_score` on the answered trials.
 
     >>> f1_fake([1, 1, 0, 0], [1, 0, 1, -1])
@@ -232,7 +232,7 @@ def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
 def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """When the verdict is real, how often it is right.
 
-    TN / (TN + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where nothing was called real.
+    TN / (TN + FN), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if nothing was called real.
     Reference: equals `sklearn.metrics.precision_score(pos_label=0)` on the answered trials.
 
     >>> precision_real([1, 1, 0, 0], [0, -1, 1, 0])
@@ -245,7 +245,7 @@ def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
 def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered reals that were called real. Not `real_pass_rate`, which is over all reals.
 
-    TN / (TN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where no real was answered.
+    TN / (TN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if no real was answered.
     Reference: equals `sklearn.metrics.recall_score(pos_label=0)` on the answered trials.
 
     >>> recall_real([1, 0, 0, 0], [1, 1, 0, -1])
@@ -258,7 +258,7 @@ def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
 def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of real.
 
-    2 TN / (2 TN + FN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) where precision or recall is:
+    2 TN / (2 TN + FN + FP), on answered trials. Best: high. Range: 0..1. Undefined (NaN) if precision or recall is:
     no real was answered, or nothing called real. Reference: `sklearn.metrics.f1_score(pos_label=0)`, answered trials.
 
     >>> f1_real([0, 0, 1, 1], [0, 1, 0, -1])

@@ -686,8 +686,8 @@ def resampled(
 # units. EER and minimum costs are equal to those of brute force on the same weights.
 
 CHUNK_VALUES = 1 << 24
-AT_ONCE = 1 << 16  # units drawn at a time
-"""Numbers that are held at once (128 MB)."""
+AT_ONCE = 1 << 16  # how many units are drawn at a time
+"""At most `CHUNK_VALUES` numbers are held at once (128 MB)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -820,6 +820,7 @@ def _some_replicates(
     sample: UnitSample, forms: Sequence[Form], cells: Cells, tables: tuple[Any, Any], weights: Floats
 ) -> list[Floats]:
     p, q = cell_counts(tables, weights)
+    # With few units a replicate may contain one class only; its figures are undefined.
     empty = (p.sum(axis=1) == 0) | (q.sum(axis=1) == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         search, stretches = begin_search(cells, p, q, forms)
@@ -860,6 +861,7 @@ def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: St
     """
     starts = _trial_starts(sample.tally, cells)
     cell = np.searchsorted(cells.cuts, stretches.low)
+    # Cell by cell for all replicates: the trials of a cell are then gathered once.
     for k in np.argsort(-np.bincount(cell, minlength=len(cells)), kind="stable"):
         here = stretches.keep(cell == k)
         if not len(here):

@@ -924,7 +924,7 @@ class OfTerms(OfColumns):
         return trials.ratio(self)
 
     def shares(self, sample: Sampled) -> tuple[Mask, Mask] | None:
-        """For a share of trials, return which trials are hits, and which trials it is a share of."""
+        """Return, for a share of trials, which trials are hits, and which trials it is a share of."""
         if not self.is_share:
             return None
         above, below = self.terms(**sample.arrays(self.columns))

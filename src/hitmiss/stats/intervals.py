@@ -468,7 +468,7 @@ class AucDifference:
         return 1.0 if self.error == 0.0 and self.delta == 0.0 else math.nan
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """delta ± z · error, cut to −1..1."""
+        """Return delta ± z · error, cut to −1..1."""
         half = NormalDist().inv_cdf(0.5 + level / 2) * self.error
         if math.isnan(half):
             return math.nan, math.nan

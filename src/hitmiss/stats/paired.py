@@ -56,6 +56,7 @@ def choose_windows(tally: Tally, forms: Sequence[Form], even: int = 1) -> Window
     shares = np.arange(1, even) / even * (float(tally.n_positive) + float(tally.n_negative))
     fixed = np.append(fixed, np.searchsorted(tally.positives + tally.negatives, shares))
     groups = len(tally.score)
+    # Fixed thresholds must be ends of stretches: there the counts of every replicate are known without opening any.
     grid = np.unique(np.concatenate([np.linspace(0, groups, min(groups, CELLS) + 1).astype(np.intp), fixed]))
     low, high = grid[:-1], grid[1:]
     closed = _all_hold(bounds, low, high)
@@ -82,6 +83,8 @@ def _merged(tally: Tally, bounds: Sequence[Bound], grid: Indices, closed: Mask, 
         while start < stop:
             end = int(stop)
             if closed[start]:
+                # A wider block is cheaper but has a weaker bound: take the widest block for which all bounds still
+                # hold.
                 fine = _all_hold(bounds, grid[start : start + 1], grid[start + 1 : stop + 1])
                 end = start + (len(fine) if fine.all() else max(int(np.argmin(fine)), 1))
             cuts.append(int(grid[end]))
@@ -186,6 +189,8 @@ class Axis:
     def curve(self, draw: Draw) -> Curve:
         """Return the cumulative counts of the replicates at the ends of the pieces."""
         replicates = draw.packed.shape[1]
+        # Summing 16 trials at a time in 16-bit numbers is much less work than widening every count first, and a byte
+        # practically never overflows (see `PACK`).
         packs = draw.packed.take(self.rows, axis=0).reshape(-1, PACK, replicates).sum(axis=1, dtype=np.uint16)
         first = packs.take(self.first_pack[:-1], axis=0)
         wide = np.flatnonzero(np.diff(self.first_pack) > 1)
@@ -598,6 +603,7 @@ def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Ra
             if answer is not None:
                 values[system, i] = answer[0]
                 doubtful |= answer[1]
+    # Completing a replicate uses the counts already drawn, so its other figures stay consistent with the same draw.
     for r in range(values.shape[2]) if unread else np.flatnonzero(doubtful):
         counts = plan.completed(draw, int(r), rng)
         again = [i for i in range(len(forms)) if i not in plan.summed] if doubtful[r] else unread

@@ -104,13 +104,13 @@ def needed(error: Error, target: float, level: float = 0.95, power: float | None
 
 
 def deviation(metric: str, value: float, positives: float = 0.5) -> float:
-    """The standard error of a metric times √trials, where it has this value and this share of trials is positive.
+    """Return the standard error of a metric times √trials, at this value and this share of positive trials.
 
     | metric | variance per trial |
     |---|---|
     | a share of all trials (accuracy) or of one class (recall, fpr, …) | p (1 − p), over the share of trials it is of |
     | balanced_accuracy | that of the mean of two shares of this value |
-    | eer | that of the mean of both error rates at the crossing, densities alike |
+    | eer | that of the mean of both error rates at the crossing, with equal densities |
     | roc_auc | Hanley & McNeil 1982, the same for both classes |
 
     Examples
