@@ -54,7 +54,7 @@ SUITE: Final = (
 
 @attack
 def gain(x: Array, strength: float, rng: Generator, *, db: float = -10.0) -> Array:
-    """Louder or softer by strength × `db` decibels; nothing is clipped."""
+    """Change the level by strength × `db` decibels, without clipping."""
     return np.asarray(x * 10.0 ** (strength * db / 20.0))
 
 
@@ -70,7 +70,7 @@ def noise(
     files: str = "*",
     sample_rate: int = 16000,
 ) -> Array:
-    """Noise; at strength 1 with `snr` decibels to the clip's own mean power, its amplitude × strength below.
+    """Add noise: at strength 1 at `snr` decibels to the clip's own mean power; below, its amplitude × strength.
 
     Stationary, white or pink; or a piece of one of the sound files of a `folder` whose names fit `files`.
     """
@@ -109,7 +109,7 @@ def _piece(sound: Clip, n: int, rng: Generator) -> Array:
 def rir(
     x: Array, strength: float, rng: Generator, *, folder: str = "", files: str = "*", sample_rate: int = 16000
 ) -> Array:
-    """A room: convolved with one of the impulse responses of a `folder`, not delayed, as loud as before."""
+    """Add a room: convolve with a random impulse response of a `folder`, without delay, at the same loudness."""
     response = np.asarray(_sound_of(folder, files, rng, sample_rate), dtype=np.float64)
     at = int(np.argmax(np.abs(response)))
     size = 1 << (len(x) + len(response) - 1).bit_length()
@@ -129,7 +129,7 @@ def packet_loss(
     packet: float = 0.02,
     sample_rate: int = 16000,
 ) -> Array:
-    """Lost packets of `packet` seconds, silent: a share strength × `rate`, in bursts of `burst` on average (Gilbert)."""
+    """Silence lost packets of `packet` seconds: a share strength × `rate`, in bursts of about `burst` (Gilbert)."""
     if not 0.0 <= rate < 1.0 or burst < 1.0:
         raise UsageError(f"a rate lies in 0..1 and a burst has 1 packet or more; found {rate} and {burst}")
     size = _samples("packet", packet, sample_rate)
@@ -144,7 +144,7 @@ def packet_loss(
 
 @attack
 def speed(x: Array, strength: float, rng: Generator, *, rate: int = 15000, sample_rate: int = 16000) -> Array:
-    """Resampled to `rate` and played at our own: faster and higher below it, slower and lower above."""
+    """Resample to `rate` and play at the original rate: a lower `rate` is faster and higher, a higher one slower."""
     wanted = round(sample_rate * (rate / sample_rate) ** strength)
     if wanted < 1000:
         raise UsageError(f"the rate must be 1000 or more; found {rate}")
@@ -153,7 +153,11 @@ def speed(x: Array, strength: float, rng: Generator, *, rate: int = 15000, sampl
 
 @attack
 def rawboost(x: Array, strength: float, rng: Generator, *, snr: float = 20.0, share: float = 0.1) -> Array:
-    """The three parts of RawBoost in series: a drawn filter with harmonics, impulsive noise that follows the signal, and stationary noise through a drawn filter at `snr` dB."""
+    """Apply the three parts of RawBoost in series.
+
+    They are a random filter with harmonics, impulsive noise that follows the signal, and stationary noise through a random
+    filter at `snr` dB.
+    """
     signal = np.asarray(x, dtype=np.float64)
     top = max(float(np.abs(signal).max()), 1e-12)
     mixed = sum(
@@ -188,7 +192,7 @@ def _pink(white: Array) -> Array:
 def echo(
     x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, delay: float = 0.1, level: float = 0.5
 ) -> Array:
-    """One echo after `delay` seconds, strength × `level` as loud as the clip; the length stays."""
+    """Add one echo after `delay` seconds, strength × `level` as loud as the clip; the length stays."""
     late = _samples("delay", delay, sample_rate)
     echoed = np.zeros_like(x)
     echoed[late:] = x[: max(len(x) - late, 0)]
@@ -197,7 +201,7 @@ def echo(
 
 @attack
 def shift(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, seconds: float = 0.5) -> Array:
-    """Played from strength × `seconds` later on; the beginning comes at the end."""
+    """Start the clip strength × `seconds` later; its beginning moves to the end."""
     return np.roll(x, -round(strength * seconds * sample_rate))
 
 
@@ -210,7 +214,7 @@ def fade(
     share: float = 0.3,
     shape: Literal["linear", "exponential", "soft_exponential", "logarithmic", "quarter_sine", "half_sine"] = "linear",
 ) -> Array:
-    """Faded in over the first and out over the last strength × `share` of the clip (at most a half each).
+    """Fade in over the first and out over the last strength × `share` of the clip (at most a half each).
 
     `soft_exponential` and those after it are the shapes of torchaudio's fades.
     """
@@ -229,7 +233,7 @@ def fade(
 
 @attack
 def band(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, rate: int = 8000) -> Array:
-    """Resampled to a lower rate and back: what lies above half of it is lost; strength moves it from ours to `rate`."""
+    """Resample to a lower rate and back, losing what lies above half of it; strength moves it to `rate`."""
     if not 0 < rate <= sample_rate:
         raise UsageError(f"the rate must lie between 0 and the clip's own, {sample_rate}; found {rate}")
     low = round(sample_rate * (rate / sample_rate) ** strength)
@@ -238,7 +242,7 @@ def band(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000,
 
 @attack
 def pitch(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, semitones: float = 1.0) -> Array:
-    """Higher by strength × `semitones`, formants with it, at the same tempo and length."""
+    """Raise the pitch and the formants by strength × `semitones`, at the same tempo and length."""
     factor = 2.0 ** (strength * semitones / 12.0)
     slower = _stretch(_f32(x), factor, sample_rate)
     return _exactly(resample(slower, round(sample_rate * factor), sample_rate), len(x))
@@ -246,7 +250,7 @@ def pitch(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000
 
 @attack
 def tempo(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, factor: float = 1.1) -> Array:
-    """Faster by `factor` ** strength at the same pitch: the clip becomes that much shorter."""
+    """Play faster by `factor` ** strength at the same pitch: the clip becomes that much shorter."""
     if factor <= 0:
         raise UsageError(f"a tempo is above 0; found {factor}")
     return _stretch(_f32(x), factor**-strength, sample_rate)

@@ -24,7 +24,7 @@ REACH: Final = 9.0
 
 @batched()
 def baseline_wander(r: Records, *, alpha: float = 0.1, low: float = 0.05, high: float = 0.5) -> Floats:
-    """A slow sine per lead, `low` to `high` Hz, its amplitude strength × `alpha` × the lead's deviation."""
+    """Add a slow sine per lead, `low` to `high` Hz, with amplitude strength × `alpha` × the lead's deviation."""
     _check_band(low, high, r.fs)
     n_leads = r.shape[1]
     drawn = r.draw(lambda rng: np.stack([rng.uniform(low, high, n_leads), rng.uniform(0, 2 * np.pi, n_leads)]))
@@ -33,13 +33,13 @@ def baseline_wander(r: Records, *, alpha: float = 0.1, low: float = 0.05, high: 
 
 @batched()
 def band_noise(r: Records, *, beta: float = 0.1, low: float = 5.0, high: float = 40.0) -> Floats:
-    """Gaussian noise from `low` to `high` Hz; over the whole record its deviation is strength × `beta` × the lead's."""
+    """Add Gaussian noise from `low` to `high` Hz; its deviation over the record is strength × `beta` × the lead's."""
     return r.windowed(_noise(r, low, high, r.strength * beta * r.deviation))
 
 
 @batched()
 def powerline(r: Records, *, hertz: float = 50.0, level: float = 0.1, drift: float = 0.2) -> Floats:
-    """Mains hum in all leads at once, each with a share and a phase of its own; at rates below 2 × `hertz` it folds."""
+    """Add mains hum to all leads, each with its own share and phase; at rates below 2 × `hertz` it aliases."""
     n_leads = r.shape[1]
 
     def draw(rng: Generator) -> Floats:
@@ -54,7 +54,7 @@ def powerline(r: Records, *, hertz: float = 50.0, level: float = 0.1, drift: flo
 
 @batched()
 def muscle(r: Records, *, level: float = 0.1, bursts: int = 3, low: float = 20.0) -> Floats:
-    """Muscle noise: everything above `low` Hz, swelling and fading in a few bursts that all leads share."""
+    """Add muscle noise: everything above `low` Hz, rising and falling in a few bursts common to all leads."""
     samples = r.shape[0]
     noise = _noise(r, low, r.fs / 2, np.ones((len(r.x), 1, r.shape[1])))
     places = r.draw(lambda rng: np.stack([rng.uniform(0, samples / r.fs, bursts), rng.uniform(0.3, 1.2, bursts)]))
@@ -65,7 +65,7 @@ def muscle(r: Records, *, level: float = 0.1, bursts: int = 3, low: float = 20.0
 
 @batched()
 def electrode_motion(r: Records, *, level: float = 0.5, events: int = 2, decay: float = 0.4) -> Floats:
-    """An electrode moves: the baseline jumps and creeps back over `decay` seconds, in the leads that share it."""
+    """Move an electrode: the baseline jumps and returns over `decay` seconds, in the leads that share it."""
     samples, n_leads = r.shape
     drawn = r.draw(lambda rng: _motion(rng, samples / r.fs, n_leads, events))
     since = _seconds(r)[None, :, None] - drawn[:, :1, :events]
@@ -87,7 +87,7 @@ def _motion(rng: Generator, seconds: float, n_leads: int, events: int) -> Floats
 
 @batched()
 def lead_loss(r: Records, *, leads: int = 1) -> Floats:
-    """Some leads, drawn for each record, fade to nothing (at strength 1 they are flat)."""
+    """Fade out some leads, drawn for each record (at strength 1 they are flat)."""
     n_leads = r.shape[1]
     if not 1 <= leads <= n_leads:
         raise UsageError(f"of {n_leads} leads 1 to {n_leads} can be lost; found {leads}")
@@ -97,7 +97,10 @@ def lead_loss(r: Records, *, leads: int = 1) -> Floats:
 
 @batched()
 def lead_swap(r: Records, *, kind: str = "la_ra") -> Floats:
-    """Electrodes exchanged: `la_ra` arms (I turns round, II and III, aVR and aVL change), `la_ll` left arm and leg, `v1_v2`."""
+    """Exchange electrodes: `la_ra` the arms, `la_ll` left arm and left leg, or `v1_v2`.
+
+    With `la_ra`, lead I is inverted, and II and III, and aVR and aVL, change places.
+    """
     need_twelve(r.shape[1])
     if kind not in ("la_ra", "la_ll", "v1_v2"):
         raise UnknownName("swap of electrodes", kind, ("la_ra", "la_ll", "v1_v2"))
@@ -119,7 +122,10 @@ def _swap(kind: str) -> Floats:
 
 @batched(needs_peaks=True)
 def morph_amp(r: Records, *, gamma_max: float = 0.15, sigma_ms: float = 80.0) -> Floats:
-    """Each beat taller or flatter: a random gain up to strength × `gamma_max` under a bump of `sigma_ms` at its R peak."""
+    """Make each beat taller or flatter: a random gain up to strength × `gamma_max` under a bump at its R peak.
+
+    `sigma_ms` is the width of the bump.
+    """
     sigma = sigma_ms / 1000.0 * r.fs
     around = np.arange(-int(REACH * sigma), int(REACH * sigma) + 1)
     bump = np.exp(-0.5 * (around / sigma) ** 2)
@@ -131,9 +137,10 @@ def morph_amp(r: Records, *, gamma_max: float = 0.15, sigma_ms: float = 80.0) ->
 
 @batched(needs_peaks=True)
 def morph_time(r: Records, *, epsilon_max: float = 0.1, pre_ms: float = 60.0, post_ms: float = 80.0) -> Floats:
-    """Each beat wider or narrower: `pre_ms` before to `post_ms` after its R peak stretched by up to strength × `epsilon_max`.
+    """Make each beat wider or narrower: stretch it around its R peak by up to strength × `epsilon_max`.
 
-    The stretch is tapered to nothing at both ends, so the signal has no steps.
+    The stretch acts from `pre_ms` before to `post_ms` after the R peak and is tapered to nothing at both ends, so the
+    signal has no steps.
     """
     if pre_ms <= 0 or post_ms <= 0:
         raise UsageError(f"a beat reaches more than 0 ms before and after its peak; found {pre_ms:g} and {post_ms:g}")

@@ -24,7 +24,7 @@ SUITE: Final = (
 
 @attack
 def blur(x: Array, strength: float, rng: Generator, *, sigma: float = 2.0) -> Array:
-    """Gaussian blur; at strength 1 its deviation is `sigma` pixels."""
+    """Blur with a Gaussian; at strength 1 its deviation is `sigma` pixels."""
     from scipy.ndimage import gaussian_filter
 
     sigmas = (strength * sigma, strength * sigma, *([0.0] * (x.ndim - 2)))
@@ -33,13 +33,13 @@ def blur(x: Array, strength: float, rng: Generator, *, sigma: float = 2.0) -> Ar
 
 @attack
 def pixel_noise(x: Array, strength: float, rng: Generator, *, deviation: float = 0.1) -> Array:
-    """Gaussian noise per pixel and channel; at strength 1 its deviation is `deviation` of the range."""
+    """Add Gaussian noise per pixel and channel; at strength 1 its deviation is `deviation` of the range."""
     return _like(x, _unit(x) + strength * deviation * rng.standard_normal(x.shape))
 
 
 @attack
 def contrast(x: Array, strength: float, rng: Generator, *, factor: float = 0.4) -> Array:
-    """Contrast about the mean of the image; at strength 1 it is `factor` of what it was."""
+    """Reduce the contrast about the mean of the image; at strength 1 it is multiplied by `factor`."""
     if factor < 0:
         raise UsageError(f"a factor of contrast is 0 or more; found {factor}")
     values = _unit(x)
@@ -51,7 +51,7 @@ def contrast(x: Array, strength: float, rng: Generator, *, factor: float = 0.4) 
 
 @attack
 def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Array:
-    """Saved as JPEG and read again; strength moves the quality from 95 to `quality` (needs Pillow)."""
+    """Save as JPEG and read again; strength moves the quality from 95 to `quality` (needs Pillow)."""
     if not 1 <= quality <= 95:
         raise UsageError(f"a JPEG quality runs from 1 to 95; found {quality}")
     try:

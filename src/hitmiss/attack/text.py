@@ -50,7 +50,7 @@ def perturb_text(text: str, how: str | Perturbation, rng: Generator) -> str:
 
 @attack
 def homoglyphs(x: Array, strength: float, rng: Generator, *, rate: float = 0.3) -> Array:
-    """Letters exchanged for Cyrillic ones that look the same, strength × `rate` of those that have one."""
+    """Replace letters by Cyrillic ones that look the same, strength × `rate` of those that have one."""
     out = x.copy()
     chosen = rng.random(len(x)) < strength * rate
     for at in np.flatnonzero(chosen):
@@ -60,7 +60,7 @@ def homoglyphs(x: Array, strength: float, rng: Generator, *, rate: float = 0.3) 
 
 @attack
 def typos(x: Array, strength: float, rng: Generator, *, rate: float = 0.1) -> Array:
-    """Typing errors in strength × `rate` of the letters: a neighbouring key, or one left out, doubled or exchanged."""
+    """Make typing errors in strength × `rate` of the letters: neighbouring key, omission, doubling or exchange."""
     hit = rng.random(len(x)) < strength * rate
     kinds = rng.integers(4, size=len(x))
     picks = rng.random(len(x))

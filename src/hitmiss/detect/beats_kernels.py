@@ -16,7 +16,7 @@ LOG2E = tl.constexpr(1.4426950408889634)
 @triton.jit
 def cut_frames(waves, starts, window, out, shift, scale, PER_ROW: tl.constexpr,
                FRAME: tl.constexpr, FFT: tl.constexpr, PRE: tl.constexpr):  # fmt: skip
-    """A frame of sound: mean removed, pre-emphasised, windowed, zeros up to the length of the transform."""
+    """Cut a frame of sound: mean removed, pre-emphasised, windowed, zero-padded to the length of the transform."""
     frame = tl.program_id(0)
     start = tl.load(starts + frame // PER_ROW)
     at = tl.arange(0, FFT)
@@ -32,7 +32,7 @@ def cut_frames(waves, starts, window, out, shift, scale, PER_ROW: tl.constexpr,
 @triton.jit
 def cut_blocks(x, blocks, out, before, WIDTH: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr,
                COLS: tl.constexpr):  # fmt: skip
-    """A block of one clip's patches with zeros beyond the clip, as block × channel × patch."""
+    """Cut a block of one clip's patches, with zeros beyond the clip, as block × channel × patch."""
     block = tl.program_id(0)
     first, last, at = tl.load(blocks + 3 * block), tl.load(blocks + 3 * block + 1), tl.load(blocks + 3 * block + 2)
     time = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
@@ -47,7 +47,7 @@ def cut_blocks(x, blocks, out, before, WIDTH: tl.constexpr, SIZE: tl.constexpr, 
 @triton.jit
 def put_blocks(found, blocks, out, new, WIDTH: tl.constexpr, SIZE: tl.constexpr, ROWS: tl.constexpr,
                COLS: tl.constexpr):  # fmt: skip
-    """The first `new` places of a block (block × channel × patch) back to where they belong, as patch × channel."""
+    """Write the first `new` positions of a block (block × channel × patch) back in place, as patch × channel."""
     block = tl.program_id(0)
     last, at = tl.load(blocks + 3 * block + 1), tl.load(blocks + 3 * block + 2)
     time = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
@@ -66,7 +66,7 @@ def _gelu(x):
 
 @triton.jit
 def _store_ready(out, row, at, mask, value, WIDTH: tl.constexpr, SPLIT: tl.constexpr):
-    """A row as the products take it: rounded, or as two halves that add up to it (the second times 2,048)."""
+    """Store a row as input of the products: rounded, or as two halves that add up to it (the second times 2,048)."""
     if SPLIT:
         high = value.to(tl.float16)
         base = out + row.to(tl.int64) * (2 * WIDTH)
@@ -79,7 +79,7 @@ def _store_ready(out, row, at, mask, value, WIDTH: tl.constexpr, SPLIT: tl.const
 @triton.jit
 def add_and_norm(x, more, bias, weight, offset, stream, ready, alpha, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
                  GELU: tl.constexpr, READY: tl.constexpr, SPLIT: tl.constexpr):  # fmt: skip
-    """more + bias, perhaps through gelu, + alpha · x, normed: as the stream in float32, and as the next product takes it."""
+    """Norm more + bias (optionally through gelu) + alpha · x: store the stream, and the next product's input."""
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     mask = at < WIDTH
@@ -100,7 +100,7 @@ def add_and_norm(x, more, bias, weight, offset, stream, ready, alpha, WIDTH: tl.
 
 @triton.jit
 def make_ready(x, bias, ready, WIDTH: tl.constexpr, BLOCK: tl.constexpr, GELU: tl.constexpr, SPLIT: tl.constexpr):
-    """A row + bias through gelu, or a row as it is, as the next product takes it."""
+    """Store a row, or gelu(row + bias), as input of the next product."""
     row = tl.program_id(0)
     at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = at < WIDTH
@@ -114,9 +114,9 @@ def make_ready(x, bias, ready, WIDTH: tl.constexpr, BLOCK: tl.constexpr, GELU: t
 def attend(mixed, bias, blocks, table, gates, offsets, scales, out, far, scale,
            WIDTH: tl.constexpr, D: tl.constexpr, M: tl.constexpr, N: tl.constexpr, HAS_TABLE: tl.constexpr,
            HAS_GATE: tl.constexpr, SPLIT: tl.constexpr, PRECISION: tl.constexpr):  # fmt: skip
-    """M queries of one clip and head against all keys of the clip, biased by the distance times the gate of the query.
+    """Attend from M queries of one clip and head to all keys of the clip, biased by distance times the query's gate.
 
-    The bias of the keys adds the same to all scores of a query and so changes nothing; that of the values comes at the end.
+    The bias of the keys adds the same to all scores of a query and so changes nothing; that of the values is added last.
     """
     block, head = tl.program_id(0), tl.program_id(1)
     first, last, at = tl.load(blocks + 3 * block), tl.load(blocks + 3 * block + 1), tl.load(blocks + 3 * block + 2)
@@ -167,7 +167,7 @@ def attend(mixed, bias, blocks, table, gates, offsets, scales, out, far, scale,
 
 @triton.jit
 def average(x, clips, out, WIDTH: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
-    """The mean over the patches of a clip."""
+    """Compute the mean over the patches of a clip."""
     clip = tl.program_id(0)
     first, last = tl.load(clips + 2 * clip), tl.load(clips + 2 * clip + 1)
     channel = tl.program_id(1) * COLS + tl.arange(0, COLS)
