@@ -437,7 +437,7 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, int | float) and isinstance(b, int | float):
         try:
             return a == b or (math.isfinite(a) and math.isfinite(b) and abs(a - b) <= TOLERANCE * max(1.0, abs(a)))
-        except OverflowError:  # a whole number beyond every float
+        except OverflowError:  # an integer too large for a float
             return False
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return {*a} == {*b} and all(_same(a[k], b[k]) for k in a)

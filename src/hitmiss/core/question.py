@@ -685,7 +685,7 @@ class Design:
     contest: Contest | None = None
 
     def __post_init__(self) -> None:
-        _ = self.plan  # it refuses what cannot be drawn
+        _ = self.plan  # raises if the plan is invalid
         if self.threshold is not None and math.isnan(self.threshold):
             raise UsageError("a threshold must be a number; found NaN", code="nan-threshold")
         if len(self.matrix) not in (0, 2):

@@ -601,7 +601,7 @@ def load_plugin_file(path: str | Path) -> None:
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"no plug-in file {path}")
-    name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files with the same name stay distinct
+    name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files of one name differ
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:
         raise UsageError(f"{path} is not a Python file")

@@ -105,11 +105,11 @@ class Quantile(Over):
 
 
 # ----------------------------------------------------------------------
-# Text from files made safe to show.
+# Make text from files safe to show.
 #
-# Ids, names and messages are written with their invisible characters escaped (`visible`): none can move the cursor,
-# colour the screen or reverse the reading order. A text that people judge is shown as the model got it (`verbatim`):
-# the joiners of Persian, Hindi and emoji are part of it, and the page keeps its reading order to itself.
+# Ids, names and messages are written with their invisible characters escaped (`visible`), so that they cannot move the
+# cursor, colour the screen or reverse the reading order. A text that people judge is shown as the model received it
+# (`verbatim`): the joiners of Persian, Hindi and emoji are part of it, and the page isolates its reading order.
 
 HIDDEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 """Unicode categories that a terminal interprets instead of showing: controls, formats, lone surrogates, separators."""

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------
-# Stretches: a text column as sequences of equal values. Most slice columns look so, as files are read one after
-# another.
+# Stretches: a text column as sequences of equal values; most slice columns look so, because files are read in turn.
 
 PROBE = 4096
 LONG_ENOUGH = 64
@@ -349,7 +348,7 @@ class Trials:
 
     def _refuse_duplicates(self) -> None:
         if self.frame["item"].n_unique() == self.frame.height:
-            return  # far cheaper than comparing whole keys, and nearly always so
+            return  # far cheaper than comparing whole keys, and nearly always enough
         key = ["item", "target", *self.header.runs]
         if self.frame.select(pl.struct(key).is_duplicated().any()).item():
             twice = self.frame.filter(pl.struct(key).is_duplicated())

@@ -218,7 +218,7 @@ def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_od
         curvature = design.T @ (design * (shares * p * (1 - p))[:, None])
         step = np.linalg.solve(curvature, gradient)
         gain = float(gradient @ step)
-        if gain < 1e-14:  # so near that the next step squares the error away
+        if gain < 1e-14:  # so near that the next step removes the rest
             slope, offset = (theta - step).tolist()
             return slope, offset
         here, length = loss(theta), 1.0

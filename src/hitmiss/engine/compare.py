@@ -296,7 +296,7 @@ def p_text(p: float | None) -> str:
 
 
 # ----------------------------------------------------------------------
-# Two runs' paired samples to the rows of a comparison: contrasts, averages over slices, families, verdicts.
+# From the paired samples of two runs to the rows of a comparison: contrasts, averages over slices, families, verdicts.
 
 ANSWERED: Final = 4
 """Outcome codes below this one are answers."""

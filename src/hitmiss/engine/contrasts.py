@@ -376,7 +376,7 @@ def _behind(question: Both, sample: PairedSample, draws: PairedDraws) -> list[tu
     found = [(_held(sample, masks, draws, unit), unit, whose) for whose, masks in stands_on.items() for unit in names]
     if len(names) < 2:
         return found
-    return [row for row in found if len(row[0]) > 1] or found  # bona fide trials are all of one attack
+    return [row for row in found if len(row[0]) > 1] or found  # bona fide trials all have the same attack value
 
 
 def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str) -> Array:
@@ -553,7 +553,7 @@ def _merits(question: Question, sample: Sample) -> Floats | None:
     if form.kind != "decisions":
         return form.merits(sample, best)
     code, share = outcomes(sample), share_of(form)
-    if share is None or share[1][:2] != share[1][2:4]:  # of precision, what is said decides whether it counts
+    if share is None or share[1][:2] != share[1][2:4]:  # for precision, the decision determines whether a trial counts
         return np.asarray(np.isin(code, RIGHT), dtype=np.float64)
     hits = np.asarray(share[0])[code] * (1.0 if best == "high" else -1.0)
     return np.where(np.asarray(share[1])[code] > 0, hits, np.nan)
@@ -616,7 +616,7 @@ class _Exchange:
     def _figure(self, form: Functional, side: NDArray[np.float64] | NDArray[np.int64]) -> float:
         if isinstance(form, Form):
             return form.exchanged(self.positive, side.astype(np.float64))
-        assert isinstance(form, OfCounts)  # forms of columns are refused before
+        assert isinstance(form, OfCounts)  # forms of columns were refused earlier
         return float(form.function(Counts(*(c.item() for c in np.bincount(side, minlength=OUTCOMES)))))
 
 

@@ -942,7 +942,7 @@ def measure_design(
 
 
 USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")
-"""Columns that hold several trials of one and the same, where no protocol names its own."""
+"""Columns that usually name units with several trials; used if no protocol lists its own."""
 HINTED: Final = 100
 """Number of replicates from which a warning estimates roughly how much wider an interval would be."""
 HINTED_METRICS: Final = 4

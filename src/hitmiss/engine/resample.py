@@ -164,7 +164,7 @@ class Sample:
     def tally(self) -> Tally:
         """Its scores, counted."""
         counted = Tally.of_sorted(*self.ordered)
-        self.__dict__.pop("ordered")  # the tally holds them all
+        self.__dict__.pop("ordered")  # no longer needed: the tally holds all scores
         return counted
 
     def condensed(self, forms: Sequence[Form]) -> Tally:
@@ -184,7 +184,7 @@ class Sample:
         """How often each outcome of a decision occurred."""
         happened = self._own(
             self.columns.outcome
-        )  # bytes are compared many times faster than they are widened and counted
+        )  # comparing bytes is many times faster than widening and counting them
         return np.array([np.count_nonzero(happened == k) for k in range(OUTCOMES)], dtype=np.int64)
 
     @property

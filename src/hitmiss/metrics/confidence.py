@@ -250,7 +250,7 @@ def _smoothed(place: Floats, residual: Floats, width: float) -> float:
     value = _density(grid, images, residual, width)
     turns = np.flatnonzero(value[:-1] * value[1:] < 0)
     zero = grid[turns] + (grid[1] - grid[0]) * value[turns] / (value[turns] - value[turns + 1])
-    for _ in range(2 if len(turns) else 0):  # an error of the zero counts by its square
+    for _ in range(2 if len(turns) else 0):  # the result depends on the error of a zero only quadratically
         slope = (value[turns + 1] - value[turns]) / (grid[1] - grid[0])
         zero = np.clip(zero - _density(zero, images, residual, width) / slope, grid[turns], grid[turns + 1])
     stops = np.concatenate([[0.0], zero, [1.0]])

@@ -72,7 +72,7 @@ def eer_threshold(
     >>> eer_threshold([1, 1, 0, 0], [0.9, 0.6, 0.4, 0.1], ties="official")
     0.4
     """
-    eer_form(ties)  # refuses an unknown rule
+    eer_form(ties)  # raises for an unknown rule
     tally = Tally.of(label, score, weight)
     if ties == "official":
         _refuse_fractions(tally)
@@ -162,7 +162,7 @@ def bayes_threshold(p_target: float, c_miss: float, c_fa: float) -> float:
     >>> round(bayes_threshold(0.95, 1.0, 10.0), 4)
     -0.6419
     """
-    dcf_weights(p_target, c_miss, c_fa, normalize=True)  # refuses what makes no sense
+    dcf_weights(p_target, c_miss, c_fa, normalize=True)  # raises for invalid settings
     p_spoof = round(1.0 - p_target, 15)  # 1 − 0.95 is 0.05 to the user, not 0.050000000000000044
     if not 0.0 < p_spoof < 1.0:
         raise UsageError(f"p_target is too near 0 or 1 for a Bayes threshold; found {p_target}")

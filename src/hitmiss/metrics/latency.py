@@ -48,7 +48,7 @@ def _quantile(seconds: ArrayLike, weight: ArrayLike | None, share: float) -> Qua
     used = ~np.isnan(given) & (True if weights is None else weights > 0)
     ordered = np.sort(given[used])
     if weights is not None:
-        order = np.argsort(given[used], kind="stable")  # in no time where they come sorted
+        order = np.argsort(given[used], kind="stable")  # fast if they are already sorted
         ordered, upto = given[used][order], np.cumsum(weights[used][order])
         return Quantile(_at(ordered, upto, share), share, ordered)
     return Quantile(_at(ordered, np.arange(1, len(ordered) + 1), share), share, ordered)

@@ -504,9 +504,9 @@ def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second:
 # ----------------------------------------------------------------------
 # How many units an interval needs: fewer units cannot be resampled.
 #
-# What k units show that lie symmetrically about the truth is all on the same side of it with probability 2^(1 − k), and
-# what is drawn from them then is too. So even the whole range of k units is an interval at no higher level than 1 −
-# 2^(1 − k) (the sign test): 50 % of two, 93.75 % of five.
+# If figures of single units lie symmetrically about the true value, k units all lie on the same side of it with
+# probability 2^(1 − k), and so does everything that is drawn from them. So even the whole range of k units is an
+# interval at a level of at most 1 − 2^(1 − k) (the sign test): 50 % for two units, 93.75 % for five.
 
 Sizes = tuple[Array, Array]
 """Positives and negatives of each unit."""

@@ -64,7 +64,7 @@ def _tail(only_a: int, only_b: int) -> tuple[float, float]:
     for k in range(1, least + 1):
         term = term * (n - k + 1) // k
         total += term
-    return total / (1 << n), term / (1 << n)  # whole numbers: divided exactly, rounded once
+    return total / (1 << n), term / (1 << n)  # integers: divided exactly, rounded once
 
 
 def _mass(k: int, n: int) -> float:
@@ -252,12 +252,12 @@ def _letter(index: int) -> str:
 # ----------------------------------------------------------------------
 # Are some slices worse than the rest, and is the whole worse than its slices? Tests of figures with intervals.
 #
-# A slice that looks worst among twenty equal ones always exists, so "the worst slice" is no finding. Here every slice
-# is tested against all others together, the p values are corrected for the number of slices that were looked at, and
-# each figure is given a second time, shrunk towards the others by as much as its interval leaves open.
+# Among twenty equal slices one always looks worst, so "the worst slice" alone is no finding. Here every slice is tested
+# against all others together, the p values are corrected for the number of slices that were tested, and each figure is
+# also given shrunk towards the others, by as much as its interval allows.
 #
-# All that is needed are the figures, the ends of their intervals and how many trials they are over: the same answer
-# comes from trials, from counts and from a results file.
+# Only the figures, the ends of their intervals and their numbers of trials are needed, so trials, counts and a results
+# file give the same answer.
 
 FEWEST: Final = 3
 """The least number of slices for a test of a slice against the others."""
@@ -429,13 +429,13 @@ def _spread(place: Floats, weight: Floats) -> float:
 # Many differences judged at once, from one shared stream of replicates: max-T with step-down, and ranks.
 #
 # All figures of all systems are computed on the same draws, so replicate r of every difference belongs to one resampled
-# data set. Each difference is divided by its standard error; the largest of the recentred replicates over the family
-# says how far the most extreme of many true zeros strays. What is beyond that is shown, with the family's error at the
-# level whatever depends on what (Westfall & Young 1993; Romano & Wolf 2005, step-down). Cost grows with replicates
-# times differences, and the adjusted p has no floor that grows with the family: 1,000 replicates serve 2 systems and
-# 200.
+# data set. Each difference is divided by its standard error. The largest of the recentred replicates over the family
+# shows how far the most extreme of many differences strays if all true differences are zero. A larger difference is
+# shown, with the error of the family at the level, whatever the dependence (Westfall & Young 1993; Romano & Wolf 2005,
+# step-down). The cost grows with replicates times differences. The adjusted p value has no lower limit that grows with
+# the family, so 1,000 replicates are enough for 2 systems and for 200.
 #
-# Beyond the last replicate the p value goes on along the tail of the studentised statistic: 1 − (1 − p(t))^k, k the
+# Beyond the last replicate the p value follows the tail of the studentised statistic: 1 − (1 − p(t))^k, where k is the
 # number of independent tests that would have the same critical value.
 
 
