@@ -393,19 +393,15 @@ class TestKinds:
 
 
 @pytest.mark.usefixtures("canary")
-def test_the_demo_over_the_protocol(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    from hitmiss.cli import demo
-
-    monkeypatch.setattr(demo, "STEPS", tuple(step for step in demo.STEPS if step.name == "llm"))
-    assert run(["demo", "--small", "--output", str(tmp_path)]) == 0
+def test_the_demo_over_the_protocol(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["demo", "--small", "--only", "llm", "--output", str(tmp_path)]
+    assert run(words) == 0
     seen = capsys.readouterr()
     assert "it is no language model" in seen.err and "--base-url http://127.0.0.1:" in seen.err
     asked = {(r["model"], r["use_tools"]) for r in rows_of(tmp_path / "llm_small" / "answers.jsonl")}
     assert asked == {("stand-in", False), ("stand-in", True), ("hitmiss.llm.standin:look", False)}
     assert "verdicts, all trials together" in seen.out and seen.out.count("canaries: ") == 3
-    assert run(["demo", "--small", "--output", str(tmp_path)]) == 0  # again, over what it left
+    assert run(words) == 0  # again, over what it left
 
 
 @pytest.mark.usefixtures("canary")
