@@ -57,7 +57,8 @@ def main(names: list[str]) -> None:
         fresh = section(name)
         kept = sections(PAGE.read_text(encoding="utf-8")) if PAGE.exists() else {}  # others may have measured meanwhile
         kept[name] = fresh
-        PAGE.write_text(HEAD + "".join(f"\n{kept[n]}" for n in NAMES if n in kept), encoding="utf-8")
+        order = [*(n for n in NAMES if n in kept), *(n for n in kept if n not in NAMES)]  # no table is lost
+        PAGE.write_text(HEAD + "".join(f"\n{kept[n]}" for n in order), encoding="utf-8")
 
 
 if __name__ == "__main__":
