@@ -401,3 +401,24 @@ def test_a_store_with_a_damaged_page_is_a_sentence(tmp_path: Path) -> None:
         opened = open_store(path)
         opened.rows("SELECT * FROM items")
         opened.rows("SELECT * FROM verdicts")
+
+
+def test_rows_that_a_damaged_store_lost_are_a_sentence(tmp_path: Path) -> None:
+    """Damage may leave tables that SQLite reads and that lack rows which others name."""
+    import sqlite3
+
+    path = tmp_path / "r.sqlite"
+    a_store(path, 3, 1).close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("DELETE FROM items WHERE at = 1")
+    opened = open_store(path)
+    with pytest.raises(DataError) as caught:
+        opened.item_at(1)
+    assert caught.value.code == "damaged-review"
+    opened.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM meta")
+    with pytest.raises(DataError) as caught:
+        open_store(path)
+    assert caught.value.code == "damaged-review"

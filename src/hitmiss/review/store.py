@@ -103,7 +103,10 @@ class Store:
 
     def meta(self, name: str) -> str:
         """Return one fact about the review."""
-        return str(self.rows("SELECT value FROM meta WHERE name = ?", name)[0][0])
+        found = self.rows("SELECT value FROM meta WHERE name = ?", name)
+        if not found:
+            raise _broken(f"it does not say its {name}")
+        return str(found[0][0])
 
     def close(self) -> None:
         """Close the file."""
@@ -126,7 +129,10 @@ class Store:
 
     def item_at(self, at: int) -> Item:
         """Return the item at a place in the queue."""
-        return self._items("at = ?", at)[0]
+        found = self._items("at = ?", at)
+        if not found:  # a verdict on an item that a damaged page no longer shows
+            raise _broken(f"item {at} is missing")
+        return found[0]
 
     def items(self) -> list[Item]:
         """Return all items, in the order of asking."""
@@ -181,7 +187,7 @@ def _run(connection: sqlite3.Connection, statement: str, values: Sequence[Any] =
         raise _broken(error) from None
 
 
-def _broken(error: sqlite3.DatabaseError) -> HitmissError:
+def _broken(error: sqlite3.DatabaseError | str) -> HitmissError:
     """Say why the store failed: because of the machine, or because the file is damaged."""
     if isinstance(error, sqlite3.OperationalError):
         return _unwritten(error)
