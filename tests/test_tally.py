@@ -168,7 +168,7 @@ def test_senseless_weights_are_refused(weight: list[float]) -> None:
 
 
 def test_weights_of_another_length_are_refused() -> None:
-    with pytest.raises(DataError, match=r"one number a trial \(2\)"):
+    with pytest.raises(DataError, match=r"one number per trial \(2\)"):
         Tally.of([1, 0], [1.0, 2.0], [1.0])
 
 

@@ -41,6 +41,9 @@ INNER_NAMES = (
     "row",
     "group",
     "index",
+    "code",
+    "place",
+    "part",
 )
 WORDS = (
     "threshold",
@@ -55,7 +58,7 @@ WORDS = (
     "served",
     "probability",
 )
-OWN_NAMES = (f"{OWN}score", f"{OWN}target", f"{SCORES}a", f"{INNER}n", "", " ", "a=b", "a,b", "Score", "TARGET")
+OWN_NAMES = (f"{OWN}score", f"{OWN}target", f"{SCORES}a", f"{INNER}n", "", " ", "#n", "a=b", "a,b", "Score", "TARGET")
 NAMES = (*FIXED, *MADE, *INNER_NAMES, *WORDS, *OWN_NAMES)
 RUN_NAMES = ("model", "tools", "trial", "cache", "retries", "component", "decided by", "cost")
 N = 24

@@ -122,5 +122,5 @@ def test_other_decisions_are_refused(said: list[Any]) -> None:
 def test_other_shapes_are_refused() -> None:
     with pytest.raises(DataError, match="equally long"):
         m.accuracy([1, 0], [1])
-    with pytest.raises(DataError, match="one number a trial"):
+    with pytest.raises(DataError, match="one number per trial"):
         m.accuracy([1, 0], [1, 0], [1.0])

@@ -27,7 +27,9 @@ BUDGET = 300_000
 def report(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="RUN…")],
     output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")] = "report.html",
-    key: Annotated[list[str] | None, typer.Option(help="Key of the score files; once for all, or once a file.")] = None,
+    key: Annotated[
+        list[str] | None, typer.Option(help="Key of the score files; once for all, or once per file.")
+    ] = None,
     *,
     asked: Design,
     reading: ReadSpec,

@@ -182,7 +182,9 @@ def size(text: str) -> int:
 # ----------------------------------------------------------------------
 # `hitmiss score`: figures with intervals from score files.
 
-FILES = "Score file(s): shards of one run, or one file a run with --seeds. `-` is stdin; globs and .gz are understood."
+FILES = (
+    "Score file(s): shards of one run, or one file per run with --seeds. `-` is stdin; globs and .gz are understood."
+)
 
 ENGINES = ("polars", "duckdb", "spark", "ray")
 ENGINE = "Who counts the files where they need not fit into memory (as --stream); the figures are the same."

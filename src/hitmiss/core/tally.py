@@ -328,7 +328,7 @@ def check_weight(weight: ArrayLike | None, n: int) -> Array | None:
     if weights.dtype.kind not in "iu":
         weights = weights.astype(np.float64)
     if weights.shape != (n,):
-        raise DataError(f"weight must have one number a trial ({n}); found shape {weights.shape}")
+        raise DataError(f"weight must have one number per trial ({n}); found shape {weights.shape}")
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise DataError("weights must be finite and not negative")
     return weights

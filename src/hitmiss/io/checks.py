@@ -200,9 +200,9 @@ def _refuse_word(
         fix = "say what the positive class is called and which value it has, as --positive toxic --positive-value 1"
     else:
         known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
-        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}."
+        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}"
         what, each = f"{{n}} row{{s}} with the unknown {column} {word}", f"the {column} is not known, {hint}"
-        fix = f"{hint} Mend the file, or declare the class with --positive or --negative"
+        fix = f"{hint}{'' if problem.meant else '.'} Fix the file, or declare the class with --positive or --negative"
     ledger.add(problem.kind, what, fix, places, stack.title(column), each)
 
 

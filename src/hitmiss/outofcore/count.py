@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core import shared
 from hitmiss.core.errors import EnvironmentFault, UnknownName
-from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.question import INNER, SYSTEM, ReadSpec
 from hitmiss.core.tally import EXACT, Keys
 from hitmiss.core.trials import Source
 from hitmiss.engine.resample import TalliedTrials
@@ -71,8 +71,9 @@ from hitmiss.outofcore.shards import Opened, Read, damaged_parquet, digest, piec
 # A counting question as SQL in DuckDB's dialect; a SQL dialect compiler translates it into other dialects.
 
 SCORE: Final = "score"
-LOW: Final = "#low"
-HIGH: Final = "#high"
+LOW: Final = f"{INNER}low"
+HIGH: Final = f"{INNER}high"
+CODE: Final = f"{INNER}code"
 COUNT: Final = "n"
 # must differ from the name of a user's table: Snowflake would treat an equal name as recursion
 TRIALS: Final = "hitmiss_trials"
@@ -562,7 +563,7 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
         return_dtype=pl.Int32,
         is_elementwise=True,
     )
-    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index("#code")
+    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index(CODE)
     trials = sheet.trials
     if "decision" in plan.cells and plan.threshold is None:
         words = trials.select(pl.col("label", "decision").unique().implode()).collect(engine="streaming")
@@ -576,7 +577,7 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
         trials = trials.with_columns(score=pl.when(lost).then(worst).otherwise("score"))
     trials = trials.filter(pl.col("score").is_not_nan())
     lazy = trials.join(known.lazy(), on=list(plan.cells)).select(
-        pl.col("#code").alias("code"), "score", part.alias("part")
+        pl.col(CODE).alias("code"), "score", part.alias("part")
     )
     lazy.sink_parquet(
         pl.PartitionBy(folder, key="part", include_key=False), mkdir=True, compression="lz4", engine="streaming"

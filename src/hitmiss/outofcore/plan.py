@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
-from hitmiss.core.question import SYSTEM, OnNan, ReadSpec
+from hitmiss.core.question import INNER, SYSTEM, OnNan, ReadSpec
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.engine.resample import Rows
@@ -536,10 +536,10 @@ def merge_binned(parts: list[Binned]) -> Binned:
     return Binned(bins[first], np.add.reduceat(counts, np.flatnonzero(first)))
 
 
-PLACE: Final = "#place"
-PART: Final = "#part"
-EACH: Final = "#n"
-"""Columns of an engine's answer. A user's column may have any name, so ours begin with a sign that `apart` keeps for us."""
+PLACE: Final = f"{INNER}place"
+PART: Final = f"{INNER}part"
+EACH: Final = f"{INNER}n"
+"""Columns of an engine's answer. Their prefix is the one that no stored name of a user's column has (see `stored`)."""
 
 
 def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) -> dict[Cell, Binned]:

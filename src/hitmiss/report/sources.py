@@ -70,7 +70,7 @@ def open_sources(
     scored = [p for p in paths if not is_results(p)]
     if len(keys) not in (0, 1, len(scored)):
         raise UsageError(
-            f"--key was given {len(keys)} times for {len(scored)} score files; give it once, or once a file",
+            f"--key was given {len(keys)} times for {len(scored)} score files; give it once, or once per file",
             code="option-count",
         )
     if names and len(names) != len(paths):
