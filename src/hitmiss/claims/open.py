@@ -111,14 +111,19 @@ def _refuse_results(path: str) -> None:
 
 def is_results(path: str | Path) -> bool:
     """Return whether a file was written by `hitmiss score -o`."""
+    return "estimates" in json_object(path)
+
+
+def json_object(path: str | Path) -> dict[str, object]:
+    """Return the object that a .json file holds; an empty one for any other file."""
     file = Path(path)
     if file.suffix != ".json" or not file.is_file():
-        return False
+        return {}
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and "estimates" in data
+        return {}
+    return data if isinstance(data, dict) else {}
 
 
 def name_runs(texts: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from hitmiss.claims.open import json_object
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.engine.compare import Comparison, Difference, Discordance
@@ -22,16 +23,7 @@ KINDS: Final = ("comparison", "ranking", "gate")
 
 def is_contest(path: str | Path) -> bool:
     """Say whether a file holds a comparison, a ranking or the outcome of a gate."""
-    import json
-
-    file = Path(path)
-    if file.suffix != ".json" or not file.is_file():
-        return False
-    try:
-        data = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(data, Mapping) and data.get("kind") in KINDS
+    return json_object(path).get("kind") in KINDS
 
 
 def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
