@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from ecg_parts import printed, recordings, train
-from hitmiss.attack.config import PerturbationConfig, describe
-from hitmiss.attack.family import batched_families, detect_all
-from hitmiss.attack.model import as_classifier, binarize
-from hitmiss.attack.perform import Records, least_strengths, perform
+from hitmiss.attacks.config import PerturbationConfig, describe
+from hitmiss.attacks.family import batched_families, detect_all
+from hitmiss.attacks.model import as_classifier, binarize
+from hitmiss.attacks.perform import Records, least_strengths, perform
 from hitmiss.stats.bootstrap import generator
 from peers import ecg_loops
 
@@ -209,7 +209,7 @@ def corruption(bench: Bench, family: str) -> dict[str, object]:
     configs = [PerturbationConfig(family, s, 0.0) for s in STRENGTHS]
     theirs = {}
     if bench.documented:
-        from hitmiss.attack.campaign import Campaigner, Plan, run_campaign
+        from hitmiss.attacks.campaign import Campaigner, Plan, run_campaign
 
         plan = Plan(tuple(configs), control=False)
         campaign = lambda: run_campaign(Campaigner(bench.test, bench.model, plan, peaks=bench.peaks))  # noqa: E731

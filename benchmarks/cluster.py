@@ -44,7 +44,7 @@ def load(row: Mapping[str, Any]) -> Any:
 
 def opening() -> Any:
     """A detector with made-up weights: what it costs is what matters."""
-    from hitmiss.detect.baseline import BANDS, SpectralBaseline
+    from hitmiss.detection.baseline import BANDS, SpectralBaseline
 
     return SpectralBaseline(np.random.default_rng(0).standard_normal(3 * BANDS).astype(np.float32) / 100, 0.0)
 
@@ -79,8 +79,8 @@ class Laps:
 
 
 def score_here(folder: str, laps: Laps) -> None:
-    from hitmiss.detect.loop import run_detector
-    from hitmiss.detect.scoring import Settings
+    from hitmiss.detection.loop import run_detector
+    from hitmiss.detection.scoring import Settings
 
     detector, manifest = opening(), corpus()
     laps.mark()
@@ -91,9 +91,9 @@ def score_here(folder: str, laps: Laps) -> None:
 def score_on(actors: int) -> Callable[[str, Laps], None]:
     def score(folder: str, laps: Laps) -> None:
         from hitmiss.cluster.ray import joined
-        from hitmiss.detect.cluster import Fleet
-        from hitmiss.detect.loop import run_detector
-        from hitmiss.detect.scoring import Settings
+        from hitmiss.detection.cluster import Fleet
+        from hitmiss.detection.loop import run_detector
+        from hitmiss.detection.scoring import Settings
 
         with joined("auto") as cluster, Fleet(cluster, opening, actors=actors) as fleet:
             laps.mark()

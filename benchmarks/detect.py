@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from hitmiss.detect.loop import run_detector
-from hitmiss.detect.outputs import Extraction
-from hitmiss.detect.scoring import Outcome, Settings
+from hitmiss.detection.loop import run_detector
+from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.scoring import Outcome, Settings
 from hitmiss.io.manifest import Manifest, read_manifest
 from timing import cpu
 
@@ -153,7 +153,7 @@ def limit(what: str, value: float, shown: str, most: float, target: str) -> Row:
 
 def throughput(torch: Any) -> list[Row]:
     """The loop against what people write first."""
-    from hitmiss.detect.torch import TorchDetector
+    from hitmiss.detection.torch import TorchDetector
 
     manifest, net = corpus(CLIPS), spectral_net(torch)
     clips = [load(manifest.row(i)) for i in range(CLIPS)]
@@ -180,8 +180,8 @@ def throughput(torch: Any) -> list[Row]:
 
 def onnx_against_torch(torch: Any) -> list[Row]:
     """One exported model, both ways through the same loop."""
-    from hitmiss.detect.onnx import OnnxDetector
-    from hitmiss.detect.torch import TorchDetector
+    from hitmiss.detection.onnx import OnnxDetector
+    from hitmiss.detection.torch import TorchDetector
 
     n, net = 16, raw_net(torch)
     manifest = corpus(n)

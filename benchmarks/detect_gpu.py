@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from hitmiss.detect.beats import Beats, BeatsConfig, BeatsDetector, random_checkpoint
-from hitmiss.detect.beats_encoder import BINS, DEVIATION, MEAN, PLAIN, Arrangement, fbank, relative_buckets
+from hitmiss.detection.beats import Beats, BeatsConfig, BeatsDetector, random_checkpoint
+from hitmiss.detection.beats_encoder import BINS, DEVIATION, MEAN, PLAIN, Arrangement, fbank, relative_buckets
 
 RATE = 16000
 TINY = BeatsConfig(
@@ -235,9 +235,9 @@ class Bench:
         """The loop of hitmiss with worker processes."""
         import polars as pl
 
-        from hitmiss.detect.loop import run_detector
-        from hitmiss.detect.outputs import Extraction
-        from hitmiss.detect.scoring import Settings
+        from hitmiss.detection.loop import run_detector
+        from hitmiss.detection.outputs import Extraction
+        from hitmiss.detection.scoring import Settings
         from hitmiss.io.manifest import read_manifest
 
         sizes = lengths(clips, self.given.seconds, vary)
@@ -260,7 +260,7 @@ class Bench:
 
     def decoding(self, clips: int) -> Row:
         """What the workers give when nothing is done with it."""
-        from hitmiss.detect.loader import Preparation, feed
+        from hitmiss.detection.loader import Preparation, feed
 
         length = int(self.given.seconds * RATE)
         tasks = iter([(i, {"file": f"{i}_{length}"}) for i in range(clips)])

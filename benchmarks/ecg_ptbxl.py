@@ -8,9 +8,9 @@ from __future__ import annotations
 import argparse
 
 from ecg_parts import macro_auc, printed, recordings, train
-from hitmiss.attack.campaign import Campaigner, Plan, run_campaign
-from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.model import as_classifier
+from hitmiss.attacks.campaign import Campaigner, Plan, run_campaign
+from hitmiss.attacks.config import PerturbationConfig
+from hitmiss.attacks.model import as_classifier
 from hitmiss.robustness.attacks import measure_attacks
 
 

@@ -24,12 +24,12 @@ import numpy as np
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.metrics.curves import det_curve
-from hitmiss.report.evaluations import RunData
-from hitmiss.report.evidence import Media, Refusal, open_media
-from hitmiss.report.html import render
-from hitmiss.report.page import compose
-from hitmiss.report.pictures import pictures
-from hitmiss.report.sources import Measuring, measured
+from hitmiss.reports.evaluations import RunData
+from hitmiss.reports.evidence import Media, Refusal, open_media
+from hitmiss.reports.html import render
+from hitmiss.reports.page import compose
+from hitmiss.reports.pictures import pictures
+from hitmiss.reports.sources import Measuring, measured
 
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
 

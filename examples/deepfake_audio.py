@@ -10,16 +10,16 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from hitmiss.attack.codecs import parse_conditions
-from hitmiss.attack.conditions import CodedRows
+from hitmiss.attacks.codecs import parse_conditions
+from hitmiss.attacks.conditions import CodedRows
 from hitmiss.core.question import Design
-from hitmiss.detect.baseline import SpectralBaseline
-from hitmiss.detect.loader import fit_length, make_loader
-from hitmiss.detect.loop import detect
+from hitmiss.detection.baseline import SpectralBaseline
+from hitmiss.detection.loader import fit_length, make_loader
+from hitmiss.detection.loop import detect
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.report import tabular
-from hitmiss.report.verb_tables import drift_table
+from hitmiss.reports import tabular
+from hitmiss.reports.verb_tables import drift_table
 from hitmiss.robustness.manipulation import drift
 from hitmiss.simulate.voices import write
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hitmiss.attack.campaign import Campaigner, Plan, read_recordings, run_campaign, sweep
-from hitmiss.attack.model import as_classifier
+from hitmiss.attacks.campaign import Campaigner, Plan, read_recordings, run_campaign, sweep
+from hitmiss.attacks.model import as_classifier
 from hitmiss.protocols.ecg_attacks import (
     PerturbationConfig,
     compute_targeted_success,

@@ -17,7 +17,7 @@ import polars as pl
 
 import hitmiss as hm
 from hitmiss.cli.main import run
-from hitmiss.detect.outputs import to_probability
+from hitmiss.detection.outputs import to_probability
 
 TAG = "detoxify"
 

@@ -233,7 +233,7 @@ def test_every_edit_of_results_is_noticed(tmp_path: Path, table: Path) -> None:
 
 
 def _pictures(path: Path) -> object:
-    from hitmiss.report.pictures import load
+    from hitmiss.reports.pictures import load
 
     return load(path)
 

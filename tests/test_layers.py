@@ -19,9 +19,9 @@ LAYERS = (
     ("io", "media"),
     ("derive",),
     ("engine", "testing", "verdicts", "robustness"),
-    ("cluster", "detect", "attack", "simulate", "probes", "llm"),
+    ("cluster", "detection", "attacks", "simulate", "probes", "llm"),
     ("evaluation", "protocols", "outofcore", "claims"),
-    ("report", "review", "bridges"),
+    ("reports", "review", "bridges"),
     ("cli",),
 )
 """From the lowest up; parts of one layer may use those named before them."""

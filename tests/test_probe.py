@@ -26,7 +26,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.io.embeddings import load_embeddings, read_key
 from hitmiss.probes.domain import ProbeResult, accuracy_as_documented, probe, probe_layers
-from hitmiss.report.probe_figure import plot_probe, probe_figure
+from hitmiss.reports.probe_figure import plot_probe, probe_figure
 
 Data = tuple[np.ndarray, np.ndarray]
 

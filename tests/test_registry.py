@@ -283,10 +283,10 @@ def test_metrics_are_listed_in_order() -> None:
 EVERY_KIND = """
 import numpy as np
 from hitmiss.core import registry
-from hitmiss.attack.codecs import Codec
-from hitmiss.attack.codecs import Engine
-from hitmiss.attack.family import attack
-from hitmiss.detect.detector import CallableDetector
+from hitmiss.attacks.codecs import Codec
+from hitmiss.attacks.codecs import Engine
+from hitmiss.attacks.family import attack
+from hitmiss.detection.detector import CallableDetector
 
 @attack
 def hum(x, strength, rng, *, sample_rate=16000, hertz=50.0, level=0.1):
@@ -315,11 +315,11 @@ def every_kind(tmp_path: Path) -> Iterator[Path]:
 
 
 def test_what_a_plug_in_registers_is_listed_and_works(every_kind: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from hitmiss.attack.codecs import find_codec
-    from hitmiss.attack.config import PerturbationConfig
-    from hitmiss.attack.family import find_attack
+    from hitmiss.attacks.codecs import find_codec
+    from hitmiss.attacks.config import PerturbationConfig
+    from hitmiss.attacks.family import find_attack
     from hitmiss.cli.main import run
-    from hitmiss.detect.detector import open_detector
+    from hitmiss.detection.detector import open_detector
 
     load_plugin_file(every_kind)
     for kind, name in (("attacks", "hum"), ("codecs", "thin"), ("detectors", "says")):
@@ -335,7 +335,7 @@ def test_what_a_plug_in_registers_is_listed_and_works(every_kind: Path, capsys: 
 
 def test_an_attack_of_a_plug_in_changes_records_along_time(every_kind: Path) -> None:
     """A record is sample × lead; the plug-in is given time last, at the sample rate of the record."""
-    from hitmiss.attack.family import batched_families, make_records
+    from hitmiss.attacks.family import batched_families, make_records
 
     load_plugin_file(every_kind)
     x = np.random.default_rng(0).normal(size=(2, 200, 3))
@@ -347,7 +347,7 @@ def test_an_attack_of_a_plug_in_changes_records_along_time(every_kind: Path) -> 
 
 
 def test_a_family_of_another_medium_is_refused_by_name() -> None:
-    from hitmiss.attack.config import PerturbationConfig
+    from hitmiss.attacks.config import PerturbationConfig
 
     with pytest.raises(UsageError) as refused:
         PerturbationConfig("typos", 0.5, 0.0)

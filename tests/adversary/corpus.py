@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from hitmiss.cli.main import run
-from hitmiss.detect.outputs import Extraction
-from hitmiss.detect.scoring import Settings
+from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.scoring import Settings
 from hitmiss.io.manifest import Manifest
 from hitmiss.outofcore.at_once import Tallying
 from hitmiss.outofcore.plan import sealed

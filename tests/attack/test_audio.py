@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.attack.audio import SUITE, transform
-from hitmiss.attack.family import perturbation
+from hitmiss.attacks.audio import SUITE, transform
+from hitmiss.attacks.family import perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.media.audio import Clip
 

@@ -10,12 +10,12 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attack.campaign import Campaigner, Plan, Recordings, read_recordings, run_campaign, same_norm_noise, sweep
-from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.family import consistent, violation
-from hitmiss.attack.methods import find_criterion, margins, powerset, random_search, to_pattern
-from hitmiss.attack.model import as_classifier, binarize
-from hitmiss.attack.perform import minimal_strength, perform
+from hitmiss.attacks.campaign import Campaigner, Plan, Recordings, read_recordings, run_campaign, same_norm_noise, sweep
+from hitmiss.attacks.config import PerturbationConfig
+from hitmiss.attacks.family import consistent, violation
+from hitmiss.attacks.methods import find_criterion, margins, powerset, random_search, to_pattern
+from hitmiss.attacks.model import as_classifier, binarize
+from hitmiss.attacks.perform import minimal_strength, perform
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import evaluate
@@ -56,7 +56,7 @@ def rows_of(trials: Trials) -> pl.DataFrame:
 def test_any_batch_and_order(
     model: ConvBaseline, data: Recordings, trials: Trials, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hitmiss.attack.campaign.PART", 5)
+    monkeypatch.setattr("hitmiss.attacks.campaign.PART", 5)
     turned = data.where(np.ones(24, dtype=bool))
     order = np.random.default_rng(0).permutation(24)
     columns = {k: [v[i] for i in order] for k, v in turned.columns.items()}

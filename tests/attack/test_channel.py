@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.audio import Chain, preset, transform
-from hitmiss.attack.conditions import transform as of_medium
-from hitmiss.attack.family import perturbation
+from hitmiss.attacks.audio import Chain, preset, transform
+from hitmiss.attacks.conditions import transform as of_medium
+from hitmiss.attacks.family import perturbation
 from hitmiss.core.errors import UsageError
 
 soundfile = pytest.importorskip("soundfile", reason="the extra audio is not installed")

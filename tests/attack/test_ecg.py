@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.attack.family import (
+from hitmiss.attacks.family import (
     LEADS,
     batched_families,
     center_times,
@@ -198,7 +198,7 @@ def test_peaks_of_simulated_beats_are_found() -> None:
 
 def test_band_noise_is_white_within_its_band() -> None:
     """Coefficients drawn in the band are what filtering white noise leaves: flat power, half the rate included."""
-    from hitmiss.attack.ecg import _noise
+    from hitmiss.attacks.ecg import _noise
 
     x = np.zeros((200, 100, 2))
     records = make_records(x, 1.0, [np.random.default_rng(i) for i in range(200)], fs=100.0)
@@ -214,7 +214,7 @@ def test_band_noise_is_white_within_its_band() -> None:
 
 @given(samples=st.integers(1, 700), hertz=st.floats(0.01, 400.0), phase=st.floats(0.0, 7.0))
 def test_sines_of_coarse_and_fine_places_are_sines(samples: int, hertz: float, phase: float) -> None:
-    from hitmiss.attack.ecg import _sines
+    from hitmiss.attacks.ecg import _sines
 
     records = make_records(np.zeros((1, samples, 2)), 1.0, rngs([0]), fs=360.0)
     found = _sines(records, np.full((1, 1, 2), hertz), np.full((1, 1, 2), phase))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from hitmiss.attack.family import Attack, all_attacks, attack, find_attack, forget, perturbation
+from hitmiss.attacks.family import Attack, all_attacks, attack, find_attack, forget, perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 
 CLIP = np.random.default_rng(1).standard_normal(9000).astype(np.float32) * np.float32(0.1)
@@ -20,7 +20,7 @@ def rng() -> np.random.Generator:
 OF_SOUND = [
     entry
     for name, entry in all_attacks().items()
-    if entry.function.__module__ == "hitmiss.attack.audio" and name != "rir"  # it needs a folder: see test_channel.py
+    if entry.function.__module__ == "hitmiss.attacks.audio" and name != "rir"  # it needs a folder: see test_channel.py
 ]
 each_attack = pytest.mark.parametrize("entry", OF_SOUND, ids=lambda entry: str(entry.name))
 

@@ -17,7 +17,7 @@ def test_a_keras_model_is_attacked_as_its_torch_twin(ending: str) -> None:
     os.environ.setdefault("KERAS_BACKEND", "tensorflow")
     pytest.importorskip("tensorflow", reason="TensorFlow is not installed; the adapter needs it")
     keras = pytest.importorskip("keras")
-    from hitmiss.attack.config import PerturbationConfig
+    from hitmiss.attacks.config import PerturbationConfig
     from hitmiss.protocols.ecg_attacks import classifier, run_attack_on_sample
 
     layers = keras.layers

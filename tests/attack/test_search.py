@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.attack.perform import SLACK, Tried, minimal_strength
+from hitmiss.attacks.perform import SLACK, Tried, minimal_strength
 from hitmiss.core.errors import UsageError
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.model import as_classifier
+from hitmiss.attacks.config import PerturbationConfig
+from hitmiss.attacks.model import as_classifier
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.protocols.ecg_attacks import classifier, compute_global_metrics, run_attack_on_sample
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.family import find_attack, perturbation
-from hitmiss.attack.text import LOOKALIKES, decode, encode, perturb_text
+from hitmiss.attacks.family import find_attack, perturbation
+from hitmiss.attacks.text import LOOKALIKES, decode, encode, perturb_text
 from hitmiss.core.errors import DataError, UsageError
 
 TEXT = "You will never see a Zebra cross the old road, will you? 🙂\nNo."
@@ -73,7 +73,7 @@ def test_strange_images_are_refused() -> None:
 
 
 def test_callables_on_texts_and_pictures() -> None:
-    from hitmiss.attack.conditions import transform
+    from hitmiss.attacks.conditions import transform
     from hitmiss.core.errors import UnknownName
 
     assert transform(str.upper, "text")("abc", 0, rng()) == "ABC"

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.campaign import Campaigner, Plan, Recordings, read_recordings, run_campaign, sweep
-from hitmiss.attack.model import as_classifier
+from hitmiss.attacks.campaign import Campaigner, Plan, Recordings, read_recordings, run_campaign, sweep
+from hitmiss.attacks.model import as_classifier
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError
 from hitmiss.io import read

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hitmiss.attack.config import PerturbationConfig
-from hitmiss.attack.methods import Problem, find_method, random_search, solve
-from hitmiss.attack.model import Classifier, as_classifier
-from hitmiss.attack.perform import Records, perform
+from hitmiss.attacks.config import PerturbationConfig
+from hitmiss.attacks.methods import Problem, find_method, random_search, solve
+from hitmiss.attacks.model import Classifier, as_classifier
+from hitmiss.attacks.perform import Records, perform
 
 N, T, LEADS = 24, 60, 3
 extras = pytest.mark.extras

@@ -15,10 +15,10 @@ from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Trials
-from hitmiss.report.evidence import FileShelf
-from hitmiss.report.html import render
-from hitmiss.report.page import Options, compose
-from hitmiss.report.sources import Measuring, measured
+from hitmiss.reports.evidence import FileShelf
+from hitmiss.reports.html import render
+from hitmiss.reports.page import Options, compose
+from hitmiss.reports.sources import Measuring, measured
 
 pytestmark = pytest.mark.extras
 READING = Path(__file__).parent / "reading.js"
@@ -268,7 +268,7 @@ def test_the_first_screen_tells_the_story(name: str, tmp_path: Path) -> None:
     from tests.report import stories
     from tests.report.test_stories import attack_run
 
-    from hitmiss.report.evaluations import RunData
+    from hitmiss.reports.evaluations import RunData
 
     made = {
         "coin": lambda: [stories.coin_flip()],

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.campaign import Campaigner, Plan, has_signals, read_recordings, read_signals, run_campaign, sweep
-from hitmiss.attack.model import as_classifier
+from hitmiss.attacks.campaign import Campaigner, Plan, has_signals, read_recordings, read_signals, run_campaign, sweep
+from hitmiss.attacks.model import as_classifier
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.io import read

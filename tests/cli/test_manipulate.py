@@ -150,8 +150,8 @@ def test_a_family_of_another_medium_is_refused(texts: Path) -> None:
 
 
 def test_every_family_is_listed_and_can_be_called_as_listed() -> None:
-    from hitmiss.attack.config import PerturbationConfig, families
-    from hitmiss.attack.family import perturbation
+    from hitmiss.attacks.config import PerturbationConfig, families
+    from hitmiss.attacks.family import perturbation
     from hitmiss.core.registry import parse
 
     found = json.loads(run("list", "attacks", "--json"))["attacks"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.report.pictures import load
+from hitmiss.reports.pictures import load
 from hitmiss.simulate.asvspoof5 import write
 
 

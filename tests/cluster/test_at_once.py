@@ -13,11 +13,11 @@ from detect_parts import broken_clip, clip, corpus, two_logits
 from hitmiss.cli.main import run
 from hitmiss.cluster.ray import Cluster
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detect.cluster import Fleet
-from hitmiss.detect.detector import as_detector
-from hitmiss.detect.loop import run_detector
-from hitmiss.detect.outputs import Extraction
-from hitmiss.detect.scoring import Settings
+from hitmiss.detection.cluster import Fleet
+from hitmiss.detection.detector import as_detector
+from hitmiss.detection.loop import run_detector
+from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.scoring import Settings
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.io.manifest import Manifest, read_manifest
 from hitmiss.outofcore.at_once import Tallying, evaluate_tallies, settle

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from cluster_parts import HostDetector, KillsOnce, Levels
+from cluster_parts import AfterTwo, HostDetector, KillsOnce, Levels
 from detect_parts import broken_clip, clip, corpus, deadly_clip, expected, louder, slow_clip, two_logits
 
 import hitmiss as hm
 from hitmiss.cluster.ray import Cluster
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.detect.cluster import Fleet
-from hitmiss.detect.detector import as_detector, open_detector
-from hitmiss.detect.loop import run_detector
-from hitmiss.detect.scoring import Clock, Outcome, Settings
+from hitmiss.detection.cluster import Fleet
+from hitmiss.detection.detector import as_detector, open_detector
+from hitmiss.detection.loop import run_detector
+from hitmiss.detection.scoring import Clock, Outcome, Settings
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import load_manifest, verify
 
@@ -168,12 +168,12 @@ def test_what_is_wrong_on_the_cluster_is_told_in_one_sentence(
     with pytest.raises(UsageError, match=r"there is no model .*nowhere\.onnx"):
         on_cluster(cluster, tmp_path / "a", corpus(4), partial(open_detector, str(tmp_path / "nowhere.onnx")), actors=1)
     with pytest.raises(UsageError, match=r"do not open the same detector: pid: \d+ before, \d+ now; give --device"):
-        on_cluster(cluster, tmp_path / "b", corpus(40), HostDetector, load=slow_clip)
+        on_cluster(cluster, tmp_path / "b", corpus(40), partial(HostDetector, tmp_path), load=AfterTwo(tmp_path))
     with pytest.raises(UsageError, match="5 output columns"):
         on_cluster(cluster, tmp_path / "c", corpus(4), partial(as_detector, wide), actors=1)
     with pytest.raises(UsageError, match="the cluster has no GPU"):
         Fleet(cluster, LEVEL, device="cuda")
-    monkeypatch.setattr("hitmiss.detect.cluster.FUTILE", 2)
+    monkeypatch.setattr("hitmiss.detection.cluster.FUTILE", 2)
     with pytest.raises(EnvironmentFault, match="3 processes died one after the other"):
         on_cluster(cluster, tmp_path / "d", corpus(64), load=kill_always, actors=1)
 

@@ -8,7 +8,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.detect.cluster import PATIENCE, Book, Part, part_size
+from hitmiss.detection.cluster import PATIENCE, Book, Part, part_size
 
 
 @given(

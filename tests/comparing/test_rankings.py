@@ -14,7 +14,7 @@ from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
-from hitmiss.report.verb_tables import ranking_tables
+from hitmiss.reports.verb_tables import ranking_tables
 from hitmiss.stats.tests import holm
 
 

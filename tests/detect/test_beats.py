@@ -12,18 +12,18 @@ import pytest
 from detect_parts import clip, corpus
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.detect import beats
-from hitmiss.detect import beats_encoder as banks
-from hitmiss.detect.beats import (
+from hitmiss.detection import beats
+from hitmiss.detection import beats_encoder as banks
+from hitmiss.detection.beats import (
     Beats,
     BeatsConfig,
     BeatsDetector,
     random_checkpoint,
     weight_shapes,
 )
-from hitmiss.detect.beats_encoder import PLAIN, Arrangement, relative_buckets
-from hitmiss.detect.detector import open_detector
-from hitmiss.detect.loop import detect
+from hitmiss.detection.beats_encoder import PLAIN, Arrangement, relative_buckets
+from hitmiss.detection.detector import open_detector
+from hitmiss.detection.loop import detect
 
 pytestmark = pytest.mark.extras
 

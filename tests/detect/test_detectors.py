@@ -14,11 +14,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.detect.detector import CallableDetector, EstimatorDetector, as_detector, find_object, open_detector
-from hitmiss.detect.loop import detect, run_detector
-from hitmiss.detect.outputs import Extraction
-from hitmiss.detect.program import ProgramDetector
-from hitmiss.detect.scoring import Settings
+from hitmiss.detection.detector import CallableDetector, EstimatorDetector, as_detector, find_object, open_detector
+from hitmiss.detection.loop import detect, run_detector
+from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.program import ProgramDetector
+from hitmiss.detection.scoring import Settings
 
 PROGRAM = """
 import base64, json, sys
@@ -244,6 +244,6 @@ def test_a_network_that_gives_hidden_and_logits_takes_five_lines(tmp_path: Path)
 def test_a_file_may_be_the_first_to_import_torch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "net.py").write_text("import torch\n\ndef net():\n    return torch.nn.Linear(4, 2)\n")
-    code = f"from hitmiss.detect.detector import open_detector; print(open_detector({str(tmp_path / 'net.py:net')!r}).name)"
+    code = f"from hitmiss.detection.detector import open_detector; print(open_detector({str(tmp_path / 'net.py:net')!r}).name)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

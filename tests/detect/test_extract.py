@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detect.outputs import Extraction, pick_output, positive_index_of, to_log_odds, to_probability
+from hitmiss.detection.outputs import Extraction, pick_output, positive_index_of, to_log_odds, to_probability
 
 logits = st.floats(-30, 30, width=32)
 

@@ -19,11 +19,11 @@ from detect_parts import broken_clip, clip, corpus, deadly_clip, expected, loude
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.detect.detector import Base, CallableDetector
-from hitmiss.detect.loader import Ahead, Budget, Failed, Piece, Pool, Preparation, collate, feed, fit_length
-from hitmiss.detect.loop import detect, run_detector
-from hitmiss.detect.outputs import Extraction
-from hitmiss.detect.scoring import Settings, alarms
+from hitmiss.detection.detector import Base, CallableDetector
+from hitmiss.detection.loader import Ahead, Budget, Failed, Piece, Pool, Preparation, collate, feed, fit_length
+from hitmiss.detection.loop import detect, run_detector
+from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.scoring import Settings, alarms
 from hitmiss.io.manifest import Manifest, read_manifest
 from hitmiss.io.runs import load_manifest
 
@@ -273,7 +273,7 @@ SCRIPT = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from detect_parts import corpus, slow_clip, two_logits
-from hitmiss.detect.loop import detect
+from hitmiss.detection.loop import detect
 if __name__ == "__main__":
     detect(two_logits, corpus(150), output=sys.argv[2], load=slow_clip, resume=True, join=True, batch_items=4, workers=int(sys.argv[3]))
 """

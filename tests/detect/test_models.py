@@ -14,10 +14,10 @@ from detect_parts import clip, corpus
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detect.detector import open_detector
-from hitmiss.detect.loop import detect, run_detector
-from hitmiss.detect.outputs import to_probability
-from hitmiss.detect.scoring import Settings
+from hitmiss.detection.detector import open_detector
+from hitmiss.detection.loop import detect, run_detector
+from hitmiss.detection.outputs import to_probability
+from hitmiss.detection.scoring import Settings
 from hitmiss.io.embeddings import load_embeddings
 
 pytestmark = pytest.mark.extras
@@ -283,7 +283,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 )
 def test_the_last_step_says_what_the_outputs_are(ending: str, kind: str) -> None:
     torch = pytest.importorskip("torch")
-    from hitmiss.detect.torch import TorchDetector
+    from hitmiss.detection.torch import TorchDetector
 
     class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:
@@ -318,7 +318,7 @@ def test_the_last_step_says_what_the_outputs_are(ending: str, kind: str) -> None
 @pytest.mark.extras
 def test_the_head_stays_in_float32_under_bfloat16() -> None:
     torch = pytest.importorskip("torch")
-    from hitmiss.detect.torch import TorchDetector
+    from hitmiss.detection.torch import TorchDetector
 
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
@@ -334,7 +334,7 @@ def test_the_head_stays_in_float32_under_bfloat16() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_int8_is_on_request_and_leaves_the_head() -> None:
     torch = pytest.importorskip("torch")
-    from hitmiss.detect.torch import TorchDetector
+    from hitmiss.detection.torch import TorchDetector
 
     torch.manual_seed(0)
     net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 2))
@@ -352,7 +352,7 @@ def test_int8_is_on_request_and_leaves_the_head() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_what_a_precision_changes_is_measured_and_reported(precision: str, tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
-    from hitmiss.detect.torch import TorchDetector
+    from hitmiss.detection.torch import TorchDetector
 
     class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
         def __init__(self) -> None:

@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.detect.detector import open_detector
-from hitmiss.detect.pinning import code_digest, external_data, local_code
-from hitmiss.detect.program import ProgramDetector
+from hitmiss.detection.detector import open_detector
+from hitmiss.detection.pinning import code_digest, external_data, local_code
+from hitmiss.detection.program import ProgramDetector
 
 
 def varint(n: int) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.family import forget
+from hitmiss.attacks.family import forget
 from hitmiss.cli.main import run
 from hitmiss.simulate.voices import train, write
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.detect import loader, scoring
-from hitmiss.detect.torch import CPU_SECONDS, GPU_SECONDS
+from hitmiss.detection import loader, scoring
+from hitmiss.detection.torch import CPU_SECONDS, GPU_SECONDS
 from hitmiss.io import runs
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")

@@ -247,7 +247,7 @@ def test_the_work_of_a_killed_partner_is_taken_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_so(tmp_path: Path, number: signal.Signals) -> None:
-    code = WORKER.replace("import sys, time", "import sys, time\nfrom hitmiss.detect.loop import stop_on_terminate")
+    code = WORKER.replace("import sys, time", "import sys, time\nfrom hitmiss.detection.loop import stop_on_terminate")
     code = code.replace("with start(", "with stop_on_terminate(), start(")
     words = [sys.executable, "-c", code, str(tmp_path / "run"), "0.01", "fresh"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

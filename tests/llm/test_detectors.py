@@ -11,7 +11,7 @@ from llm_parts import rows_of
 from PIL import Image
 
 from hitmiss.core.errors import UsageError
-from hitmiss.detect.outputs import Extraction
+from hitmiss.detection.outputs import Extraction
 from hitmiss.llm.backends import open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import Plan

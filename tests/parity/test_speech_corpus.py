@@ -8,13 +8,13 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attack.codecs import code, find_codec, lag, parse_conditions, read_codec_plan, usable
-from hitmiss.attack.conditions import CodedRows
+from hitmiss.attacks.codecs import code, find_codec, lag, parse_conditions, read_codec_plan, usable
+from hitmiss.attacks.conditions import CodedRows
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Trials
-from hitmiss.detect.baseline import SpectralBaseline
-from hitmiss.detect.loader import fit_length, make_loader
-from hitmiss.detect.loop import detect
+from hitmiss.detection.baseline import SpectralBaseline
+from hitmiss.detection.loader import fit_length, make_loader
+from hitmiss.detection.loop import detect
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest, read_manifest
 from hitmiss.media.audio import load_audio

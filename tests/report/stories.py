@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.evaluation.protocol import find_protocol
-from hitmiss.report.evaluations import RunData
-from hitmiss.report.sources import Measuring, measured
+from hitmiss.reports.evaluations import RunData
+from hitmiss.reports.sources import Measuring, measured
 
 Floats = NDArray[np.float64]
 BY_CODEC = Measuring(Design.of(["eer", "roc_auc"], by="codec", bootstrap=200))

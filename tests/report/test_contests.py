@@ -13,9 +13,9 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError
 from hitmiss.engine.compare import Comparison, compare
 from hitmiss.engine.rank import compare_all
-from hitmiss.report.contests import contest_page, is_contest, read_contest
-from hitmiss.report.dossier import dossier_of
-from hitmiss.report.html import render
+from hitmiss.reports.contests import contest_page, is_contest, read_contest
+from hitmiss.reports.dossier import dossier_of
+from hitmiss.reports.html import render
 
 
 def test_a_saved_comparison_becomes_a_page(tmp_path: Path) -> None:

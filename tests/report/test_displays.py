@@ -16,9 +16,9 @@ from hitmiss import metrics
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Header, Trials, stack
-from hitmiss.report import figures as F
-from hitmiss.report.displays import read_display
-from hitmiss.report.pictures import load, pictures, save
+from hitmiss.reports import figures as F
+from hitmiss.reports.displays import read_display
+from hitmiss.reports.pictures import load, pictures, save
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,7 @@ def test_figures_draw_without_global_state_and_the_same_twice(trials: Trials, tm
 
 def test_drawing_needs_no_pyplot(tmp_path: Path) -> None:
     code = (
-        "import sys; from hitmiss.core.trials import Trials; from hitmiss.report.figures import RocDisplay, save;"
+        "import sys; from hitmiss.core.trials import Trials; from hitmiss.reports.figures import RocDisplay, save;"
         "save(RocDisplay.from_trials(Trials.of([1, 0], [2.0, 1.0])).plot(), sys.argv[1]);"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

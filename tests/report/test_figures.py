@@ -9,11 +9,11 @@ import pytest
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.trials import Header, Trials
-from hitmiss.report.displays import DetDisplay, operating_points
-from hitmiss.report.figures import displays, save_figures
-from hitmiss.report.matplots import draw
-from hitmiss.report.plates import Block, Dots, Ribbon, Way, flow_plate, plate_of
-from hitmiss.report.svg import svg_of
+from hitmiss.reports.displays import DetDisplay, operating_points
+from hitmiss.reports.figures import displays, save_figures
+from hitmiss.reports.matplots import draw
+from hitmiss.reports.plates import Block, Dots, Ribbon, Way, flow_plate, plate_of
+from hitmiss.reports.svg import svg_of
 
 rng = np.random.default_rng(0)
 LABEL = np.repeat([1, 0], [60, 90])

@@ -20,9 +20,9 @@ from tests.report.test_stories import attack_run
 from hitmiss.core.results import Results
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
-from hitmiss.report import tabular, verb_tables
-from hitmiss.report.assessment import assess
-from hitmiss.report.tabular import LEAST_TEXT, Cell, Table
+from hitmiss.reports import tabular, verb_tables
+from hitmiss.reports.assessment import assess
+from hitmiss.reports.tabular import LEAST_TEXT, Cell, Table
 
 WIDTHS = (80, 100, 120)
 

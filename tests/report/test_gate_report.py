@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.engine.gate import Check
-from hitmiss.report.gate_report import SUMMARY_LIMIT, append_summary, error_lines, junit, markdown, table
+from hitmiss.reports.gate_report import SUMMARY_LIMIT, append_summary, error_lines, junit, markdown, table
 
 CHECKS = [
     Check("eer > 0.2", "eer", 0.1, 0.2, True, "0.1"),

@@ -20,11 +20,11 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Design
 from hitmiss.core.shared import visible
 from hitmiss.core.trials import Header, Trials, stack
-from hitmiss.report.evaluations import RunData, evaluations
-from hitmiss.report.html import render, write_report
-from hitmiss.report.page import Options, compose
-from hitmiss.report.pictures import pictures
-from hitmiss.report.sources import Measuring, measured
+from hitmiss.reports.evaluations import RunData, evaluations
+from hitmiss.reports.html import render, write_report
+from hitmiss.reports.page import Options, compose
+from hitmiss.reports.pictures import pictures
+from hitmiss.reports.sources import Measuring, measured
 
 METRICS = ("eer", "min_dcf", "act_dcf", "roc_auc", "accuracy", "ece", "aurc")
 

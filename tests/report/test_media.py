@@ -19,7 +19,7 @@ from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, pictu
 
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Header, Trials
-from hitmiss.report.evidence import (
+from hitmiss.reports.evidence import (
     SECONDS,
     SIDE,
     TRACE_HEIGHT,
@@ -37,9 +37,9 @@ from hitmiss.report.evidence import (
     trace_of,
     worst_errors,
 )
-from hitmiss.report.html import render
-from hitmiss.report.page import Options, compose
-from hitmiss.report.sources import Measuring, measured
+from hitmiss.reports.html import render
+from hitmiss.reports.page import Options, compose
+from hitmiss.reports.sources import Measuring, measured
 
 
 @pytest.fixture(scope="module")

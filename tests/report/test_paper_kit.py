@@ -17,12 +17,12 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.rank import Standing, compare_all
-from hitmiss.report.evaluations import RunData, evaluations
-from hitmiss.report.exports import Style, csv_text, latex, markdown, xlsx_bytes
-from hitmiss.report.paper_kit import PACKAGES, paper_tables
-from hitmiss.report.pictures import pictures, to_json
-from hitmiss.report.plates import Dots, ranks_plate
-from hitmiss.report.tabular import grids
+from hitmiss.reports.evaluations import RunData, evaluations
+from hitmiss.reports.exports import Style, csv_text, latex, markdown, xlsx_bytes
+from hitmiss.reports.paper_kit import PACKAGES, paper_tables
+from hitmiss.reports.pictures import pictures, to_json
+from hitmiss.reports.plates import Dots, ranks_plate
+from hitmiss.reports.tabular import grids
 
 
 def test_systems_are_rows_and_conditions_columns() -> None:

@@ -13,8 +13,8 @@ from tests.report.hostile import HOSTILE
 
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.shared import visible
-from hitmiss.report.evaluations import RunData
-from hitmiss.report.exports import OTHERS, Export, export
+from hitmiss.reports.evaluations import RunData
+from hitmiss.reports.exports import OTHERS, Export, export
 
 NAMES = (
     *HOSTILE, "[2cm]", "*", "[", "]", '"quoted"', "é ü ß", "a--b---c", "``x''", "?`!`", "−5 ≤ x", "\\\\[1cm]", "%", "&&",

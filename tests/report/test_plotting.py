@@ -14,7 +14,7 @@ import hitmiss as hm
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Header, Trials, stack
-from hitmiss.report import pictures
+from hitmiss.reports import pictures
 
 
 def trials(shift: float = 2.0) -> Trials:

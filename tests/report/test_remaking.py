@@ -15,7 +15,7 @@ from hitmiss.cli.main import run
 from hitmiss.io import read
 from hitmiss.io.runs import sealed
 from hitmiss.media.audio import load_audio
-from hitmiss.report.evidence import FileShelf, Media, remaking_of, shelf_of
+from hitmiss.reports.evidence import FileShelf, Media, remaking_of, shelf_of
 
 LISTENER = """
 import hashlib

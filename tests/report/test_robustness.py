@@ -13,15 +13,15 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.question import Design
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Header, Trials
-from hitmiss.report import campaigns
-from hitmiss.report.evaluations import RunData, evaluations
-from hitmiss.report.figures import RobustnessDisplay
-from hitmiss.report.html import render
-from hitmiss.report.page import compose
-from hitmiss.report.pictures import pictures
-from hitmiss.report.plates import Dots, plate_of
-from hitmiss.report.sources import Measuring, measured
-from hitmiss.report.svg import svg_of
+from hitmiss.reports import campaigns
+from hitmiss.reports.evaluations import RunData, evaluations
+from hitmiss.reports.figures import RobustnessDisplay
+from hitmiss.reports.html import render
+from hitmiss.reports.page import compose
+from hitmiss.reports.pictures import pictures
+from hitmiss.reports.plates import Dots, plate_of
+from hitmiss.reports.sources import Measuring, measured
+from hitmiss.reports.svg import svg_of
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.verdicts.stability import measure_repeated
 

@@ -12,10 +12,10 @@ from hitmiss.core.question import Design
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.compare import compare
 from hitmiss.engine.gate import Check
-from hitmiss.report.assessment import FAILED, OPEN, PASSED, Assessment, assess, assess_comparison, assess_gate
-from hitmiss.report.evaluations import RunData
-from hitmiss.report.page import Options, compose
-from hitmiss.report.plates import Curve
+from hitmiss.reports.assessment import FAILED, OPEN, PASSED, Assessment, assess, assess_comparison, assess_gate
+from hitmiss.reports.evaluations import RunData
+from hitmiss.reports.page import Options, compose
+from hitmiss.reports.plates import Curve
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Assessment:

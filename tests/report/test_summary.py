@@ -9,15 +9,15 @@ from hitmiss.core.question import Design
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
-from hitmiss.report import views
-from hitmiss.report.displays import TippettDisplay
-from hitmiss.report.evaluations import RunData, evaluations
-from hitmiss.report.heat import heat_map
-from hitmiss.report.page import compose
-from hitmiss.report.plates import plate_of
-from hitmiss.report.sources import Measuring, measured
-from hitmiss.report.summary import Summary, summarize
-from hitmiss.report.tabular import Grid, Row
+from hitmiss.reports import views
+from hitmiss.reports.displays import TippettDisplay
+from hitmiss.reports.evaluations import RunData, evaluations
+from hitmiss.reports.heat import heat_map
+from hitmiss.reports.page import compose
+from hitmiss.reports.plates import plate_of
+from hitmiss.reports.sources import Measuring, measured
+from hitmiss.reports.summary import Summary, summarize
+from hitmiss.reports.tabular import Grid, Row
 
 
 def card(*rows: Estimate, warnings: tuple[str, ...] = ()) -> Summary:

@@ -13,8 +13,8 @@ from hitmiss.core.question import Gap, Protocol
 from hitmiss.core.trials import stack
 from hitmiss.engine.measure import measure
 from hitmiss.engine.repeats import over_repeats
-from hitmiss.report import tabular
-from hitmiss.report.tabular import Table, matrix, tables
+from hitmiss.reports import tabular
+from hitmiss.reports.tabular import Table, matrix, tables
 
 
 class Terminal(io.StringIO):

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.metrics.curves import det_curve
-from hitmiss.report.displays import (
+from hitmiss.reports.displays import (
     HALF_PIXEL,
     PER_DEVIATE,
     PIXELS,

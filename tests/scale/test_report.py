@@ -18,8 +18,8 @@ from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import read_trials
 from hitmiss.metrics.curves import det_curve, roc_curve
 from hitmiss.outofcore.stream import Streamed, evaluate_streamed
-from hitmiss.report.displays import BINS, Costs, DetDisplay, HistogramDisplay, PrDisplay, RocDisplay
-from hitmiss.report.pictures import Picture, load, pictures
+from hitmiss.reports.displays import BINS, Costs, DetDisplay, HistogramDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.pictures import Picture, load, pictures
 
 ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "reading": {"score_kind": "llr"}}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attack.family import detect_r_peaks, violation
+from hitmiss.attacks.family import detect_r_peaks, violation
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate, train, write
 from hitmiss.simulate.voices import trained
@@ -55,7 +55,7 @@ def test_torch_and_onnx_twins(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    from hitmiss.detect.detector import open_detector
+    from hitmiss.detection.detector import open_detector
 
     torch.set_num_threads(1)
     some = simulate(60, 0, "train")

@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.detect.baseline import SpectralBaseline
-from hitmiss.detect.detector import open_detector
+from hitmiss.detection.baseline import SpectralBaseline
+from hitmiss.detection.detector import open_detector
 from hitmiss.io.manifest import read_manifest
 from hitmiss.media.audio import load_audio
 from hitmiss.metrics.detection import eer

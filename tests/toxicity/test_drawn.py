@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.protocols.toxicity import Board, evaluate_run, load_run
-from hitmiss.report import scoreboard, tabular
+from hitmiss.reports import scoreboard, tabular
 
 
 class Terminal(io.StringIO):

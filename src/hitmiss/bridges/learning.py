@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.registry import Metric, Setting, Spec, resolve
 from hitmiss.core.tally import Tally, merge
-from hitmiss.detect.outputs import to_probability
+from hitmiss.detection.outputs import to_probability
 from hitmiss.stats.forms import Form
 
 # ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ import typer
 from hitmiss.cli import common
 
 if TYPE_CHECKING:
-    from hitmiss.attack.campaign import Campaigner, Plan, Recordings
+    from hitmiss.attacks.campaign import Campaigner, Plan, Recordings
     from hitmiss.core.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
@@ -74,7 +74,7 @@ def attack(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm."""
-    from hitmiss.attack.campaign import LEFT_OUT, Campaigner, read_recordings, run_campaign
+    from hitmiss.attacks.campaign import LEFT_OUT, Campaigner, read_recordings, run_campaign
     from hitmiss.cli.common import Progress
     from hitmiss.core.errors import UsageError
 
@@ -108,7 +108,7 @@ def attack(
 
 def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> None:
     """Refuse an aim that no family here can have; families that never ask the model cannot be steered."""
-    from hitmiss.attack.config import MODES
+    from hitmiss.attacks.config import MODES
     from hitmiss.core.errors import UnknownName, UsageError
 
     for name, _, mode in (text.partition(":") for text in targets):
@@ -124,15 +124,15 @@ def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> Non
 
 def _criterion(text: str) -> Any:
     """Return a criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no per record."""
-    from hitmiss.attack.methods import find_criterion
-    from hitmiss.detect.detector import find_object
+    from hitmiss.attacks.methods import find_criterion
+    from hitmiss.detection.detector import find_object
 
     return find_criterion(find_object(text)) if ":" in text else find_criterion(text).name
 
 
 def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | None) -> None:
     """Draw every figure of the run; intervals resample patients where records share one."""
-    from hitmiss.report.attack_figures import save_figures
+    from hitmiss.reports.attack_figures import save_figures
     from hitmiss.robustness.attacks import measure_attacks
 
     drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials, kept))
@@ -148,8 +148,8 @@ def _model(
     recordings: Recordings,
     single_label: bool | None,
 ) -> Any:
-    from hitmiss.attack.model import as_classifier
-    from hitmiss.detect.detector import open_detector
+    from hitmiss.attacks.model import as_classifier
+    from hitmiss.detection.detector import open_detector
 
     opened = open_detector(detector, weights=weights, device=device)
     model = as_classifier(opened, outputs=outputs, layout=layout, device=device, single_label=single_label)  # type: ignore[arg-type]
@@ -173,7 +173,7 @@ def _plan(
     control: bool,
     seed: int,
 ) -> Plan:
-    from hitmiss.attack.campaign import Plan
+    from hitmiss.attacks.campaign import Plan
     from hitmiss.core.errors import UsageError
 
     if not families and not minimal:
@@ -197,9 +197,9 @@ def _configs(
     steering: dict[str, Any],
 ) -> list[Any]:
     """Return the configurations of a family, without steering settings that it ignores, so that its name is short."""
-    from hitmiss.attack.campaign import sweep
-    from hitmiss.attack.config import families, refuse_other_media
-    from hitmiss.attack.family import batched_families
+    from hitmiss.attacks.campaign import sweep
+    from hitmiss.attacks.config import families, refuse_other_media
+    from hitmiss.attacks.family import batched_families
     from hitmiss.core.errors import UnknownName
     from hitmiss.core.registry import parse
 

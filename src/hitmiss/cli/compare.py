@@ -128,8 +128,8 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     from hitmiss.engine.compare import Comparison
-    from hitmiss.report import tabular, verb_tables
-    from hitmiss.report.assessment import assess_comparison
+    from hitmiss.reports import tabular, verb_tables
+    from hitmiss.reports.assessment import assess_comparison
 
     head = next(iter(opened.values())).header
     if isinstance(made, Comparison):

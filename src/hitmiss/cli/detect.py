@@ -16,8 +16,8 @@ from hitmiss.cli.common import grouped
 from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
-    from hitmiss.detect.detector import Detector
-    from hitmiss.detect.scoring import Outcome
+    from hitmiss.detection.detector import Detector
+    from hitmiss.detection.scoring import Outcome
     from hitmiss.io.manifest import Manifest
     from hitmiss.media.image import PictureInput
     from hitmiss.outofcore.at_once import Tallying
@@ -93,8 +93,8 @@ def detect(
     if len(devices) > 1:
         _share(given, devices)
         return
-    from hitmiss.detect.loader import make_loader
-    from hitmiss.detect.loop import run_detector
+    from hitmiss.detection.loader import make_loader
+    from hitmiss.detection.loop import run_detector
 
     manifest = _manifest(data, protocol, reading, root, suffix, file_column, limit)
     rate = sample_rate or (16000 if input_ == "audio" else None)
@@ -214,7 +214,7 @@ def _opened(
 ) -> Iterator[Detector]:
     """Open the detector in this process, or in the processes of a cluster."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.detect.detector import open_detector
+    from hitmiss.detection.detector import open_detector
 
     opening = partial(open_detector, text, **placed)
     if cluster is None:
@@ -223,7 +223,7 @@ def _opened(
         yield opening()
         return
     from hitmiss.cluster.ray import joined
-    from hitmiss.detect.cluster import Fleet
+    from hitmiss.detection.cluster import Fleet
 
     with joined(cluster) as found:
         common.note(f"cluster: {found}")
@@ -265,8 +265,8 @@ def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[An
     """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
     if codecs is None:
         return None, manifest, None
-    from hitmiss.attack.codecs import parse_conditions, read_codec_plan, usable
-    from hitmiss.attack.conditions import CodedRows
+    from hitmiss.attacks.codecs import parse_conditions, read_codec_plan, usable
+    from hitmiss.attacks.conditions import CodedRows
 
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
     conditions, missing = usable(planned)
@@ -280,8 +280,8 @@ def _manipulated(
     manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None, input_: str
 ) -> tuple[Any, Manifest, Any]:
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
-    from hitmiss.attack.audio import preset
-    from hitmiss.attack.conditions import MEDIA, SUITES, ManipulatedRows
+    from hitmiss.attacks.audio import preset
+    from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
     from hitmiss.core.errors import UnknownName, UsageError
     from hitmiss.io.columns import same_class
 
@@ -305,8 +305,8 @@ def _settings(
     positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest, others: dict[str, Any]
 ) -> Any:
     from hitmiss.core.errors import UnknownName
-    from hitmiss.detect.outputs import Extraction
-    from hitmiss.detect.scoring import Settings
+    from hitmiss.detection.outputs import Extraction
+    from hitmiss.detection.scoring import Settings
     from hitmiss.io.columns import same_class
 
     is_reversed = higher is not None and same_class(higher, manifest.negative)
@@ -322,7 +322,7 @@ def _samples(seconds: float | None, rate: int | None) -> int | None:
 def _fit(fitting: dict[str, Any] | None) -> Any:
     if fitting is None:
         return None
-    from hitmiss.detect.loader import fit_length
+    from hitmiss.detection.loader import fit_length
 
     return partial(fit_length, **fitting)
 

@@ -42,9 +42,9 @@ def drift(
 ) -> None:
     """Show FAR and FRR per condition at one fixed threshold, their drift from clean clips, and the score shift."""
     from hitmiss.evaluation.protocol import find_protocol, read_trials
-    from hitmiss.report import tabular
-    from hitmiss.report.assessment import assess
-    from hitmiss.report.verb_tables import drift_table
+    from hitmiss.reports import tabular
+    from hitmiss.reports.assessment import assess
+    from hitmiss.reports.verb_tables import drift_table
     from hitmiss.robustness.manipulation import drift_of
 
     knows_itself = protocol is None and Path(scores).is_dir()

@@ -12,7 +12,7 @@ from hitmiss.cli import common
 from hitmiss.core import artifacts, shared
 
 if TYPE_CHECKING:
-    from hitmiss.report.evaluations import RunData
+    from hitmiss.reports.evaluations import RunData
 
 ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", ".json": "json", ".yaml": "model-card"}
 
@@ -49,15 +49,15 @@ def export(
     from hitmiss.core.errors import UsageError
 
     if schema:
-        from hitmiss.report.schema import results_schema
+        from hitmiss.reports.schema import results_schema
 
         common.out_json(results_schema())
         return
     if not results:
         raise UsageError("say which results to export: the file that `hitmiss score … -o FILE` wrote")
-    from hitmiss.report.exports import Export
-    from hitmiss.report.exports import export as exported
-    from hitmiss.report.sources import open_results
+    from hitmiss.reports.exports import Export
+    from hitmiss.reports.exports import export as exported
+    from hitmiss.reports.sources import open_results
 
     if purpose is not None:
         _paper(open_results(results, name or []), purpose, tuple(metric or ()), comparison, output)
@@ -84,10 +84,10 @@ def _paper(
     from hitmiss.core import artifacts
     from hitmiss.core.errors import UnknownName
     from hitmiss.engine.rank import Ranking
-    from hitmiss.report.contests import read_contest
-    from hitmiss.report.evaluations import evaluations
-    from hitmiss.report.exports import read_marks
-    from hitmiss.report.paper_kit import CITE, paper_tables, short_signatures, write_figures
+    from hitmiss.reports.contests import read_contest
+    from hitmiss.reports.evaluations import evaluations
+    from hitmiss.reports.exports import read_marks
+    from hitmiss.reports.paper_kit import CITE, paper_tables, short_signatures, write_figures
 
     if purpose != "paper":
         raise UnknownName("purpose", purpose, ("paper",))

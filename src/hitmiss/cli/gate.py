@@ -207,8 +207,8 @@ def _write(
     run: str, baseline: str | None, checks: list[Check], warnings: tuple[str, ...], junit: str | None, json: bool
 ) -> None:
     from hitmiss.core import artifacts
-    from hitmiss.report import gate_report, tabular
-    from hitmiss.report.assessment import assess_gate
+    from hitmiss.reports import gate_report, tabular
+    from hitmiss.reports.assessment import assess_gate
 
     if junit:
         artifacts.write(junit, gate_report.junit(run, checks))

@@ -64,7 +64,7 @@ def other_rows(kind: Any) -> list[dict[str, Any]]:
 
 def attack_rows() -> list[dict[str, Any]]:
     """Return one row per family of perturbations and attacks: its call, what it changes, its first line."""
-    from hitmiss.attack.catalogue import catalogue
+    from hitmiss.attacks.catalogue import catalogue
 
     return [
         {"name": f.name, "call": f.call, "for": f.medium, "settings": common.plain(f.settings), "about": f.about}
@@ -74,7 +74,7 @@ def attack_rows() -> list[dict[str, Any]]:
 
 def codec_rows() -> list[dict[str, Any]]:
     """Return one row per codec: its name, its label, its sample rate and its bit rates."""
-    from hitmiss.attack.codecs import all_codecs
+    from hitmiss.attacks.codecs import all_codecs
 
     return [
         {"name": c.name, "label": c.label, "sample_rate": c.sample_rate, "kbps": " ".join(f"{k:g}" for k in c.kbps)}

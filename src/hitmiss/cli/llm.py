@@ -164,7 +164,7 @@ def _bands(thresholds: list[float] | None) -> tuple[float, float]:
 
 
 def _opened(models: list[str], weights: Path | None, how: dict[str, Any], outputs: str, index: int | None) -> Any:
-    from hitmiss.detect.outputs import Extraction
+    from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.backends import open_models
 
     return open_models(models, weights, extraction=Extraction(index, outputs), **how)  # type: ignore[arg-type]

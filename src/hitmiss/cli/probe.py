@@ -44,7 +44,7 @@ def probe(
     from hitmiss.io.embeddings import OF_KEYS, load_embeddings, read_key
     from hitmiss.io.reader import refuse_unread
     from hitmiss.probes.domain import probe_layers
-    from hitmiss.report.probe_figure import check_format, plot_probe
+    from hitmiss.reports.probe_figure import check_format, plot_probe
 
     if plot is not None:
         check_format(plot)

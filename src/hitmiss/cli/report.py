@@ -61,10 +61,10 @@ def report(
     json: Annotated[bool, typer.Option("--json", help="What was written, as JSON to stdout.")] = False,
 ) -> None:
     """Write one self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary."""
-    from hitmiss.report.contests import contest_page, is_contest
-    from hitmiss.report.html import write_page, write_report
-    from hitmiss.report.page import Options
-    from hitmiss.report.sources import Measuring, open_sources
+    from hitmiss.reports.contests import contest_page, is_contest
+    from hitmiss.reports.html import write_page, write_report
+    from hitmiss.reports.page import Options
+    from hitmiss.reports.sources import Measuring, open_sources
 
     if len(runs) == 1 and is_contest(runs[0]):
         size = write_page(contest_page(runs[0], title), output, static=static)
@@ -82,7 +82,7 @@ def report(
 def _printed(path: str, pdf: str | None) -> None:
     if pdf is None:
         return
-    from hitmiss.report.html import print_pdf
+    from hitmiss.reports.html import print_pdf
 
     print_pdf(path, pdf)
     common.note(f"wrote {pdf}")

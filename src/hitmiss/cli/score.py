@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.io.parse import TableAddress
     from hitmiss.outofcore.plan import Executor
-    from hitmiss.report.pictures import Picture
+    from hitmiss.reports.pictures import Picture
 
 
 # ----------------------------------------------------------------------
@@ -236,7 +236,7 @@ def score(
             development = read_side([calibrate_on], calibrate_key, reading, replace(asked, seeds=False, threshold=None))
         results = measure_files(trials, development, asked)
     if output or report:
-        from hitmiss.report.pictures import drawn_of
+        from hitmiss.reports.pictures import drawn_of
 
         drawn = drawn_of(trials, results, development, calibration)
         _keep(results, trials, drawn, output, report, asked, scores[0])
@@ -257,16 +257,16 @@ def _keep(
     from pathlib import Path
 
     from hitmiss.core import artifacts
-    from hitmiss.report.pictures import to_json
+    from hitmiss.reports.pictures import to_json
 
     if output:
         artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
         from hitmiss.engine.resample import TalliedTrials
-        from hitmiss.report.evaluations import RunData
-        from hitmiss.report.evidence import shelf_beside
-        from hitmiss.report.html import write_report
-        from hitmiss.report.page import Options
+        from hitmiss.reports.evaluations import RunData
+        from hitmiss.reports.evidence import shelf_beside
+        from hitmiss.reports.html import write_report
+        from hitmiss.reports.page import Options
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
         shelf = None if isinstance(trials, TalliedTrials) else shelf_beside(source, trials)
@@ -279,8 +279,8 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     if json:
         common.out(results.to_json())
         return
-    from hitmiss.report import tabular
-    from hitmiss.report.assessment import assessed
+    from hitmiss.reports import tabular
+    from hitmiss.reports.assessment import assessed
 
     head = trials.header
     common.out(_title(trials, asked.protocol))

@@ -31,8 +31,8 @@ def shortcuts(
     from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
     from hitmiss.io.reader import refuse_unread
     from hitmiss.probes.shortcuts import read_features, shortcut_probe
-    from hitmiss.report import tabular
-    from hitmiss.report.verb_tables import shortcut_table
+    from hitmiss.reports import tabular
+    from hitmiss.reports.verb_tables import shortcut_table
 
     refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
     options = reading.changed(where=common.either(reading.where)).over(find_protocol(protocol).read)

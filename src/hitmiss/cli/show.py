@@ -50,7 +50,7 @@ def find_all(text: str) -> list[dict[str, Any]]:
 
 def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
     """Describe an attack family: what it does, to what, and its settings; raise an error if the name is unknown."""
-    from hitmiss.attack.catalogue import catalogue
+    from hitmiss.attacks.catalogue import catalogue
     from hitmiss.core.errors import UnknownName
 
     known = {family.name: family for family in catalogue()}

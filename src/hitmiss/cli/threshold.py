@@ -55,8 +55,8 @@ def threshold(
 
 
 def _print(tuning: Tuning, json: bool) -> None:
-    from hitmiss.report import tabular
-    from hitmiss.report.verb_tables import records, table
+    from hitmiss.reports import tabular
+    from hitmiss.reports.verb_tables import records, table
 
     if json:
         facts: dict[str, Any] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}

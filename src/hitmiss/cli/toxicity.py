@@ -238,12 +238,12 @@ def _evaluate(
     board = evaluate_run(run, **options)
     if output:
         from hitmiss.core import artifacts
-        from hitmiss.report.scoreboard import csv_text
+        from hitmiss.reports.scoreboard import csv_text
 
         artifacts.write(output, csv_text(board))
         common.note(f"wrote {output}")
     if results:
-        from hitmiss.report.pictures import save
+        from hitmiss.reports.pictures import save
 
         save(board.results, run.trials, results)
         common.note(f"wrote {results}")
@@ -252,7 +252,7 @@ def _evaluate(
 
 def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.core.shared import visible
-    from hitmiss.report import scoreboard
+    from hitmiss.reports import scoreboard
 
     if json:
         common.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
@@ -262,8 +262,8 @@ def _print(board: Board, documented: bool, json: bool) -> None:
         for warning in board.results.warnings:
             common.note(f"! {visible(warning)}")
         return
-    from hitmiss.report import tabular
-    from hitmiss.report.assessment import assess
+    from hitmiss.reports import tabular
+    from hitmiss.reports.assessment import assess
 
     run = board.run
     n = len(run.measured)
@@ -278,7 +278,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
 
 
 def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] | None) -> None:
-    from hitmiss.report.dumps import dump_errors
+    from hitmiss.reports.dumps import dump_errors
 
     written = dump_errors(run, folder, most=most, safe=safe, texts=_texts(texts))
     for path, (false_alarms, misses) in written.items():

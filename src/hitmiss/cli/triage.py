@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.derive.bands import Answered, Choice
     from hitmiss.protocols.triage import Triage
-    from hitmiss.report.tabular import Table
+    from hitmiss.reports.tabular import Table
     from hitmiss.verdicts.people import Teamwork
 
 FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
@@ -124,7 +124,7 @@ def triage(
 
         write_metrics(evaluation, metrics_output, undefined, time.time())
     if output:
-        from hitmiss.report.pictures import save
+        from hitmiss.reports.pictures import save
 
         save(evaluation.figures, evaluation.trials, output, common.plain(evaluation.asides_dict()))
     if json:
@@ -156,7 +156,7 @@ def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]
 
 def _swept(trials: Trials) -> list[Table]:
     from hitmiss.derive.bands import sweep, sweep_sureness
-    from hitmiss.report.triage_tables import sureness_table, sweep_table
+    from hitmiss.reports.triage_tables import sureness_table, sweep_table
 
     if _by_verdicts(trials):
         return [sureness_table(sweep_sureness(_of_one_run(trials)))]
@@ -293,7 +293,7 @@ def _metrics(metric: list[str], trials: Trials, rule: dict[str, Any]) -> list[st
 
 
 def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) -> Table:
-    from hitmiss.report.triage_tables import reliability_table
+    from hitmiss.reports.triage_tables import reliability_table
     from hitmiss.verdicts.reliability import reliability
     from hitmiss.verdicts.stability import pooled
 
@@ -304,9 +304,9 @@ def _show(
     evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]
 ) -> None:
     from hitmiss.evaluation.protocol import find_protocol
-    from hitmiss.report import tabular
-    from hitmiss.report.assessment import Beside, assess
-    from hitmiss.report.triage_tables import tables
+    from hitmiss.reports import tabular
+    from hitmiss.reports.assessment import Beside, assess
+    from hitmiss.reports.triage_tables import tables
 
     common.out(_title(evaluation, rule))
     if choice is not None:

@@ -404,9 +404,9 @@ HOMES: dict[Kind, tuple[str, ...]] = {
     "metric": ("hitmiss.metrics",),
     "reader": ("hitmiss.io.readers",),
     "protocol": ("hitmiss.protocols",),
-    "detector": ("hitmiss.detect.detector",),
-    "attack": ("hitmiss.attack.audio", "hitmiss.attack.ecg", "hitmiss.attack.text", "hitmiss.attack.image"),
-    "codec": ("hitmiss.attack.codecs",),
+    "detector": ("hitmiss.detection.detector",),
+    "attack": ("hitmiss.attacks.audio", "hitmiss.attacks.ecg", "hitmiss.attacks.text", "hitmiss.attacks.image"),
+    "codec": ("hitmiss.attacks.codecs",),
 }
 """The modules that register the built-in entries; imported when a name of their kind is first looked up."""
 
@@ -555,9 +555,9 @@ def add(kind: Kind, name: str, value: Any, *, origin: str = "") -> None:
     name
         The name of the entry in every command.
     value
-        A metric is registered by `hitmiss.metric`, an attack by `hitmiss.attack.family.attack`. A reader takes a file
+        A metric is registered by `hitmiss.metric`, an attack by `hitmiss.attacks.family.attack`. A reader takes a file
         and returns a frame or the names of its columns; a protocol is a `Protocol`, a codec a
-        `hitmiss.attack.codecs.Codec`; a detector takes the text after `name:` and an `Opening` and returns a detector.
+        `hitmiss.attacks.codecs.Codec`; a detector takes the text after `name:` and an `Opening` and returns a detector.
     origin
         The module that the entry comes from: the same module may register a name again.
 

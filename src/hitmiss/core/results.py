@@ -254,7 +254,9 @@ class Results:
     @property
     def plot(self) -> Any:
         """Plots of these results: `results.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (needs matplotlib)."""
-        return import_module("hitmiss.report.plotting").Plots(self)  # imported by name: `core` must not import `report`
+        return import_module("hitmiss.reports.plotting").Plots(
+            self
+        )  # imported by name: `core` must not import `report`
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "behind": None}  # only the figures are sent to another process, not the trials
@@ -382,7 +384,7 @@ class Results:
         return f"<Results: {len(self.estimates):,} estimates of {metrics or 'nothing'}>"
 
     def _repr_html_(self) -> str:
-        shown: str = import_module("hitmiss.report.notebook").html_of(self)  # imported by name, as for `plot`
+        shown: str = import_module("hitmiss.reports.notebook").html_of(self)  # imported by name, as for `plot`
         return shown
 
 

@@ -543,7 +543,9 @@ class Trials:
     @property
     def plot(self) -> Any:
         """Plots of these trials: `trials.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (needs matplotlib)."""
-        return import_module("hitmiss.report.plotting").Plots(self)  # imported by name: `core` must not import `report`
+        return import_module("hitmiss.reports.plotting").Plots(
+            self
+        )  # imported by name: `core` must not import `report`
 
     def _repr_html_(self) -> str:
         table = self.frame if self.has_targets else self.frame.drop("target")

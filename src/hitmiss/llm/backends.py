@@ -18,8 +18,8 @@ from typing import Any, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.detect.detector import Base, CallableDetector, EstimatorDetector, need, open_detector, opener_of
-from hitmiss.detect.outputs import Extraction, pick_output, settled_kind, to_probability
+from hitmiss.detection.detector import Base, CallableDetector, EstimatorDetector, need, open_detector, opener_of
+from hitmiss.detection.outputs import Extraction, pick_output, settled_kind, to_probability
 from hitmiss.llm.answers import SCHEMA, Answer, answer_of, read_answer
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.items import Item

@@ -17,7 +17,7 @@ import polars as pl
 from hitmiss._version import __version__
 from hitmiss.core.errors import HitmissError, IncompleteRun, UsageError
 from hitmiss.core.trials import Trials
-from hitmiss.detect.loop import stop_on_terminate
+from hitmiss.detection.loop import stop_on_terminate
 from hitmiss.io.runs import (
     CLAIMS,
     FILES,

@@ -23,11 +23,11 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import Design, Protocol, ReadSpec
 from hitmiss.core.tally import Keys
-from hitmiss.detect.cluster import TALLIES
-from hitmiss.detect.loader import Pooling
-from hitmiss.detect.loop import Answers, make_table
-from hitmiss.detect.outputs import Extraction
-from hitmiss.detect.scoring import Settings
+from hitmiss.detection.cluster import TALLIES
+from hitmiss.detection.loader import Pooling
+from hitmiss.detection.loop import Answers, make_table
+from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.scoring import Settings
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.parse import Ledger, expand

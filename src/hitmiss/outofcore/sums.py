@@ -285,7 +285,7 @@ def scratch_folder(within: str | None, size: int) -> Iterator[str]:
 
     `within` is the folder that it is made in; None: the system's folder for temporary files (TMPDIR).
     """
-    from hitmiss.detect.loop import stop_on_terminate
+    from hitmiss.detection.loop import stop_on_terminate
 
     base = within or tempfile.gettempdir()
     if not Path(base).is_dir():

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.tally import Floats
-from hitmiss.detect.outputs import OutputKind, pick_output, to_log_odds, to_probability
+from hitmiss.detection.outputs import OutputKind, pick_output, to_log_odds, to_probability
 from hitmiss.io import read
 from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
 from hitmiss.metrics.ranking import roc_auc
@@ -184,7 +184,7 @@ def evaluate_from_file(
     report = compute_all_metrics(trials.label, trials.score, threshold)
     notes = list(trials.header.notes)
     if plot_results or save_plots is not None:
-        figures = import_module("hitmiss.report.figures")  # upwards: documented functions draw
+        figures = import_module("hitmiss.reports.figures")  # upwards: documented functions draw
 
         folder = Path(save_plots) if save_plots is not None else Path(path).with_name(f"{Path(path).stem}_plots")
         drawn = figures.save_figures(folder, trials, report["threshold"])

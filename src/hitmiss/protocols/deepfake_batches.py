@@ -14,12 +14,12 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.attack.audio import transform
-from hitmiss.attack.family import Perturbation
+from hitmiss.attacks.audio import transform
+from hitmiss.attacks.family import Perturbation
 from hitmiss.core.errors import DataError
-from hitmiss.detect.detector import Settled
-from hitmiss.detect.loader import SILENCE, positions
-from hitmiss.detect.outputs import OutputKind, pick_output
+from hitmiss.detection.detector import Settled
+from hitmiss.detection.loader import SILENCE, positions
+from hitmiss.detection.outputs import OutputKind, pick_output
 from hitmiss.stats.bootstrap import noise_generator
 
 ScoreForm = Literal["probability", "log-odds"]

@@ -19,12 +19,12 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack.config import AttackResult, PerturbationConfig, describe, smoothness
-from hitmiss.attack.family import as_numbers, check_signals
-from hitmiss.attack.model import LAYOUTS, Classifier, as_classifier, binarize
-from hitmiss.attack.perform import Performed, Records, perform
+from hitmiss.attacks.config import AttackResult, PerturbationConfig, describe, smoothness
+from hitmiss.attacks.family import as_numbers, check_signals
+from hitmiss.attacks.model import LAYOUTS, Classifier, as_classifier, binarize
+from hitmiss.attacks.perform import Performed, Records, perform
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detect.outputs import to_probability
+from hitmiss.detection.outputs import to_probability
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.ecg_summaries import (
@@ -304,7 +304,7 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _pictures() -> Any:
-    return import_module("hitmiss.report.attack_figures")  # upwards: documented functions draw
+    return import_module("hitmiss.reports.attack_figures")  # upwards: documented functions draw
 
 
 def plot_asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from hitmiss.attack.config import AttackResult
+from hitmiss.attacks.config import AttackResult
 from hitmiss.core.errors import UnknownName
 from hitmiss.core.shared import Rate
-from hitmiss.detect.detector import need
+from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attack.family import LEADS, expansion
-from hitmiss.detect.detector import Base, Batch, need
-from hitmiss.detect.outputs import OutputKind
+from hitmiss.attacks.family import LEADS, expansion
+from hitmiss.detection.detector import Base, Batch, need
+from hitmiss.detection.outputs import OutputKind
 from hitmiss.simulate.voices import save_detector
 from hitmiss.stats.bootstrap import noise_generator
 

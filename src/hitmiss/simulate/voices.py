@@ -13,7 +13,7 @@ import polars as pl
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from hitmiss.detect.baseline import SpectralBaseline
+from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.media.audio import Clip, load_audio, save_audio
 from hitmiss.stats.bootstrap import noise_generator
 

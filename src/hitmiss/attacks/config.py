@@ -1,0 +1,373 @@
+"""The configuration of one perturbation, where in a record it acts, and its result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.attacks import methods
+from hitmiss.attacks.family import all_attacks, batched_families, check_strength
+from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
+from hitmiss.core.errors import UnknownName, UsageError, nearest
+from hitmiss.core.registry import Spec
+
+# ----------------------------------------------------------------------
+# One perturbation, configured as in the ECG attack evaluation document.
+
+MODES: Final = ("force", "suppress")
+STEERING: Final = (
+    "target_mode",
+    "target_value",
+    "attack_from",
+    "target_loss",
+    "early_stop",
+    "criterion",
+    "lead_consistent",
+    "loss",
+)
+"""Keys of `extra` that say how an attack aims, for every family."""
+ABOUT: Final = ("record_id", "note")
+"""Keys of `extra` that describe the record and change nothing."""
+FROM: Final = ("y_true", "prediction")
+LOSSES: Final = ("bit", "vector")
+SINGLE_LOSSES: Final = ("cross_entropy", "margin")
+PAIRS: Final = {"f_range": ("low", "high"), "band": ("low", "high")}
+"""Keys of `extra` under which the ECG attack evaluation document's own code gives two settings at once."""
+
+
+@dataclass(frozen=True)
+class PerturbationConfig:
+    """What to do to a record, how strongly and where.
+
+    `ptype` is a family, in any case; `strength` runs from 0 (nothing) to 1. A window is a Hann taper of
+    `window_seconds`
+    around `center_time`; None is the whole record. `target_class` with `target_mode` targets one class: `force` its bit
+    to 1
+    (the default) or `suppress` it. `extra` holds the family's own settings (`beta`, `steps`, …), and:
+
+    attack_from      y_true (default): move away from the truth; prediction: away from the clean prediction
+    target_loss      bit (default): only the target bit; vector: y_true with that bit set, as documented for ECGs
+    early_stop       stop with a record once it has flipped
+    lead_consistent  change the eight independent leads and derive the other four
+
+    >>> PerturbationConfig("Band_Noise", 0.5, center_time=5.0).family
+    'band_noise'
+    """
+
+    ptype: str
+    strength: float
+    center_time: float
+    window_seconds: float | None = None
+    target_class: str | None = None
+    target_mode: str | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict, hash=False)
+
+    def __post_init__(self) -> None:
+        if self.family not in families():
+            refuse_other_media(self.family)
+            raise UnknownName("perturbation", self.ptype, families())
+        check_strength(self.ptype, self.strength)
+        if not isinstance(self.target_class, str | None):
+            raise UsageError(f"target_class is the name of a class; found {self.target_class!r}")
+        told = self.extra.get("target_mode")
+        if told is not None and self.target_mode is not None and told != self.target_mode:
+            raise UsageError(f"target_mode is {self.target_mode!r} and extra says {told!r}; say one of them")
+        for key, value, known in (
+            ("target_mode", self.mode, MODES),
+            ("attack_from", self.attack_from, FROM),
+            ("target_loss", self.target_loss, LOSSES),
+            ("loss", self.loss, SINGLE_LOSSES),
+        ):
+            if value is not None and value not in known:
+                raise UnknownName(key, str(value), known)
+        if self.target_class is None and (self.target_mode or told):
+            raise UsageError(f"target_mode {self.target_mode or told!r} needs a target_class")
+        known_keys = [*settings_of(self.family), *STEERING, *ABOUT]
+        for key in self.free:
+            if nearest(key, known_keys) is not None:  # a typing error must not be taken for a note
+                raise UnknownName(f"key of extra for {self.family}", key, known_keys)
+        for key in self.settings:
+            check_setting(self.family, key, self.settings[key], defaults_of(self.family).get(key))
+
+    @property
+    def family(self) -> str:
+        """The family's name."""
+        return self.ptype.lower()
+
+    @property
+    def mode(self) -> str | None:
+        """`force` or `suppress`; None without a target class."""
+        if self.target_class is None:
+            return None
+        return str(self.target_mode or self.extra.get("target_mode") or "force")
+
+    @property
+    def target_value(self) -> float:
+        """The wanted value of the target bit, from `extra`, or else from the mode."""
+        own = 0.0 if self.mode == "suppress" else 1.0
+        return float(self.extra.get("target_value", own))
+
+    @property
+    def attack_from(self) -> str:
+        """What an untargeted attack moves away from."""
+        return str(self.extra.get("attack_from", "y_true"))
+
+    @property
+    def target_loss(self) -> str:
+        """What a targeted attack optimises."""
+        return str(self.extra.get("target_loss", "bit"))
+
+    @property
+    def loss(self) -> str:
+        """The loss of an attack on exclusive classes: cross_entropy, or the margin to the best other."""
+        return str(self.extra.get("loss", "cross_entropy"))
+
+    @property
+    def criterion(self) -> Criterion:
+        """When it has succeeded."""
+        return find_criterion(self.extra["criterion"]) if "criterion" in self.extra else for_mode(self.mode)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the family itself."""
+        own = settings_of(self.family)
+        found = {k: v for k, v in self.extra.items() if k in own}
+        for key, names in PAIRS.items():
+            if key in self.extra and key not in own and set(names) <= set(own):
+                found |= dict(zip(names, _pair(key, self.extra[key]), strict=True))
+        return found
+
+    @property
+    def free(self) -> list[str]:
+        """Keys of `extra` that change nothing and are kept with the result, such as `trial`."""
+        own = settings_of(self.family)
+        pairs = [key for key, names in PAIRS.items() if set(names) <= set(own)]
+        return [k for k in self.extra if k not in (*own, *STEERING, *ABOUT, *pairs)]
+
+    @property
+    def needs_gradient(self) -> bool:
+        """Whether the model must have gradients."""
+        return self.family in METHODS
+
+    @property
+    def needs_model(self) -> bool:
+        """Whether making the perturbation uses the model at all."""
+        return self.family not in batched_families()
+
+    @property
+    def call(self) -> str:
+        """The family with the given settings, in text form.
+
+        >>> PerturbationConfig("band_noise", 0.5, 0.0, extra={"beta": 2}).call
+        'band_noise(beta=2)'
+        """
+        own = {k: v for k, v in self.extra.items() if k not in (*ABOUT, *self.free, "target_mode", "target_value")}
+        if "criterion" in own:
+            own["criterion"] = self.criterion.name
+        return str(Spec.of(self.family, **own))
+
+    @property
+    def kind(self) -> str:
+        """A text that is equal for configurations that may share a batch: all but strength, place and target."""
+        shared = {
+            k: str(v)
+            for k, v in sorted(self.extra.items())
+            if k not in (*ABOUT, *self.free, "target_mode", "target_value")
+        }
+        return json.dumps([self.family, shared])
+
+    def __str__(self) -> str:
+        where = "" if self.window_seconds is None else f" @{self.center_time:g}s±{self.window_seconds / 2:g}"
+        aim = "" if self.target_class is None else f" {self.mode} {self.target_class}"
+        shown = {k: v for k, v in self.extra.items() if k not in (*ABOUT, "target_mode")}
+        if "criterion" in shown:  # by its name: the text of a function object differs from run to run
+            shown["criterion"] = self.criterion.name
+        extra = f" {json.dumps(shown, sort_keys=True, default=str)}" if shown else ""
+        return f"{self.family} {self.strength:g}{where}{aim}{extra}"
+
+
+def _pair(key: str, value: Any) -> tuple[float, float]:
+    """Return two numbers, the lower first."""
+    try:
+        low, high = (float(v) for v in value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{key} is two numbers, as (0.05, 0.5); found {value!r}", code="bad-pair") from None
+    return low, high
+
+
+def families() -> list[str]:
+    """Return every family that a configuration may name."""
+    return sorted({*batched_families(), *METHODS, *methods.BLACKBOX_SETTINGS})
+
+
+def refuse_other_media(family: str) -> None:
+    """Refuse a known family that is not for records."""
+    known = all_attacks()
+    if family in known and family not in families():
+        raise UsageError(
+            f"{family} changes {known[family].medium}, and these are records of signals; "
+            "`hitmiss list attacks` shows the families for ecg",
+            code="wrong-medium",
+        )
+
+
+def settings_of(family: str) -> list[str]:
+    """Return the settings that a family takes."""
+    return list(defaults_of(family))
+
+
+def defaults_of(family: str) -> dict[str, Any]:
+    """Return the settings that a family takes, with their defaults."""
+    batched = batched_families()
+    if family in batched:
+        return dict(batched[family].defaults)
+    if family in METHODS:
+        own = {f: getattr(METHODS[family], f) for f in Method.__dataclass_fields__ if f not in FIXED}
+        return own | {theirs: own[ours] for theirs, ours in SETTINGS.items()}
+    return dict(methods.BLACKBOX_SETTINGS[family])
+
+
+def check_setting(family: str, key: str, value: Any, default: Any) -> None:
+    """Refuse a setting that must be a number, or a positive whole number for counts, and is not."""
+    if isinstance(default, str):
+        return
+    if value is None and default is None:
+        return
+    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    if not is_number or not 0.0 <= value < np.inf:
+        raise UsageError(f"{key} of {family} is a number, 0 or more; found {value!r}")
+    if isinstance(default, int) and (value < 1 or value != int(value)):
+        raise UsageError(f"{key} of {family} is a whole number, 1 or more; found {value!r}")
+
+
+def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:
+    """Return positions of configurations by kind: those of one kind are processed in one batch."""
+    groups: dict[str, list[int]] = {}
+    for at, config in enumerate(configs):
+        groups.setdefault(config.kind, []).append(at)
+    return groups
+
+
+# ----------------------------------------------------------------------
+# The result of one perturbation of one record: the documented fields, and a few that are needed to interpret them.
+
+Floats = NDArray[np.float64]
+
+
+@dataclass
+class AttackResult:
+    """One attempt on one record.
+
+    The first eighteen fields are those of the ECG attack evaluation document. `threshold` is the threshold of the bits;
+    `classes` names the columns of the vectors; `notes` says what was done on the way; `budget` is the allowed norm
+    (`budget_norm`).
+    """
+
+    record_id: Any
+    ptype: str
+    strength: float
+    center_time: float
+    window_seconds: float | None
+    target_class: str | None
+    target_mode: str | None
+    config_extra: dict[str, Any]
+    y_true: NDArray[Any]
+    y_hat_clean: NDArray[Any]
+    y_hat_adv: NDArray[Any]
+    y_proba_clean: NDArray[Any]
+    y_proba_adv: NDArray[Any]
+    delta_norm_l2: float
+    delta_norm_linf: float
+    delta_smoothness: float | None
+    untargeted_success: bool
+    targeted_success: bool | None
+    threshold: Any = 0.5
+    classes: tuple[str, ...] = ()
+    snr_db: float = float("nan")
+    budget: float = float("inf")
+    budget_norm: str = ""
+    zero_gradient: bool = False
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def target_index(self) -> int | None:
+        """The column of the target class."""
+        return self.classes.index(self.target_class) if self.target_class in self.classes else None
+
+    @property
+    def is_eligible(self) -> bool | None:
+        """Whether the target bit could change: off before a force, on before a suppression; None without a target."""
+        at = self.target_index
+        if at is None:
+            return None
+        return bool(self.y_hat_clean[at] == (1 if self.target_mode == "suppress" else 0))
+
+
+def smoothness(delta: ArrayLike, fs: float | None = None) -> float:
+    """Return the mean squared first difference along time (axis 0), over all leads; with `fs`, per second.
+
+    >>> smoothness([[0.0], [1.0], [3.0]]), smoothness([[0.0], [1.0], [3.0]], fs=10.0)
+    (2.5, 250.0)
+    """
+    steps = np.diff(np.asarray(delta, dtype=np.float64), axis=0).ravel()
+    return float(steps @ steps / steps.size) * (1.0 if fs is None else fs**2) if steps.size else float("nan")
+
+
+def snr_db(x: ArrayLike, delta: ArrayLike) -> float:
+    """Return the signal-to-noise ratio in dB: the power of the signal (each lead without its mean) over the change's.
+
+    It is infinite without a change.
+
+    >>> round(snr_db(np.array([[1.0], [-1.0]]), np.array([[0.1], [0.1]])), 6)
+    20.0
+    """
+    signal, change = np.asarray(x, dtype=np.float64), np.asarray(delta, dtype=np.float64)
+    power, noise = float(signal.var(axis=0).mean()), float(np.vdot(change, change)) / max(change.size, 1)
+    return _decibels(power, noise)
+
+
+def norms(delta: ArrayLike) -> tuple[float, float]:
+    """Return the L2 and the L∞ norm of a change, over the whole array, in float64."""
+    change = np.asarray(delta, dtype=np.float64).ravel()
+    return float(np.linalg.norm(change)), float(np.abs(change).max(initial=0.0))
+
+
+def powers(x: Floats) -> Floats:
+    """Return the power of each record (record × sample × lead) without the mean of its leads."""
+    found = np.zeros(len(x))
+    for i, record in enumerate(x):
+        middle = record.mean(axis=0)
+        found[i] = _squares(record) / record.size - _squares(middle) / len(middle)
+    return found
+
+
+def describe(x: Floats, changed: Floats, power: Floats | None = None) -> dict[str, Floats]:
+    """Return norms, signal-to-noise ratio and smoothness of each change (record × sample × lead), in float64.
+
+    `power`: that of the records, if already computed.
+    """
+    table, own = np.zeros((4, len(x))), powers(x) if power is None else power
+    for i, (before, after) in enumerate(zip(x, changed, strict=True)):  # one at a time: a record stays in the cache
+        delta = after - before
+        squares, steps = _squares(delta), delta[1:] - delta[:-1]
+        table[0, i], table[1, i] = squares**0.5, max(delta.max(initial=0.0), -delta.min(initial=0.0))
+        table[2, i] = _decibels(float(own[i]), squares / delta.size)
+        table[3, i] = _squares(steps) / steps.size if steps.size else np.nan
+    return dict(zip(("delta_l2", "delta_linf", "snr_db", "smoothness"), table, strict=True))
+
+
+def _squares(values: Floats) -> float:
+    """Return the sum of squares, without BLAS: its threads cost more than a record's few thousand products."""
+    flat = values.reshape(-1)
+    return float(np.einsum("i,i->", flat, flat))
+
+
+def _decibels(power: float, noise: float) -> float:
+    if noise == 0.0:
+        return float("inf")
+    return 10.0 * float(np.log10(power / noise)) if power > 0.0 else float("-inf")

@@ -1,0 +1,634 @@
+"""Run perturbations in batches, and find the minimum strength at which a record flips."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.attacks import methods
+from hitmiss.attacks.config import STEERING, PerturbationConfig, powers, same_kind
+from hitmiss.attacks.family import (
+    Floats,
+    batched_families,
+    check_signals,
+    consistent,
+    detect_all,
+    deviations,
+    hann_windows,
+    make_records,
+    need_twelve,
+    pick,
+)
+from hitmiss.attacks.methods import (
+    METHODS,
+    Aim,
+    Mask,
+    Method,
+    Problem,
+    any_bit,
+    find_method,
+    hop_skip_jump,
+    margins,
+    random_start,
+    solve,
+    within_budget,
+)
+from hitmiss.attacks.model import Classifier, ahead, binarize
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detection.outputs import to_probability
+
+# ----------------------------------------------------------------------
+# The minimum strength at which a record flips: all records at once, each with its own bracket.
+#
+# If only success or failure is known, the bracket is halved. If attempts also report their distance from success, the
+# next strength is where the line through the last two failures reaches 0, kept so close to the middle that no record
+# takes more than one attempt beyond halving (like the ITP method: Oliveira & Takahashi, ACM TOMS 47(1), 2020). Most
+# records then take two or three attempts instead of seven.
+
+Ints = NDArray[np.int64]
+SLACK: Final = 1
+"""Attempts that a record may take beyond halving."""
+SHORT: Final = 0.8
+"""Before the first failure: the share of the way from clean to the crossing that is tried.
+
+An attack that stops once a record has flipped has only just crossed, so the estimated crossing is too high.
+"""
+CLOSING: Final = 0.95
+"""Nothing is tried nearer than this share of the tolerance to an end of the bracket: one attempt can then finish."""
+
+
+@dataclass(frozen=True, eq=False)
+class Tried:
+    """The result of one attempt: the strength at which each record flipped (infinite: not), and its margin.
+
+    An attack that flips a record with less than its budget has flipped it at that smaller strength.
+    """
+
+    flipped_at: Floats
+    margin: Floats
+    """Above 0: the distance from flipping; it only steers the search."""
+
+
+Attempt = Callable[[Ints, Floats], Any]
+"""Maps records (by position) and strengths to the result: `Tried`, the strengths of the flips, or yes and no."""
+
+
+def minimal_strength(
+    attempt: Attempt,
+    n: int,
+    *,
+    top: float = 1.0,
+    rounds: int = 7,
+    tolerance: float | None = None,
+    start: Floats | None = None,
+) -> Floats:
+    """Return for each record the minimum strength at which it flipped; infinite if it does not flip even at `top`.
+
+    A record is finished once it flips at most `tolerance` (by default top × 2^−rounds) above a strength at which it did
+    not. The result is a strength that did succeed, so it errs upwards. `start`: the distance of each clean record from
+    flipping; without it, brackets are halved.
+
+    >>> least = np.array([0.3, 0.9, 2.0])
+    >>> minimal_strength(lambda at, s: s >= least[at], 3, rounds=10).round(2).tolist()
+    [0.3, 0.9, inf]
+    """
+    if not 0.0 < top <= 1.0 or rounds < 1:
+        raise UsageError(f"a search runs from above 0 to 1 in 1 or more rounds; found top {top} and {rounds} rounds")
+    width = top * 2.0**-rounds if tolerance is None else tolerance
+    found = _tried(attempt, np.arange(n), np.full(n, top))
+    bracket = _Bracket.of(found, start)
+    most = bracket.most(width)
+    for done in range(int(most.max(initial=0.0))):
+        rows = np.flatnonzero(bracket.open(width))
+        if not len(rows):
+            break
+        strength = bracket.next(rows, width, most[rows] - done)
+        bracket.narrow(rows, strength, _tried(attempt, rows, strength))
+    return bracket.high
+
+
+@dataclass(eq=False)
+class _Bracket:
+    """For each record, a strength at which it did not flip, one at which it did, and its margin at both."""
+
+    low: Floats
+    high: Floats
+    margin_low: Floats
+    margin_high: Floats
+    before: Floats
+    """The failure before the last; NaN if there is only the clean record."""
+    margin_before: Floats
+    is_halving: bool
+
+    @classmethod
+    def of(cls, found: Tried, start: Floats | None) -> _Bracket:
+        """Make it from the clean records and the first attempt."""
+        n, none = len(found.margin), np.full(len(found.margin), np.nan)
+        margin = np.ones(n) if start is None else start
+        return cls(
+            np.zeros(n), found.flipped_at, _above(margin), _below(found.margin), none, none.copy(), start is None
+        )
+
+    def open(self, width: float) -> NDArray[np.bool_]:
+        """Return which records flip and are not finished."""
+        return np.isfinite(self.high) & (np.where(np.isfinite(self.high), self.high, 0.0) - self.low > width)
+
+    def most(self, width: float) -> Floats:
+        """Return how many more attempts each record may take."""
+        size = np.where(np.isfinite(self.high), self.high - self.low, 0.0)
+        return np.asarray(np.ceil(np.log2(np.maximum(size / width, 1.0))) + (0 if self.is_halving else SLACK))
+
+    def next(self, rows: Ints, width: float, left: Floats) -> Floats:
+        """Return the strength to try: the middle, or the estimate, limited by the remaining attempts."""
+        low, high = self.low[rows], self.high[rows]
+        middle, size = (low + high) / 2, high - low
+        if self.is_halving:
+            return middle
+        edge = np.minimum(CLOSING * width, size / 2)
+        estimate = np.clip(self._estimate(rows), low + edge, high - edge)
+        reach = np.maximum(width / 2 * 2.0**left - size / 2, 0.0)
+        return np.asarray(np.clip(estimate, middle - reach, middle + reach))
+
+    def _estimate(self, rows: Ints) -> Floats:
+        """Estimate where a record would just flip: from the last two failures, else between clean and the flip."""
+        low, above, below = self.low[rows], self.margin_low[rows], self.margin_high[rows]
+        between = low + SHORT * (self.high[rows] - low) * above / (above - below)
+        before, fallen = self.before[rows], self.margin_before[rows] - above
+        falling = fallen > 0  # false for NaN
+        along = low + above * (low - before) / np.where(falling, fallen, 1.0)
+        return np.where(falling, along, between)
+
+    def narrow(self, rows: Ints, strength: Floats, found: Tried) -> None:
+        """Update with the result of an attempt."""
+        hit = np.isfinite(found.flipped_at)
+        flipped, failed = rows[hit], rows[~hit]
+        self.high[flipped], self.margin_high[flipped] = found.flipped_at[hit], _below(found.margin[hit])
+        self.before[failed], self.margin_before[failed] = self.low[failed], self.margin_low[failed]
+        self.low[failed], self.margin_low[failed] = strength[~hit], _above(found.margin[~hit])
+        self.low = np.minimum(self.low, self.high)
+
+
+def _above(margin: Floats) -> Floats:
+    return np.clip(margin, 1e-6, 1e6)
+
+
+def _below(margin: Floats) -> Floats:
+    return np.clip(margin, -1e6, -1e-6)
+
+
+def _tried(attempt: Attempt, rows: Ints, strength: Floats) -> Tried:
+    """Convert any answer to `Tried`, with no flip above the allowed strength."""
+    answer = attempt(rows, strength)
+    if isinstance(answer, Tried):
+        return Tried(
+            np.where(np.isinf(answer.flipped_at), np.inf, np.minimum(answer.flipped_at, strength)), answer.margin
+        )
+    found = np.asarray(answer)
+    flipped = found if found.dtype == bool else np.isfinite(found)
+    at = strength if found.dtype == bool else np.minimum(found.astype(np.float64), strength)
+    return Tried(np.where(flipped, at, np.inf), np.where(flipped, -1.0, 1.0))
+
+
+# ----------------------------------------------------------------------
+# Run perturbations: any mix of configurations on any records, with those of one kind together in one batch.
+
+FEW = 32
+"""Records that are perturbed together: few enough to stay in the CPU cache."""
+MOST_THREADS = 2
+"""More threads slow each other down: much of the work is in Python."""
+DETECTED = "R peaks detected by hitmiss"
+Bits = NDArray[np.int8]
+Notes = tuple[str, ...] | list[tuple[str, ...]]
+"""Notes about all records, or about each."""
+Gradients = dict[int, NDArray[np.float32]]
+"""The gradient of each record (by position) at the start of an attack: it is the same for every strength."""
+
+
+@dataclass(eq=False)
+class Records:
+    """Records with their signals, truth, model, and the clean predictions, which are computed once."""
+
+    x: Floats
+    y: Floats | None
+    fs: float
+    model: Classifier | None = None
+    classes: tuple[str, ...] = ()
+    threshold: ArrayLike = 0.5
+    peaks: Sequence[Any] | None = None
+    batch: int = 32
+    _clean: Floats | None = field(default=None, repr=False)
+    _found: dict[int, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.x = check_signals(self.x)
+        if self.y is not None:
+            self.y = np.atleast_2d(np.asarray(self.y, dtype=np.float64))
+            if len(self.y) != len(self.x):
+                raise DataError(f"{len(self.x)} records and {len(self.y)} rows of truth")
+            if not np.isin(self.y, (0.0, 1.0)).all():
+                wrong = self.y[~np.isin(self.y, (0.0, 1.0))]
+                raise DataError(f"y_true holds 0 and 1; found {wrong[0]:g} ({len(wrong)} values are neither)")
+        if not 0.0 < self.fs < np.inf:
+            raise UsageError(f"a sample rate is a number of samples a second above 0; found fs={self.fs}")
+        if self.peaks is not None and len(self.peaks) != len(self.x):
+            raise DataError(f"{len(self.x)} records and R peaks of {len(self.peaks)}")
+
+    def bits(self, proba: ArrayLike) -> Bits:
+        """Return the model's answers as bits."""
+        return binarize(proba, self.threshold) if self.model is None else self.model.bits(proba, self.threshold)
+
+    @cached_property
+    def clean(self) -> Floats:
+        """The log-odds of the unchanged records."""
+        if self._clean is not None:
+            return self._clean
+        if self.model is None:
+            raise UsageError("this needs a model")
+        return self.model.log_odds(self.x)
+
+    @cached_property
+    def spread(self) -> Floats:
+        """The deviation of each lead, computed once for every strength."""
+        return deviations(self.x)
+
+    @cached_property
+    def power(self) -> Floats:
+        """The power of each record, computed once for every strength."""
+        return powers(self.x)
+
+    def beats(self, rows: Sequence[int]) -> tuple[list[Any], bool]:
+        """Return the R peaks of some records, and whether any had to be detected; detected ones are cached."""
+        given = [None if self.peaks is None else self.peaks[at] for at in rows]
+        missing = [at for at, own in zip(rows, given, strict=True) if own is None]
+        new = [at for at in missing if at not in self._found]
+        self._found.update(zip(new, detect_all(self.x[new], self.fs), strict=True))
+        return [self._found[at] if own is None else own for at, own in zip(rows, given, strict=True)], bool(missing)
+
+    @property
+    def clean_bits(self) -> Bits:
+        """The clean predictions as bits."""
+        return self.bits(to_probability(self.clean))
+
+    @property
+    def limits(self) -> Floats:
+        """The thresholds as log-odds, one per class."""
+        cut = np.broadcast_to(np.asarray(self.threshold, dtype=np.float64), self.clean.shape[1:])
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(cut) - np.log1p(-cut))
+
+    def target_of(self, config: PerturbationConfig) -> int:
+        """Return the position of the class that a configuration targets, −1 for none."""
+        if config.target_class is None:
+            return -1
+        if config.target_class not in self.classes:
+            raise UnknownName("class", config.target_class, self.classes)
+        width = None if self.model is None else self.clean.shape[1]
+        if width not in (None, len(self.classes)):
+            raise UsageError(
+                f"the model gives {width} outputs and {len(self.classes)} classes are named; name each: classes=…"
+            )
+        return self.classes.index(config.target_class)
+
+
+@dataclass(frozen=True, eq=False)
+class Performed:
+    """The changed signals, and notes about each record."""
+
+    x: Floats
+    zero_gradient: Mask
+    budget: Floats
+    """The allowed norm; infinite if a family has no budget."""
+    norm: list[str]
+    notes: list[tuple[str, ...]]
+
+    def share_used(self, x: Floats) -> Floats:
+        """Return the share of its budget that each record used, 0 to 1; 1 if a family has no budget."""
+        flat = np.abs(self.x - x).reshape(len(x), -1)
+        is_l2 = np.array([norm == "l2" for norm in self.norm])
+        used = np.where(is_l2, np.linalg.norm(flat, axis=1), flat.max(axis=1, initial=0.0))
+        return np.where(np.isinf(self.budget), 1.0, np.minimum(used / np.maximum(self.budget, 1e-300), 1.0))
+
+    def take(self, places: NDArray[np.int64], other: Performed, which: Mask) -> None:
+        """Replace some records by those of another result."""
+        for name in ("x", "zero_gradient", "budget"):
+            getattr(self, name)[places] = getattr(other, name)[which]
+        for at, source in zip(places.tolist(), np.flatnonzero(which).tolist(), strict=True):
+            self.norm[at], self.notes[at] = other.norm[source], other.notes[source]
+
+
+def perform(
+    records: Records,
+    rows: Sequence[int],
+    configs: Sequence[PerturbationConfig],
+    rngs: Sequence[Generator],
+    first: Gradients | None = None,
+) -> Performed:
+    """Run one configuration on each of some records (by position), each with its own generator.
+
+    `first` caches gradients between attempts that differ only in their strength.
+    """
+    n = len(rows)
+    if not n == len(configs) == len(rngs):
+        raise UsageError(f"{n} records, {len(configs)} configurations and {len(rngs)} generators; one each is needed")
+    out = Performed(
+        np.empty((n, *records.x.shape[1:])), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n
+    )
+    for places in same_kind(configs).values():
+        acting = [at for at in places if configs[at].strength > 0.0]
+        for at in set(places).difference(acting):
+            out.x[at] = records.x[rows[at]]
+        if acting:
+            _Group(
+                records, [rows[at] for at in acting], [configs[at] for at in acting], [rngs[at] for at in acting], first
+            ).into(out, acting)
+    return out
+
+
+def _threaded(work: Callable[[int], None], starts: Sequence[int]) -> None:
+    """Run independent parts on a few threads: numpy releases the interpreter lock in its long loops."""
+    if len(starts) < 2:
+        for start in starts:
+            work(start)
+        return
+    with ThreadPoolExecutor(min(os.cpu_count() or 1, MOST_THREADS)) as pool:
+        list(pool.map(work, starts))
+
+
+@dataclass(eq=False)
+class _Group:
+    """Configurations of one kind, and their records."""
+
+    records: Records
+    rows: list[int]
+    configs: list[PerturbationConfig]
+    rngs: list[Generator]
+    gradients: Gradients | None = None
+
+    @property
+    def first(self) -> PerturbationConfig:
+        return self.configs[0]
+
+    @property
+    def strength(self) -> Floats:
+        return np.array([c.strength for c in self.configs])
+
+    @cached_property
+    def window(self) -> Floats:
+        """The windows: record × sample."""
+        centers = [c.center_time for c in self.configs]
+        return hann_windows(self.records.x.shape[1], self.records.fs, centers, [c.window_seconds for c in self.configs])
+
+    @cached_property
+    def target(self) -> NDArray[np.int64]:
+        return np.array([self.records.target_of(c) for c in self.configs], dtype=np.int64)
+
+    @property
+    def value(self) -> Floats:
+        return np.array([c.target_value for c in self.configs])
+
+    @property
+    def is_consistent(self) -> bool:
+        return bool(self.first.extra.get("lead_consistent", False))
+
+    def into(self, out: Performed, places: Sequence[int]) -> None:
+        """Run it and store the results at their positions."""
+        if not self.first.needs_model:
+            self._without_model(out.x, places, out.notes)
+            return
+        found, budget, norm, zero, notes = self.changed()
+        out.x[places], out.budget[places], out.zero_gradient[places] = found, budget, zero
+        for i, at in enumerate(places):
+            out.norm[at], out.notes[at] = norm, notes[i] if isinstance(notes, list) else notes
+
+    def changed(self) -> tuple[Floats, Any, str, Any, Notes]:
+        """Return the changed signals, the budgets and their norm, the zero-gradient records, and notes."""
+        if self.first.family in METHODS:
+            return self._by_gradient()
+        return self._by_ensemble() if self.first.family == "worst_case" else self._by_asking()
+
+    def _without_model(self, out: Floats, places: Sequence[int], notes: list[tuple[str, ...]]) -> None:
+        """Process a few records at a time, and store each while it is still in the cache."""
+        entry, records = batched_families()[self.first.family], self.records
+        peaks, are_found = records.beats(self.rows) if entry.needs_peaks else (None, False)
+        spread, strength = records.spread, self.strength
+
+        def few(start: int) -> None:
+            at = slice(start, start + FEW)
+            rows, configs = self.rows[at], self.configs[at]
+            batch = make_records(
+                pick(records.x, rows), strength[at], self.rngs[at], fs=records.fs, center_time=[c.center_time for c in configs],
+                window_seconds=[c.window_seconds for c in configs], peaks=None if peaks is None else peaks[at],
+                spread=spread[rows],
+            )  # fmt: skip
+            out[places[at]] = entry.apply(batch, lead_consistent=self.is_consistent, **self.first.settings)
+
+        _threaded(few, range(0, len(self.rows), FEW))
+        for at in places:
+            notes[at] = (DETECTED,) if are_found else ()
+
+    def _by_gradient(self) -> tuple[Floats, Any, str, Any, Notes]:
+        method = find_method(self.first.family, **self.first.settings)
+        budget = self.strength * method.eps_max
+        batch = min(self.records.batch, self._model.fixed or self.records.batch)
+        problem = self._problem(method)
+        outcome = solve(self._model, problem, method, self.first.family, batch)
+        if self.gradients is not None:
+            self.gradients.update(zip(self.rows, outcome.first, strict=True))
+        found = self.records.x[self.rows] + outcome.delta
+        if method.restarts > 1:
+            found = self._restarted(found, replace(problem, first=None), method, batch)
+        return found, budget, method.norm, outcome.zero_gradient, ()
+
+    def _restarted(self, x: Floats, problem: Problem, method: Method, batch: int) -> Floats:
+        """Return the best of several attempts: records that have not flipped start again from a random point."""
+        best = _Best(self, x)
+        for _ in range(1, method.restarts):
+            left = best.left
+            if not len(left):
+                break
+            rngs, budget = [self.rngs[at] for at in left], problem.budget[left]
+            again = replace(problem.part(left), start=random_start(rngs, budget, x.shape[1:], method.norm))
+            best.try_(left, again.x + solve(self._model, again, method, self.first.family, batch).delta)
+        return best.x
+
+    def _by_ensemble(self) -> tuple[Floats, Any, str, Any, Notes]:
+        """Return, per record, the best of the fixed ensemble: each member works on the records not yet flipped."""
+        settings = {**methods.BLACKBOX_SETTINGS["worst_case"], **self.first.settings}
+        members = {
+            "pgd": {"steps": settings["steps"], "restarts": settings["restarts"]},
+            "apgd": {"steps": settings["steps"]},
+            "square": {"queries": settings["queries"]},
+        }
+        if self._model.differentiable is None:
+            members = {"square": members["square"]}
+        best, zero = _Best(self, self.records.x[self.rows]), np.zeros(len(self.rows), dtype=bool)
+        notes: list[tuple[str, ...]] = [("worst_case: no member flipped it",) for _ in self.rows]
+        steering = {key: value for key, value in self.first.extra.items() if key in STEERING}
+        for family, own in members.items():
+            left = best.left
+            if not len(left):
+                break
+            extra = {**steering, **own, "eps_max": settings["eps_max"]}
+            group = _Group(
+                self.records,
+                [self.rows[at] for at in left],
+                [replace(self.configs[at], ptype=family, extra=extra) for at in left],
+                [self.rngs[at] for at in left],
+            )
+            found, _, _, flat, _ = group.changed()
+            zero[left] |= flat
+            best.try_(left, found)
+            for at in np.setdiff1d(left, best.left).tolist():
+                notes[at] = (f"worst_case: flipped by {family}",)
+        return best.x, self.strength * settings["eps_max"], "linf", zero, notes
+
+    def _problem(self, method: Method) -> Problem:
+        records = self.records
+        return Problem(
+            records.x[self.rows], self._reference(), self.target, self.value, self.strength * method.eps_max, self.window,
+            records.fs, self.is_consistent, self.first.target_loss == "vector",
+            self._judge() if self.first.extra.get("early_stop") else None, self._known(),
+            self._model.single_label, self.first.loss,
+        )  # fmt: skip
+
+    def _known(self) -> NDArray[np.float32] | None:
+        """Return the gradients at the start of the attack, if all of them are known."""
+        kept = self.gradients or {}
+        return np.stack([kept[at] for at in self.rows]) if all(at in kept for at in self.rows) else None
+
+    @property
+    def _model(self) -> Classifier:
+        if self.records.model is None:
+            raise UsageError(f"{self.first.family} needs a model")
+        return self.records.model
+
+    def _reference(self) -> Floats:
+        """The bits from which an untargeted attack moves away."""
+        records = self.records
+        if self.first.attack_from == "prediction":
+            return records.clean_bits[self.rows].astype(np.float64)
+        if records.y is None:
+            raise UsageError(f"{self.first.family} needs y_true, or extra={{'attack_from': 'prediction'}}")
+        return records.y[self.rows]
+
+    def flips(self, at: NDArray[np.int64], x: Floats) -> Mask:
+        """Return whether signals of records (by position in the group) have flipped."""
+        return np.asarray(self._judge()(at, self._model.proba(x)))
+
+    def _judge(self) -> Callable[[Any, Floats], Mask]:
+        """Return a function that says whether records (by position in the group) have flipped at probabilities."""
+        clean, criterion, target = self.records.clean_bits[self.rows], self.first.criterion, self.target
+        return lambda at, p: criterion(clean[at], self.records.bits(p), target[at])
+
+    def _by_asking(self) -> tuple[Floats, Any, str, Any, Notes]:
+        settings = {**methods.BLACKBOX_SETTINGS[self.first.family], **self.first.settings}
+        budget, x = self.strength * settings.pop("eps_max"), self.records.x[self.rows]
+        shape = consistent if self.is_consistent else (lambda delta: delta)
+        if self.is_consistent:
+            need_twelve(x.shape[2])
+        if self.first.family == "hop_skip_jump":
+            return self._by_hopping(x, budget, shape, settings)
+        delta, _ = methods.random_search(
+            x, self.margin, budget, self.window[:, :, None], self.rngs, shape=shape, **settings
+        )
+        return x + delta, budget, "linf", False, ()
+
+    def _by_hopping(
+        self, x: Floats, budget: Floats, shape: Callable[[Floats], Floats], settings: dict[str, Any]
+    ) -> tuple[Floats, Any, str, Any, Notes]:
+        """Process one record after another: how many queries each takes depends on the answers."""
+        if (self.target >= 0).any() or self.first.criterion is not any_bit:
+            raise UsageError("hop_skip_jump flips any bit; it cannot aim at a class or at another criterion")
+        stop = bool(self.first.extra.get("early_stop"))
+        changed = x.copy()
+        notes: list[tuple[str, ...]] = []
+        for i, record in enumerate(x):
+            window = self.window[i][:, None]
+            aim = Aim(record, lambda free, w=window: shape(free) * w, self._bits, float(budget[i]), self.rngs[i])  # type: ignore[misc]
+            delta, remark = hop_skip_jump(aim, early_stop=stop, **settings)
+            changed[i] += within_budget(delta[None], budget[i : i + 1], "l2")[0]
+            notes.append((remark,) if remark else ())
+        return changed, budget, "l2", False, notes
+
+    def _bits(self, x: Any) -> Bits:
+        return self.records.bits(self._model.proba(x))
+
+    def margin(self, at: NDArray[np.int64], x: Floats) -> Floats:
+        clean, odds, limits = self.records.clean_bits[self.rows][at], self._model.log_odds(x), self.records.limits
+        if self._model.single_label:  # the lead of each class over the best other: above 0 only for the answer
+            odds, limits = ahead(odds), np.zeros_like(limits)
+        return methods.margins(odds, limits, clean, self.target[at], self.value[at])
+
+
+class _Best:
+    """The best result so far of each record of a group: one that flips it, else the nearest."""
+
+    def __init__(self, group: _Group, x: Floats) -> None:
+        self.group, self.x = group, x.copy()
+        every = np.arange(len(x))
+        self.has_flipped, self.margin = group.flips(every, x), group.margin(every, x)
+
+    @property
+    def left(self) -> NDArray[np.int64]:
+        """Return the records (by position) that have not flipped."""
+        return np.flatnonzero(~self.has_flipped)
+
+    def try_(self, at: NDArray[np.int64], x: Floats) -> None:
+        """Take in another result of some records that have not flipped."""
+        flips, margin = self.group.flips(at, x), self.group.margin(at, x)
+        better = flips | (margin < self.margin[at])
+        self.x[at[better]], self.margin[at[better]] = x[better], margin[better]
+        self.has_flipped[at] |= flips
+
+
+# ----------------------------------------------------------------------
+# The minimum strength of every record: `minimal_strength`, with an attack as the attempt.
+
+
+def least_strengths(
+    records: Records,
+    config: PerturbationConfig,
+    rows: Sequence[int],
+    rng_of: Callable[[int], Generator],
+    *,
+    rounds: int = 7,
+) -> tuple[Floats, Performed]:
+    """Return the minimum strength at which each record flipped (infinite if it never does), and what flipped it.
+
+    An attack that flips a record with less than its budget has flipped it at that smaller strength. Every attempt at a
+    record uses the same generator, so that noise grows with strength but keeps its shape.
+    """
+    if records.model is None:
+        raise UsageError("a search for least strengths needs a model")
+    model, places = records.model, np.asarray(rows, dtype=np.int64)
+    criterion, target, clean = config.criterion, records.target_of(config), records.clean_bits
+    quick = replace(config, extra={**config.extra, "early_stop": True}) if config.needs_gradient else config
+    best: list[Performed] = []
+    first: Gradients = {}
+
+    def attempt(at: NDArray[np.int64], strength: Floats) -> Tried:
+        own = places[at]
+        tried = [replace(quick, strength=float(s)) for s in strength]
+        done = perform(records, own.tolist(), tried, [rng_of(int(row)) for row in own], first)
+        log_odds = model.log_odds(done.x)
+        flips = criterion(clean[own], records.bits(to_probability(log_odds)), target)
+        best.append(done) if not best else best[0].take(at[flips], done, flips)
+        used = strength * done.share_used(records.x[own])
+        return Tried(np.where(flips, used, np.inf), _margin(records, config, own, log_odds))
+
+    start = _margin(records, config, places, records.clean[places])
+    return minimal_strength(attempt, len(places), rounds=rounds, start=start), best[0]
+
+
+def _margin(records: Records, config: PerturbationConfig, rows: NDArray[np.int64], log_odds: Floats) -> Floats:
+    """Return the distance of records from flipping the target bit, or any; also used with a user's own criterion."""
+    target, value = np.full(len(rows), records.target_of(config)), np.full(len(rows), config.target_value)
+    return margins(log_odds, records.limits, records.clean_bits[rows], target, value)

@@ -1,0 +1,170 @@
+"""A small spectral detector that trains in seconds: statistics of the spectrum, and a linear model on them.
+
+Per clip: the level is removed; for 40 bands evenly spaced up to half the sample rate, the features are the mean, the
+spread and the mean frame-to-frame change of the log energies; a logistic regression uses these 120 numbers. It is a
+baseline and a part for tests and demos: it needs numpy to run, scikit-learn to train, and exports to ONNX as one graph
+from samples to logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.core.errors import DataError
+from hitmiss.detection.detector import Base, Batch, need
+
+F32 = NDArray[np.float32]
+FRAME: Final = 400
+HOP: Final = 160
+BANDS: Final = 40
+FLOOR: Final = np.float32(1e-7)
+OPSET: Final = 17
+
+
+def _f32(values: ArrayLike) -> F32:
+    return np.asarray(values, dtype=np.float32)
+
+
+@cache
+def kernels() -> tuple[F32, F32]:
+    """Return windowed cosines and sines (bin × sample): the DFT of a frame as two matrix products."""
+    bins, t = np.arange(FRAME // 2 + 1)[:, None], np.arange(FRAME)[None]
+    angle, window = 2 * np.pi * bins * t / FRAME, np.hanning(FRAME + 1)[:-1]
+    return _f32(np.cos(angle) * window), _f32(np.sin(angle) * window)
+
+
+@cache
+def filterbank() -> F32:
+    """Return triangles evenly spaced in frequency, band × bin, each with weight 1."""
+    bins = FRAME // 2 + 1
+    middle = np.linspace(0, bins - 1, BANDS + 2)[1:-1, None]
+    width = (bins - 1) / (BANDS + 1)
+    triangles = np.maximum(0.0, 1.0 - np.abs(np.arange(bins)[None] - middle) / width)
+    return _f32(triangles / triangles.sum(axis=1, keepdims=True))
+
+
+def features(clip: ArrayLike) -> F32:
+    """Return the 120 features of one clip."""
+    x = np.asarray(clip, dtype=np.float32)
+    if len(x) < FRAME + HOP:
+        raise DataError(f"a clip of {len(x)} samples is too short for two frames ({FRAME + HOP})")
+    x = x / np.sqrt(np.mean(x * x) + FLOOR)
+    frames = np.lib.stride_tricks.sliding_window_view(x, FRAME)[::HOP]
+    cosine, sine = kernels()
+    power = (frames @ cosine.T) ** 2 + (frames @ sine.T) ** 2
+    bands = np.log(power @ filterbank().T + FLOOR)
+    mean = bands.mean(axis=0)
+    spread = np.sqrt(np.mean((bands - mean) ** 2, axis=0))
+    change = np.abs(np.diff(bands, axis=0)).mean(axis=0)
+    return np.concatenate([mean, spread, change]).astype(np.float32)
+
+
+@dataclass(eq=False)
+class SpectralBaseline(Base):
+    """The detector: two logits per clip, [fake, real], in the order of the BEATs evaluation document."""
+
+    weight: F32
+    bias: float
+    name: str = "spectral-baseline"
+    sample_rate: int | None = 16000
+    ragged: bool = True
+    labels: tuple[str, ...] | None = field(default=("fake", "real"))
+
+    @classmethod
+    def fit(cls, clips: Sequence[ArrayLike], is_real: ArrayLike, *, strength: float = 0.1) -> SpectralBaseline:
+        """Train on clips; `strength` is the inverse of the ridge penalty (small: few fine distinctions)."""
+        from sklearn.linear_model import LogisticRegression
+
+        x, y = np.stack([features(clip) for clip in clips]), np.asarray(is_real, dtype=bool)
+        if y.all() or not y.any():
+            raise DataError("training needs clips of both classes")
+        mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
+        model = LogisticRegression(C=strength, class_weight="balanced", max_iter=2000).fit((x - mean) / scale, y)
+        weight = model.coef_[0] / scale
+        return cls(_f32(weight), float(model.intercept_[0] - weight @ mean))
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Its name and its parameters."""
+        import hashlib
+
+        numbers = hashlib.sha256(self.weight.tobytes() + np.float64(self.bias).tobytes()).hexdigest()[:16]
+        return {"name": self.name, "numbers": numbers}
+
+    def outputs(self, batch: Batch) -> NDArray[Any]:
+        """Return two logits per clip: [fake, real]."""
+        z = np.array([features(clip) @ self.weight + self.bias for clip in batch], dtype=np.float32).reshape(-1)
+        return np.stack([-z / 2, z / 2], axis=1)
+
+    def save(self, path: str | Path) -> None:
+        """Write its parameters (.npz)."""
+        with Path(path).open("wb") as file:
+            np.savez(file, weight=self.weight, bias=self.bias)
+
+    @classmethod
+    def load(cls, path: str | Path) -> SpectralBaseline:
+        """Read what `save` wrote; only numbers are accepted."""
+        with np.load(path, allow_pickle=False) as stored:
+            return cls(_f32(stored["weight"]), float(stored["bias"]))
+
+    def save_onnx(self, path: str | Path) -> None:
+        """Write it as one ONNX graph: `audio` (clip × sample) to `logits` (clip × [fake, real])."""
+        onnx = need("onnx", "onnx")
+        onnx.save(_graph(onnx, self.weight, self.bias), str(path))
+
+
+def _graph(onnx: Any, weight: F32, bias: float) -> Any:
+    """Build the same arithmetic as `features` with ONNX operators."""
+    node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
+    cosine, sine = kernels()
+    constants = {
+        "cosine": cosine[:, None], "sine": sine[:, None], "bank": filterbank(), "floor": np.array(FLOOR),
+        "one": np.array([1]), "two": np.array([2]), "zero": np.array([0]), "minus_one": np.array([-1]),
+        "far": np.array([2**31]), "weight": np.stack([-weight, weight], axis=1) / 2,
+        "bias": _f32([-bias / 2, bias / 2]),
+    }  # fmt: skip
+    steps: list[tuple[str, list[str], str, dict[str, Any]]] = [
+        ("Mul", ["audio", "audio"], "squared", {}),
+        ("ReduceMean", ["squared"], "power0", {"axes": [1], "keepdims": 1}),
+        ("Add", ["power0", "floor"], "power1", {}),
+        ("Sqrt", ["power1"], "level", {}),
+        ("Div", ["audio", "level"], "even", {}),
+        ("Unsqueeze", ["even", "one"], "channel", {}),
+        ("Conv", ["channel", "cosine"], "re", {"strides": [HOP]}),
+        ("Conv", ["channel", "sine"], "im", {"strides": [HOP]}),
+        ("Mul", ["re", "re"], "re2", {}),
+        ("Mul", ["im", "im"], "im2", {}),
+        ("Add", ["re2", "im2"], "power", {}),
+        ("MatMul", ["bank", "power"], "banded", {}),
+        ("Add", ["banded", "floor"], "floored", {}),
+        ("Log", ["floored"], "bands", {}),
+        ("ReduceMean", ["bands"], "mean", {"axes": [2], "keepdims": 1}),
+        ("Sub", ["bands", "mean"], "centred", {}),
+        ("Mul", ["centred", "centred"], "centred2", {}),
+        ("ReduceMean", ["centred2"], "variance", {"axes": [2], "keepdims": 1}),
+        ("Sqrt", ["variance"], "spread", {}),
+        ("Slice", ["bands", "one", "far", "two"], "later", {}),
+        ("Slice", ["bands", "zero", "minus_one", "two"], "earlier", {}),
+        ("Sub", ["later", "earlier"], "step", {}),
+        ("Abs", ["step"], "moved", {}),
+        ("ReduceMean", ["moved"], "change", {"axes": [2], "keepdims": 1}),
+        ("Concat", ["mean", "spread", "change"], "column", {"axis": 1}),
+        ("Squeeze", ["column", "two"], "features", {}),
+        ("Gemm", ["features", "weight", "bias"], "logits", {}),
+    ]  # fmt: skip
+    nodes = [node(kind, given, [made], **settings) for kind, given, made, settings in steps]
+    value = onnx.helper.make_tensor_value_info
+    audio = value("audio", onnx.TensorProto.FLOAT, ["clip", "sample"])
+    logits = value("logits", onnx.TensorProto.FLOAT, ["clip", 2])
+    stored = [numbers(np.ascontiguousarray(array), name) for name, array in constants.items()]
+    graph = onnx.helper.make_graph(nodes, "spectral-baseline", [audio], [logits], stored)
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
+    onnx.checker.check_model(model)
+    return model

@@ -1,0 +1,372 @@
+"""The front end and the transformer of BEATs, arranged for speed: the same function as the published one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import UsageError
+from hitmiss.detection.detector import need
+
+if TYPE_CHECKING:
+    from hitmiss.detection.beats import BeatsConfig
+
+
+# ----------------------------------------------------------------------
+# Kaldi filterbanks on batches of tensors: the input of BEATs and similar models. Same numbers as Kaldi without dither.
+
+SAMPLE_RATE: Final = 16000
+FRAME: Final = 400
+SHIFT: Final = 160
+FFT: Final = 512
+LOWEST_HZ: Final = 20.0
+PREEMPHASIS: Final = 0.97
+FLOOR: Final = 1.1920928955078125e-07
+BINS: Final = 128
+MEAN: Final = 15.41663
+DEVIATION: Final = 6.55582
+"""Of the energies that BEATs was trained on."""
+
+
+def n_frames(samples: int) -> int:
+    """Return the number of whole frames of 25 ms every 10 ms in a clip.
+
+    >>> n_frames(400), n_frames(559), n_frames(560), n_frames(100)
+    (1, 1, 2, 0)
+    """
+    return max(0, 1 + (samples - FRAME) // SHIFT)
+
+
+def fbank(waves: Any, bins: int = BINS) -> Any:
+    """Return log mel energies (clip × frame × bin) of clips at 16 kHz (clip × sample), on their device, in float32.
+
+    Each frame: mean removed, pre-emphasised (0.97), Povey window, power spectrum of 512 points, triangles on the mel scale
+    from 20 Hz to 8 kHz, natural log.
+    """
+    torch = need("torch", "torch")
+    frames = waves.float().unfold(-1, FRAME, SHIFT)
+    frames = frames - frames.mean(dim=-1, keepdim=True)
+    before = torch.cat([frames[..., :1], frames[..., :-1]], dim=-1)
+    window, filters = on_device(str(waves.device), bins)
+    spectrum = torch.fft.rfft((frames - PREEMPHASIS * before) * window, n=FFT)
+    power = spectrum.real.square() + spectrum.imag.square()
+    with torch.autocast(waves.device.type, enabled=False), exact_products(torch):
+        return (power @ filters.T).clamp_min(FLOOR).log()
+
+
+@contextmanager
+def exact_products(torch: Any) -> Iterator[None]:
+    """Compute products in full float32 even if TF32 was requested: the input of the model is not rounded."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@lru_cache
+def on_device(device: str, bins: int) -> tuple[Any, Any]:
+    """Return window and filters on their device, copied once: each copy would wait for the device."""
+    torch = need("torch", "torch")
+    with torch.inference_mode(False):
+        window, filters = (torch.from_numpy(array).to(device) for array in (povey_window(), mel_filters(bins)))
+    return window, filters
+
+
+@lru_cache
+def povey_window() -> NDArray[np.float32]:
+    """Return a Hann window to the power 0.85."""
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / (FRAME - 1))
+    return (hann**0.85).astype(np.float32)
+
+
+@lru_cache
+def mel_filters(bins: int) -> NDArray[np.float32]:
+    """Return triangles with equal widths on the mel scale, bin × frequency; the last frequency is not used."""
+    low, high = mel(LOWEST_HZ), mel(SAMPLE_RATE / 2)
+    edges = low + (high - low) / (bins + 1) * np.arange(bins + 2)
+    at = mel(np.arange(FFT // 2) * SAMPLE_RATE / FFT)
+    left, centre, right = edges[:-2, None], edges[1:-1, None], edges[2:, None]
+    triangles = np.maximum(0.0, np.minimum((at - left) / (centre - left), (right - at) / (right - centre)))
+    return np.pad(triangles, ((0, 0), (0, 1))).astype(np.float32)
+
+
+def mel(hertz: Any) -> Any:
+    """Convert hertz to Kaldi's mel scale.
+
+    >>> round(float(mel(1000.0)), 2)
+    999.99
+    """
+    return 1127.0 * np.log(1.0 + np.asarray(hertz) / 700.0)
+
+
+# ----------------------------------------------------------------------
+# The transformer of BEATs on a CPU, or where `beats_packed` cannot run: the published function in fewer, larger steps.
+#
+# The arrangement, and why it is valid:
+#
+# - The positional convolution (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one
+# length, so
+#   that its weights are transformed once for clips of all lengths. Overlapping blocks give exactly the convolution, and
+# a
+#   block holds the same samples whatever comes after the clip, so padding cannot change it.
+# - Queries, keys, values and the gates of the relative positions come from one product: a gate is a linear function of
+# the
+#   query, so its weights are multiplied out beforehand.
+# - Relative positions depend only on the distance: a table of distances is enough.
+# - On a CPU the weights of the products are packed for oneDNN.
+#
+# The stream between layers, the norms and the average stay in float32 in every precision.
+
+BLOCKS_PER_KERNEL: Final = 4
+"""Length of an FFT block in kernels: all but one kernel length of each block is new."""
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """Which of the arrangements are used; none of them changes the function."""
+
+    fourier: bool = False
+    onednn: bool = False
+
+    @classmethod
+    def best(cls, device: str) -> Arrangement:
+        """Return what was measured as fastest on a device: positions in the frequency domain, and oneDNN on a CPU."""
+        return cls(fourier=True, onednn=device == "cpu" and _packs(need("torch", "torch")))
+
+
+PLAIN: Final = Arrangement()
+"""Products, convolution and attention as in torch: the reference for the others."""
+
+
+class Layer(NamedTuple):
+    """The weights of one layer in the form that it uses."""
+
+    mix: Any
+    mix_bias: Any
+    scale: Any
+    out: Any
+    out_bias: Any
+    first_norm: Any
+    first_norm_bias: Any
+    inner: Any
+    inner_bias: Any
+    outer: Any
+    outer_bias: Any
+    last_norm: Any
+    last_norm_bias: Any
+
+
+class Encoder:
+    """Positions and layers: embedded patches in, encoded patches out, both clip × patch × width in float32."""
+
+    def __init__(
+        self,
+        config: BeatsConfig,
+        weights: Mapping[str, Any],
+        *,
+        device: str = "cpu",
+        precision: str = "float32",
+        arrangement: Arrangement | None = None,
+    ) -> None:
+        self.torch = need("torch", "torch")
+        self.config = config
+        self.arrangement = Arrangement.best(device) if arrangement is None else arrangement
+        self.dtype = getattr(self.torch, product_type(precision))
+        if self.arrangement.onednn and self.dtype != self.torch.float32:
+            self.arrangement = replace(self.arrangement, onednn=False)
+        self._float = {name: weights[name].to(device) for name in weights if name.startswith("encoder.")}
+        self._table = distance_table(config, self._float)
+        self._kernel = positional_kernel(self._float)
+        self._spectrum = self._kernel_spectrum() if self.arrangement.fourier else None
+        self._layers = [self._layer(f"encoder.layers.{i}.") for i in range(config.encoder_layers)]
+        self._norm = tuple(self._float[f"encoder.layer_norm.{part}"] for part in ("weight", "bias"))
+        self._float = {}
+        self._matrix: tuple[int, Any] | None = None
+
+    def __call__(self, x: Any, ends: Any, is_padded: bool, keep: bool = False) -> list[Any]:
+        """Return the stream before the first layer and after each (without `keep`, only after the last).
+
+        `ends` holds the number of patches of each clip; `is_padded` says whether any is shorter than the batch.
+        """
+        x = self._positions(x)
+        stream = [x] if keep else []
+        config, bias = self.config, None if self._table is None else self._bias_matrix(x.shape[1])
+        about = (bias, ends, is_padded, config.encoder_attention_heads, config.alpha, self.arrangement.onednn)
+        for weights in self._layers:
+            x = layer_step(x, weights, *about)
+            if keep:
+                stream.append(x)
+        return stream if keep else [x]
+
+    def _positions(self, x: Any) -> Any:
+        """Return the stream with positions: x + gelu(convolution), normed."""
+        functional = self.torch.nn.functional
+        around = self._around_fourier(x) if self._spectrum is not None else self._around(x)
+        weight, bias = self._norm
+        return functional.layer_norm(x + functional.gelu(around), weight.shape, weight, bias)
+
+    def _around(self, x: Any) -> Any:
+        kernel, bias = self._kernel
+        groups, half = self.config.conv_pos_groups, self.config.conv_pos // 2
+        found = self.torch.nn.functional.conv1d(x.transpose(1, 2), kernel, bias, padding=half, groups=groups)
+        return found[..., : x.shape[1]].transpose(1, 2)  # an even kernel gives one position too many
+
+    def _around_fourier(self, x: Any) -> Any:
+        """Compute the convolution by overlapping blocks (overlap-save)."""
+        torch, (n, length, width) = self.torch, x.shape
+        groups, kernel = self.config.conv_pos_groups, self.config.conv_pos
+        block, half, size = BLOCKS_PER_KERNEL * kernel, kernel // 2, width // groups
+        new = block - kernel + 1
+        count = -(-length // new)
+        padded = torch.nn.functional.pad(x.transpose(1, 2), (half, (count - 1) * new + block - half - length))
+        blocks = torch.fft.rfft(padded.unfold(-1, block, new))  # clip × width × block × frequency
+        grouped = blocks.view(n, groups, size, count, -1).permute(1, 4, 0, 3, 2).reshape(groups, -1, n * count, size)
+        mixed = torch.matmul(grouped, self._spectrum)  # group × frequency × (clip, block) × size
+        back = mixed.view(groups, -1, n, count, size).permute(2, 3, 0, 4, 1).reshape(n, count, width, -1)
+        found = torch.fft.irfft(back, n=block)[..., :new]  # clip × block × width × time
+        return found.transpose(2, 3).reshape(n, count * new, width)[:, :length] + self._kernel[1]
+
+    def _kernel_spectrum(self) -> Any:
+        """Return the kernel's conjugated FFT (torch's convolution is a correlation): group × frequency × in × out."""
+        kernel, groups = self._kernel[0], self.config.conv_pos_groups
+        spectrum = self.torch.fft.rfft(kernel.double(), n=BLOCKS_PER_KERNEL * self.config.conv_pos).conj()
+        grouped = spectrum.view(groups, kernel.shape[0] // groups, kernel.shape[1], -1)
+        return grouped.permute(0, 3, 2, 1).to(self.torch.complex64).contiguous()
+
+    def _bias_matrix(self, length: int) -> Any:
+        """Return the bias of each pair of patches (head × patch × patch); that of the last length is cached."""
+        if self._matrix is None or self._matrix[0] != length:
+            far, at = self.config.max_distance, self.torch.arange(length, device=self._table.device)
+            distance = (at[None, :] - at[:, None]).clamp(-far, far) + far
+            self._matrix = (length, self._table[:, distance])
+        return self._matrix[1]
+
+    def _layer(self, name: str) -> Layer:
+        torch, w, config = self.torch, self._float, self.config
+        heads, width = config.encoder_attention_heads, config.encoder_embed_dim
+        weights = [w[f"{name}self_attn.{part}_proj.weight"] for part in "qkv"]
+        biases = [w[f"{name}self_attn.{part}_proj.bias"] for part in "qkv"]
+        scale = None
+        if config.gru_rel_pos and config.relative_position_embedding:
+            # Two gates per head, each the sum of four linear functions of the query: one linear function of the stream.
+            gate = w[f"{name}self_attn.grep_linear.weight"].double().view(2, 4, -1).sum(dim=1)
+            offset = w[f"{name}self_attn.grep_linear.bias"].double().view(2, 4).sum(dim=1)
+            query = weights[0].double().view(heads, width // heads, width)
+            query_bias = biases[0].double().view(heads, width // heads)
+            weights.append(torch.einsum("gd,hdw->ghw", gate, query).reshape(2 * heads, width).float())
+            biases.append((torch.einsum("gd,hd->gh", gate, query_bias) + offset[:, None]).reshape(-1).float())
+            scale = w[f"{name}self_attn.grep_a"].view(1, heads, 1)
+        names = ("self_attn.out_proj", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm")
+        out, first, inner, outer, last = (
+            tuple(w[f"{name}{part}.{kind}"] for kind in ("weight", "bias")) for part in names
+        )
+        mix = (torch.cat(weights), torch.cat(biases))
+        (a, b), (c, d), (e, f), (g, h) = (self._product(*pair) for pair in (mix, out, inner, outer))
+        return Layer(a, b, scale, c, d, first[0], first[1], e, f, g, h, last[0], last[1])
+
+    def _product(self, weight: Any, bias: Any) -> tuple[Any, Any]:
+        if self.arrangement.onednn:
+            return self.torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None), bias
+        return weight.to(self.dtype).contiguous(), bias.to(self.dtype)
+
+
+def layer_step(x: Any, w: Layer, bias: Any, ends: Any, is_padded: bool, heads: int, alpha: float, packed: bool) -> Any:
+    """Compute one layer: attention and two products, each added to the stream and normed."""
+    import torch
+
+    functional = torch.nn.functional
+    n, length, width = x.shape
+    kind = x.dtype if packed else w.mix.dtype
+    mixed = linear(x.to(kind), w.mix, w.mix_bias, packed)
+    q, k, v = mixed[..., : 3 * width].view(n, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
+    gate = None
+    if w.scale is not None:
+        gates = torch.sigmoid(mixed[..., 3 * width :].float()).view(n, length, 2, heads).permute(2, 0, 3, 1)
+        gate = (gates[0] * (gates[1] * w.scale - 1.0) + 2.0).contiguous()  # clip × head × patch
+    attended = attend(q, k, v, bias, gate, ends, is_padded)
+    out = linear(attended.transpose(1, 2).reshape(n, length, width), w.out, w.out_bias, packed)
+    x = functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.first_norm, w.first_norm_bias)
+    inner = linear(x.to(kind), w.inner, w.inner_bias, packed, gelu=True)
+    out = linear(inner, w.outer, w.outer_bias, packed)
+    return functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.last_norm, w.last_norm_bias)
+
+
+def linear(x: Any, weight: Any, bias: Any, packed: bool, gelu: bool = False) -> Any:
+    """Compute a product, optionally followed by gelu."""
+    import torch
+
+    if packed:
+        return torch.ops.mkldnn._linear_pointwise(
+            x, weight, bias, "gelu" if gelu else "none", [], "none" if gelu else ""
+        )
+    out = torch.nn.functional.linear(x, weight, bias)
+    return torch.nn.functional.gelu(out) if gelu else out
+
+
+def attend(q: Any, k: Any, v: Any, bias: Any, gate: Any, ends: Any, is_padded: bool) -> Any:
+    """Compute attention with the bias of every pair of patches as a matrix for each clip and head."""
+    import torch
+
+    mask = None
+    if bias is not None:
+        mask = bias[None] if gate is None else gate[..., None] * bias
+    if is_padded:
+        beyond = torch.arange(k.shape[-2], device=k.device)[None, :] >= ends[:, None]
+        fill = torch.zeros(beyond.shape, device=k.device).masked_fill(beyond, -math.inf)[:, None, None, :]
+        mask = fill if mask is None else mask + fill
+    mask = mask if mask is None else mask.to(q.dtype)
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+
+
+def positional_kernel(weights: Mapping[str, Any]) -> tuple[Any, Any]:
+    """Return the kernel of the positional convolution, and its bias."""
+    direction = weights["encoder.pos_conv.0.weight_v"]
+    size = direction.norm(dim=(0, 1), keepdim=True)
+    return weights["encoder.pos_conv.0.weight_g"] * direction / size, weights["encoder.pos_conv.0.bias"]
+
+
+def distance_table(config: BeatsConfig, weights: Mapping[str, Any]) -> Any:
+    """Return the bias of each distance between patches (head × distance); larger distances share the last bucket."""
+    if not config.relative_position_embedding:
+        return None
+    table = weights["encoder.layers.0.self_attn.relative_attention_bias.weight"]
+    far = config.max_distance
+    distance = need("torch", "torch").arange(-far, far + 1, device=table.device)
+    return table[relative_buckets(distance, config.num_buckets, far)].T.contiguous()
+
+
+def relative_buckets(distance: Any, n: int, most: int) -> Any:
+    """Return the bucket of each distance: half of the buckets per direction, exact when near, logarithmic when far."""
+    torch = need("torch", "torch")
+    half, exact = n // 2, n // 4
+    far = distance.abs()
+    scaled = torch.log(far.clamp_min(1).float() / exact) / math.log(most / exact) * (half - exact)
+    coarse = (exact + scaled.long()).clamp_max(half - 1)
+    return torch.where(far < exact, far, coarse) + (distance > 0).long() * half
+
+
+def product_type(precision: str) -> str:
+    """Return the type of the products in a precision.
+
+    >>> product_type("tf32"), product_type("bfloat16")
+    ('float32', 'bfloat16')
+    """
+    kinds = {"float32": "float32", "tf32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
+    if precision not in kinds:
+        raise UsageError(f"BEATs runs in {', '.join(kinds)}; {precision} is not among them", code="precision")
+    return kinds[precision]
+
+
+def _packs(torch: Any) -> bool:
+    """Return whether this torch packs weights for oneDNN."""
+    has = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    return bool(has and torch.backends.mkldnn.is_available())

@@ -1,0 +1,636 @@
+"""The loop of a run whose items are scored by the processes of a Ray cluster."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from types import TracebackType
+from typing import Any, Final, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.cluster.ray import Cluster, Refusal, Sent, accepted, attempted, deaths, need_ray
+from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.detection.detector import Base, Batch, Detector, as_detector
+from hitmiss.detection.loader import Failed, Prepare, Prepared
+from hitmiss.detection.outputs import Extraction, OutputKind
+from hitmiss.detection.scoring import Clock, Loop, Report, Settings
+from hitmiss.io.manifest import Manifest
+from hitmiss.io.runs import Run, differences, replace_file
+
+# ----------------------------------------------------------------------
+# The bookkeeping of a run that many processes work on: which process has which items, and which item caused a crash.
+#
+# A part is a small group of items sent to one process. If a process dies, its current part is a suspect: a machine may
+# have failed, or an item may crash any process that handles it. A suspect is tried again, as the only part of its
+# process; if it crashes again it is split, down to single items, and an item that has crashed three processes is given
+# up. The parts that were only waiting for the process go to others.
+
+MOST: Final = 256
+"""Maximum items per part: the work that is repeated if a process dies."""
+ROUNDS: Final = 8
+"""Minimum parts per process, so that all finish at about the same time."""
+PIECES: Final = 4
+PATIENCE: Final = 3
+"""An item is given up as the cause after this many processes have died on it."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Positions of items, and how many processes have died while working on them."""
+
+    positions: tuple[int, ...]
+    deaths: int = 0
+
+
+class Book:
+    """Hands out parts, and takes back those of dead processes.
+
+    >>> book = Book(iter(range(5)), 3)
+    >>> first = book.next(is_idle=True); first.positions
+    (0, 1, 2)
+    >>> book.died(first)                                     # nothing is given up yet
+    ()
+    >>> book.next(is_idle=False).positions, book.next(is_idle=True).positions
+    ((3, 4), (0, 1, 2))
+    >>> book.has_more, book.next(is_idle=True)
+    (False, None)
+    """
+
+    def __init__(self, positions: Iterator[int], size: int) -> None:
+        self._positions, self._size = positions, size
+        self._suspects: deque[Part] = deque()
+        self._waiting: deque[Part] = deque()
+        self._fresh = self._cut()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether there is a part that no process has."""
+        return self._fresh is not None or bool(self._suspects or self._waiting)
+
+    def next(self, is_idle: bool) -> Part | None:
+        """Return a part for a process. Suspects go only to idle ones, so that the next crash identifies the cause."""
+        if is_idle and self._suspects:
+            return self._suspects.popleft()
+        if self._waiting:
+            return self._waiting.popleft()
+        fresh, self._fresh = self._fresh, self._cut() if self._fresh is not None else None
+        return fresh
+
+    def died(self, part: Part, waiting: Iterable[Part] = ()) -> tuple[int, ...]:
+        """Record that a process died on a part while others waited for it; return the positions that are given up."""
+        self._waiting.extend(waiting)
+        deaths = part.deaths + 1
+        if len(part.positions) == 1 and deaths >= PATIENCE:
+            return part.positions
+        if len(part.positions) > 1 and deaths > 1:
+            self._suspects.extend(Part(piece, 1) for piece in _pieces(part.positions))
+        else:
+            self._suspects.append(Part(part.positions, deaths))
+        return ()
+
+    def _cut(self) -> Part | None:
+        positions = tuple(islice(self._positions, self._size))
+        return Part(positions) if positions else None
+
+
+def part_size(n_items: int, n_processes: int) -> int:
+    """Return the number of items per part.
+
+    >>> part_size(100, 2), part_size(1_000_000, 2), part_size(3, 2)
+    (7, 256, 1)
+    """
+    return max(1, min(MOST, -(-n_items // (ROUNDS * max(1, n_processes)))))
+
+
+def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    step = -(-len(positions) // PIECES)
+    yield from (positions[at : at + step] for at in range(0, len(positions), step))
+
+
+# ----------------------------------------------------------------------
+# A process of a cluster opens the detector once, and then scores one part of the run after the other.
+#
+# It writes no file. Results go back to the process that owns the run, which alone writes the run store. The machines
+# therefore only need access to the items and the model.
+
+Array = NDArray[Any]
+Ready = Sequence[Prepared | Failed]
+Tallying = Callable[[pl.DataFrame, Sequence[Mapping[str, Any]], Extraction], bytes]
+"""Makes a tally from the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
+LAYERS = "layers"
+
+
+@dataclass(frozen=True)
+class About:
+    """What the owner of the run must know about a detector that is open in another process."""
+
+    name: str
+    sample_rate: int | None
+    ragged: bool
+    labels: tuple[str, ...] | None
+    output_kind: OutputKind
+    max_batch: int | None
+    layers: tuple[str, ...]
+    identity: Mapping[str, Any]
+    host: str = field(default_factory=socket.gethostname)
+    pid: int = field(default_factory=os.getpid)
+
+    @classmethod
+    def of(cls, detector: Detector) -> About:
+        """Ask the detector."""
+        return cls(
+            detector.name,
+            detector.sample_rate,
+            bool(getattr(detector, "ragged", False)),
+            getattr(detector, "labels", None),
+            getattr(detector, "output_kind", "auto"),
+            getattr(detector, "max_batch", None),
+            tuple(getattr(detector, "layers", ())),
+            dict(getattr(detector, "identity", {"name": detector.name})),
+        )
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is the same for every part of a run."""
+
+    preparation: Prepare
+    settings: Settings
+    sample_rate: int | None
+    positive: str
+    negative: str
+    tallying: Tallying | None = None
+
+
+@dataclass(frozen=True)
+class Scored:
+    """The result of a part: a record for each of its rows, in order, the timings, and its tally."""
+
+    records: list[dict[str, Any]]
+    clock: Clock
+    tally: bytes = b""
+
+
+class Sheet:
+    """Replaces the run for a loop over one part: it keeps the records instead of writing them."""
+
+    is_done = False
+    n_done = 0
+
+    def __init__(self, items: list[str]) -> None:
+        self.items = items
+        self.has_error = np.zeros(len(items), dtype=bool)
+        self.records: dict[int, dict[str, Any]] = {}
+
+    def todo(self, retry: bool = False) -> Iterator[int]:
+        """Yield all positions."""
+        del retry
+        yield from range(len(self.items))
+
+    def add(self, at: int, record: Mapping[str, Any]) -> None:
+        """Keep the result of an item."""
+        self.records[at] = dict(record)
+
+
+class Carrier:
+    """Sends rows of layers together with the record."""
+
+    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+        """Return the rows themselves, as float32."""
+        return {LAYERS: {name: np.asarray(values, dtype=np.float32) for name, values in layers.items()}}
+
+    def close(self) -> None:
+        """Do nothing: no file is open."""
+
+
+class Scorer:
+    """A process that scores. Errors that hitmiss raises on purpose are returned, not raised."""
+
+    def __init__(self) -> None:
+        self._detector: Detector | None = None
+        self._loop: Loop | None = None
+        self._tallying: Tallying | None = None
+
+    def open(self, opening: Sent[Callable[[], Any]]) -> About | Refusal:
+        """Load the detector."""
+
+        def load() -> About:
+            self._detector = as_detector(opening.open()())
+            return About.of(self._detector)
+
+        found = attempted(load)
+        if isinstance(found, Refusal):
+            return replace(found, message=f"on {socket.gethostname()}: {found.message}")
+        return found
+
+    def score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | Refusal | None = None) -> Scored | Refusal:
+        """Score the rows of a part; `ready` are its items if another process has prepared them."""
+        return attempted(lambda: self._score(work, rows, None if ready is None else accepted(ready)))
+
+    def prepare(self, work: Sent[Work], row: Mapping[str, Any]) -> Prepared | Failed | Refusal:
+        """Prepare one item, for inspection."""
+        return attempted(lambda: self._begun(work).preparation(0, row))
+
+    def outputs(self, work: Sent[Work], batch: Any) -> Array | Refusal:
+        """Return the raw outputs of a batch."""
+
+        def answer() -> Array:
+            detector = self._begun(work).detector
+            prepare = getattr(detector, "prepare", None)
+            return np.asarray(detector.outputs(prepare(batch) if prepare is not None else batch))
+
+        return attempted(answer)
+
+    def _score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | None) -> Scored:
+        loop, own = self._begun(work), self._begun(work).preparation
+        sheet = Sheet(rows["item"].to_list())
+        loop.run = cast(Any, sheet)
+        loop.manifest = replace(loop.manifest, frame=rows)
+        loop.clock = Clock(n_total=len(rows))
+        if ready is not None:
+            loop.preparation = lambda at, row: _own(ready[at])
+        try:
+            loop.score_all()
+        finally:
+            loop.preparation = own
+        records = [sheet.records[at] for at in range(len(rows))]
+        return Scored(records, loop.clock, self._tally(loop, rows, records))
+
+    def _tally(self, loop: Loop, rows: pl.DataFrame, records: Sequence[Mapping[str, Any]]) -> bytes:
+        width = next((len(record["outputs"][0]) for record in records if "outputs" in record), 0)
+        return self._tallying(rows, records, loop.extraction(width)) if self._tallying is not None and width else b""
+
+    def _begun(self, sent: Sent[Work]) -> Loop:
+        """Return the loop, which is kept from part to part: it remembers the batch size that fits."""
+        if self._loop is None:
+            if self._detector is None:
+                raise EnvironmentFault("a process was given work before its detector was open")
+            work = sent.open()
+            self._tallying = work.tallying
+            self._detector.sample_rate = work.sample_rate
+            nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
+            given = (cast(Any, Sheet([])), self._detector, nothing, work.preparation, work.settings)
+            self._loop = Loop(*given, lambda clock: None, keeper=Carrier(), gives_up=False)
+        return self._loop
+
+
+def make_ready(work: Sent[Work], rows: pl.DataFrame) -> list[Prepared | Failed] | Refusal:
+    """Prepare the items of a part in a process without a model."""
+
+    def prepare() -> list[Prepared | Failed]:
+        preparation = work.open().preparation
+        return [preparation(at, row) for at, row in enumerate(rows.iter_rows(named=True))]
+
+    return attempted(prepare)
+
+
+def _own(item: Prepared | Failed) -> Prepared | Failed:
+    """Copy clips that came through shared memory: they are read-only, and a detector may write to them."""
+    if isinstance(item, Failed):
+        return item
+    return replace(item, parts=[np.array(p) if isinstance(p, np.ndarray) else p for p in item.parts])
+
+
+# ----------------------------------------------------------------------
+# The loop of a run whose items are scored by a cluster: distribute parts, write what comes back.
+#
+# Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
+# it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
+
+TALLIES: Final = "tallies"
+"""The folder of a run with the tallies of its parts, if requested."""
+FUTILE: Final = 10
+"""The run stops after this many deaths without a completed part in between: the items are not the cause."""
+
+
+class ClusterLoop(Loop):
+    """The owner's work on a run."""
+
+    def __init__(
+        self,
+        run: Run,
+        fleet: Fleet,
+        manifest: Manifest,
+        preparation: Prepare,
+        settings: Settings,
+        report: Report,
+    ) -> None:
+        super().__init__(run, fleet, manifest, preparation, settings, report)
+        self.fleet = fleet
+        alone = replace(settings, workers=0, resume=False, join=False, retry=False)
+        classes = (manifest.positive, manifest.negative)
+        fleet.begin(Work(preparation, alone, fleet.sample_rate, *classes, fleet.tallying))
+        self.preparation = self._prepared_elsewhere
+        self._futile = 0
+
+    def score_all(self) -> None:
+        """Score every item that is not scored yet."""
+        if not self.run.is_done or self.settings.retry:
+            n_left = len(self.manifest) if self.settings.retry else len(self.manifest) - self.run.n_done
+            try:
+                self._work(Book(self.run.todo(self.settings.retry), part_size(n_left, self.fleet.size)))
+            finally:
+                if self.keeper is not None:
+                    self.keeper.close()
+        self.report(self.clock)
+
+    def _work(self, book: Book) -> None:
+        while book.has_more or any(member.parts for member in self.fleet.members):
+            self._hand_out(book)
+            with self.clock.time("wait"):
+                done = self.fleet.cluster.ready(self.fleet.references())
+            for reference in done:
+                self._take(reference, book)
+            self.report(self.clock)
+
+    def _hand_out(self, book: Book) -> None:
+        """Give every process as many parts as it may have, the least busy first."""
+        for depth in range(self.fleet.in_flight):
+            for member in self.fleet.members:
+                part = book.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
+                if part is not None:
+                    self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
+
+    def _take(self, reference: Any, book: Book) -> None:
+        """Write what a process has sent, or find the cause of its death."""
+        ray, member = need_ray(), self.fleet.owner_of(reference)
+        try:
+            result = accepted(ray.get(reference))
+        except ray.exceptions.RayActorError as error:
+            self._bury(member, book, error)
+        except deaths(ray) as error:
+            self.fleet.deaths += 1  # a decoder process
+            self._blame([member.parts.pop(reference)], book, error)
+        else:
+            if reference == member.opened:
+                self.fleet.admit(member, result)
+            else:
+                self._write_down(member.parts.pop(reference), result)
+
+    def _bury(self, member: Member, book: Book, error: BaseException) -> None:
+        """Handle the death of a process with a model: its sent results are valid; its next part was in progress."""
+        self.fleet.replace(member)
+        lost: list[Part] = []
+        for reference, part in member.parts.items():
+            try:
+                self._write_down(part, accepted(need_ray().get(reference)))
+            except need_ray().exceptions.RayError:
+                lost.append(part)
+        self._blame(lost, book, error)
+
+    def _blame(self, lost: list[Part], book: Book, error: BaseException) -> None:
+        self._futile += 1
+        if self._futile > FUTILE:
+            raise EnvironmentFault(
+                f"{self._futile} processes died one after the other and none did its work ({_why(error)}); "
+                f"what was scored is safe: go on with --resume, with fewer --actors or a smaller --batch-seconds"
+            )
+        for at in book.died(lost[0], lost[1:]) if lost else ():
+            self.fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
+
+    def _write_down(self, part: Part, scored: Scored) -> None:
+        if len(scored.records) != len(part.positions):
+            raise EnvironmentFault(f"a process gave {len(scored.records)} records for {len(part.positions)} items")
+        self._futile = 0
+        for activity in ("decode", "augment", "model"):
+            setattr(self.clock, activity, getattr(self.clock, activity) + getattr(scored.clock, activity))
+        with self.clock.time("write"):
+            for at, record in zip(part.positions, scored.records, strict=True):
+                if "error" in record:
+                    self.fail(at, record["error"])
+                else:
+                    self.keep(at, record, record.pop(LAYERS, {}))
+            if scored.tally:
+                (self.run.folder / TALLIES).mkdir(exist_ok=True)
+                replace_file(self.run.folder / TALLIES / f"{part.positions[0]:09d}.tally", scored.tally)
+
+    def _prepared_elsewhere(self, at: int, row: Mapping[str, Any]) -> Prepared | Failed:
+        item = self.fleet.prepare_one(row)
+        return cast("Prepared | Failed", replace(item, at=at))
+
+
+def _why(error: BaseException) -> str:
+    """Return the reason in a few words; Ray's own messages are very long."""
+    is_memory = "OutOfMemory" in type(error).__name__ or "low on memory" in str(error)
+    return "out of memory" if is_memory else "killed, or a crash in native code"
+
+
+# ----------------------------------------------------------------------
+# A detector that is open in many processes of a Ray cluster: to the caller it is one detector, with its own loop.
+#
+#     with joined("auto") as cluster, Fleet(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
+#         run_detector(detector, manifest, Settings(), output="run", load=load)
+#
+# Plain actors are used, not Ray Data: it is then known what an actor was doing when it died, so an item that crashes
+# its process can be found and left out, as with one process; and results are in the run store as soon as they exist.
+
+IN_FLIGHT: Final = 2
+"""Pending parts per process: the current one and the next, so that it does not have to wait."""
+NEWS_SECONDS: Final = 20.0
+
+
+@dataclass(eq=False)
+class Member:
+    """A process of the fleet, and its parts, by the references of their results."""
+
+    actor: Any
+    opened: Any
+    about: About | None = None
+    parts: dict[Any, Part] = field(default_factory=dict)
+
+    @property
+    def takes(self) -> bool:
+        """Whether it may get another part; a suspect is the only part of its process."""
+        return self.about is not None and not any(part.deaths for part in self.parts.values())
+
+
+class Fleet(Base):
+    """The detector, open in `actors` processes, `most` at most; `decoders` further ones prepare items.
+
+    `tallying`, if set, makes a tally of every part as soon as it is scored.
+    """
+
+    loop_class = ClusterLoop
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        opening: Callable[[], Any],
+        *,
+        actors: int | None = None,
+        decoders: int = 0,
+        device: str = "auto",
+        most: int | None = None,
+    ) -> None:
+        self.cluster, self.decoders = cluster, decoders
+        self._ray = need_ray()
+        self._needs = needs(cluster, actors, decoders, device)
+        self.size = min(int(self._needs.pop("actors")), most or sys.maxsize)
+        self.tallying: Tallying | None = None
+        self.deaths = 0
+        self._opening = self._ray.put(Sent.of(opening))
+        self._work: Any = None
+        self._about: About | None = None
+        self.members = [self._hire() for _ in range(self.size)]
+
+    def __enter__(self) -> Fleet:
+        try:
+            self._wait_for_the_first()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        self.close()
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """What pins the detector: the same as in one process."""
+        return self._about.identity if self._about is not None else {"name": self.name}
+
+    @property
+    def in_flight(self) -> int:
+        """The number of pending parts per process: enough for all decoders, but bounded, to limit the memory."""
+        return max(IN_FLIGHT, 1 + -(-self.decoders // self.size))
+
+    def begin(self, work: Work) -> None:
+        """Set what is common to all parts."""
+        self._work = self._ray.put(Sent.of(work))
+
+    def give(self, member: Member, part: Part, rows: pl.DataFrame) -> None:
+        """Send a part to a process, through a decoder if there are any."""
+        ready = self._decode().remote(self._work, rows) if self.decoders else None
+        member.parts[member.actor.score.remote(self._work, rows, ready)] = part
+
+    def references(self) -> list[Any]:
+        """Return all pending references."""
+        opening = [member.opened for member in self.members if member.about is None]
+        return opening + [reference for member in self.members for reference in member.parts]
+
+    def owner_of(self, reference: Any) -> Member:
+        """Return the process that a reference belongs to."""
+        return next(m for m in self.members if reference in m.parts or reference == m.opened)
+
+    def admit(self, member: Member, about: About) -> None:
+        """Accept a process that has opened the detector; it must be the same detector as the others have."""
+        member.about = about
+        if self._about is None:
+            self._about = about
+            self.name, self.sample_rate, self.ragged = about.name, about.sample_rate, about.ragged
+            self.labels, self.output_kind = about.labels, about.output_kind
+            self.max_batch, self.layers = about.max_batch, about.layers
+        differing = differences(dict(self._about.identity), dict(about.identity))
+        if differing:
+            raise UsageError(
+                f"{about.host} and {self._about.host} do not open the same detector: {'; '.join(differing)}; "
+                f"give --device and --precision, and the same files everywhere"
+            )
+
+    def replace(self, member: Member) -> None:
+        """Replace a dead process, without dismissing it: that would contact the head node, which may be gone too."""
+        self.deaths += 1
+        self.cluster.reach()
+        self.members[self.members.index(member)] = self._hire()
+
+    def prepare_one(self, row: Mapping[str, Any]) -> Any:
+        """Prepare one item somewhere on the cluster."""
+        return self._asked("prepare", row)
+
+    def outputs(self, batch: Batch) -> Any:
+        """Return the outputs of one batch, from any of the processes."""
+        return self._asked("outputs", batch)
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Return the batch unchanged: the process that has the model prepares it."""
+        return batch
+
+    def close(self) -> None:
+        """Stop all processes."""
+        for member in self.members:
+            self._dismiss(member)
+
+    def _hire(self) -> Member:
+        # Ray could restart a dead actor by itself; this is done here instead, so that the cause can be found first.
+        actor = self._ray.remote(Scorer).options(max_restarts=0, max_task_retries=0, **self._needs).remote()
+        return Member(actor, actor.open.remote(self._opening))
+
+    def _dismiss(self, member: Member) -> None:
+        if self._ray.is_initialized() and not self.cluster.is_lost:
+            self._ray.kill(member.actor)
+
+    def _decode(self) -> Any:
+        has_room = self.cluster.cpus > self.size * self._needs["num_cpus"]
+        return self._ray.remote(make_ready).options(num_cpus=int(has_room), max_retries=0)
+
+    def _asked(self, method: str, given: Any) -> Any:
+        """Return the answer of any of the processes; one that dies on the question is not asked again."""
+        actor = next((member.actor for member in self.members if member.about is not None), None)
+        if actor is None:
+            raise EnvironmentFault("no process of the cluster has the detector open")
+        try:
+            return accepted(self.cluster.result(getattr(actor, method).remote(self._work, given)))
+        except self._ray.exceptions.RayActorError as error:
+            raise EnvironmentFault(f"a process of the cluster died: {last_line(error)}") from None
+
+    def _wait_for_the_first(self) -> None:
+        began, told = time.monotonic(), False
+        while True:
+            done = self.cluster.ready([m.opened for m in self.members])
+            if done:
+                self.admit(self.owner_of(done[0]), self._opened(done[0]))
+                return
+            if not told and time.monotonic() - began > NEWS_SECONDS:
+                told = True
+                warnings.warn(f"no process has opened the detector yet; the cluster has {self.cluster}", stacklevel=2)
+
+    def _opened(self, reference: Any) -> About:
+        try:
+            return accepted(self._ray.get(reference))  # type: ignore[no-any-return]
+        except self._ray.exceptions.RayActorError as error:
+            raise EnvironmentFault(
+                f"the detector cannot be opened on the cluster: {last_line(error)}; hitmiss and what the detector needs "
+                f"must be installed on every machine"
+            ) from None
+
+    def words(self) -> str:
+        """Return a summary of the work, to be reported afterwards."""
+        hosts = {member.about.host for member in self.members if member.about is not None}
+        words = f"scored by {self.size} process{'es' * (self.size > 1)} on {len(hosts)} machine{'s' * (len(hosts) > 1)}"
+        return words + (f"; {self.deaths} died, and others did their work" if self.deaths else "")
+
+
+def needs(cluster: Cluster, actors: int | None, decoders: int, device: str) -> dict[str, float]:
+    """Return the number of processes and the resources of each: a GPU if there are any, else its share of the CPUs.
+
+    >>> needs(Cluster("auto", cpus=8, gpus=0, machines=1), None, 0, "auto")
+    {'actors': 8, 'num_cpus': 1, 'num_gpus': 0}
+    >>> needs(Cluster("auto", cpus=8, gpus=0, machines=1), 2, 2, "auto")
+    {'actors': 2, 'num_cpus': 3, 'num_gpus': 0}
+    >>> needs(Cluster("head:6379", cpus=64, gpus=4, machines=2), None, 16, "auto")
+    {'actors': 4, 'num_cpus': 1, 'num_gpus': 1}
+    """
+    if device.startswith("cuda") and not cluster.gpus:
+        raise UsageError(f"the cluster has no GPU ({cluster}); say --device cpu, or leave it out")
+    on_gpu = cluster.gpus > 0 and device != "cpu"
+    free = max(1, cluster.cpus - decoders)
+    n = actors or (cluster.gpus if on_gpu else free)
+    if n < 1:
+        raise UsageError(f"--actors is at least 1; found {actors}")
+    return {"actors": n, "num_cpus": 1 if on_gpu else max(1, free // n), "num_gpus": int(on_gpu)}
+
+
+def last_line(error: BaseException) -> str:
+    """Return the last line of a Ray error, after its traceback."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

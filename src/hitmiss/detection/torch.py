@@ -1,0 +1,444 @@
+"""Torch modules as detectors: device, precision, transfer of batches, layers by forward hooks."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.detection.detector import Base, Batch, Detector, Settled, need
+from hitmiss.detection.outputs import OUTPUT_KINDS, OutputKind, pick_output
+from hitmiss.detection.pinning import file_digest
+
+# ----------------------------------------------------------------------
+# What all torch detectors share: a device, a precision, and the transfer of batches and outputs.
+#
+# On CUDA a batch is copied from pinned memory on its own stream while the model works on the previous one, and outputs
+# are returned through an event, so that several batches can be in progress and none waits for those after it.
+
+Array = NDArray[Any]
+PRECISIONS: Final = ("auto", "float32", "tf32", "bfloat16", "float16", "int8")
+SHORT: Final = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
+"""Common short names, and ours."""
+WORDS: Final = {
+    "float32": "float32 (TF32 off)",
+    "tf32": "float32 with TF32 products (10 bits of mantissa)",
+    "bfloat16": "mixed bfloat16, the last layer in float32",
+    "float16": "mixed float16, the last layer in float32",
+    "int8": "dynamic int8 products, the last layer in float32",
+}
+GPU_SECONDS: Final = 640.0
+CPU_SECONDS: Final = 8.0
+"""Seconds of sound in a batch: a CPU is fastest if a batch stays in its cache."""
+
+
+class Staged(NamedTuple):
+    """A batch being copied to the device; `sources` must stay alive until the copy is done."""
+
+    batch: Any
+    lengths: list[int]
+    arrived: Any = None
+    sources: Any = None
+
+
+class Launched(NamedTuple):
+    """Outputs being copied to the CPU: the tensors there, and the event after which they hold the values."""
+
+    outputs: Any
+    done: Any = None
+    staged: Any = None
+
+
+class Placed(Base):
+    """A torch model on a device, in a precision."""
+
+    def __init__(self, device: str = "auto", precision: str = "auto") -> None:
+        self.torch = need("torch", "torch")
+        self.device = pick_device(device)
+        self.precision = pick_precision(precision, self.device)
+        self.is_async = self.device.startswith("cuda")
+        self.batch_seconds = GPU_SECONDS if self.is_async else CPU_SECONDS
+        self._copies: Any = None
+
+    def buffer(self, n_bytes: int) -> Array:
+        """Return memory for a clip: pinned on CUDA, so that it can be copied to the device directly."""
+        if not self.is_async:
+            return np.empty(n_bytes, dtype=np.uint8)
+        return self.torch.empty(n_bytes, dtype=self.torch.uint8, pin_memory=True).numpy()  # type: ignore[no-any-return]
+
+    def stage(self, clips: Sequence[Array]) -> Staged:
+        """Copy clips as one tensor to the device, padded with zeros at the end if their lengths differ."""
+        torch, first = self.torch, clips[0]
+        lengths = [int(clip.shape[-1]) for clip in clips]
+        shape = (len(clips), *first.shape[:-1], max(lengths))
+        kind = torch.from_numpy(first[..., :0]).dtype
+        make = torch.zeros if min(lengths) < max(lengths) else torch.empty
+        if not self.is_async:
+            batch = make(shape, dtype=kind)
+            for row, clip in zip(batch.numpy(), clips, strict=True):
+                row[..., : clip.shape[-1]] = clip
+            return Staged(batch, lengths)
+        if self._copies is None:
+            self._copies = torch.cuda.Stream(self.device)
+        sources = [torch.from_numpy(np.ascontiguousarray(clip)) for clip in clips]
+        with torch.cuda.stream(self._copies):
+            batch = make(shape, dtype=kind, device=self.device)
+            for row, source in zip(batch, sources, strict=True):
+                row[..., : source.shape[-1]].copy_(source, non_blocking=True)
+            return Staged(batch, lengths, self._copies.record_event(), sources)
+
+    def arrived(self, staged: Staged) -> Any:
+        """Return the batch; the model's stream waits for it."""
+        if staged.arrived is not None:
+            stream = self.torch.cuda.current_stream(self.device)
+            stream.wait_event(staged.arrived)
+            staged.batch.record_stream(stream)
+        return staged.batch
+
+    def sent(self, outputs: Any, staged: Any = None) -> Launched:
+        """Start copying outputs (a tensor, or several in a list, tuple or mapping) back."""
+        if not self.is_async:
+            return Launched(outputs)
+        moved = self._moved(outputs)
+        done = self.torch.cuda.Event()
+        done.record(self.torch.cuda.current_stream(self.device))
+        return Launched(moved, done, staged)
+
+    def landed(self, launched: Launched) -> Any:
+        """Return the outputs once they have arrived."""
+        if launched.done is not None:
+            launched.done.synchronize()
+        return launched.outputs
+
+    @contextmanager
+    def arithmetic(self) -> Iterator[None]:
+        """Use no gradients, the chosen precision, and TF32 only if it was chosen."""
+        torch = self.torch
+        if not self.is_async:
+            with torch.inference_mode(), self.autocast():
+                yield
+            return
+        before, convolutions = torch.get_float32_matmul_precision(), torch.backends.cudnn.allow_tf32
+        torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
+        torch.backends.cudnn.allow_tf32 = self.precision == "tf32"
+        try:
+            with torch.cuda.device(self.device), torch.no_grad(), self.autocast():
+                yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+            torch.backends.cudnn.allow_tf32 = convolutions
+
+    def autocast(self) -> Any:
+        """Return mixed precision if it was chosen."""
+        kind = self.precision if self.precision in ("bfloat16", "float16") else None
+        where = self.device.partition(":")[0]
+        return self.torch.autocast(where, dtype=getattr(self.torch, kind or "bfloat16"), enabled=kind is not None)
+
+    def is_out_of_memory(self, error: BaseException) -> bool:
+        """Return whether the GPU or the machine ran out of memory; memory of the failed batch is freed."""
+        is_cuda = isinstance(error, self.torch.cuda.OutOfMemoryError)
+        if is_cuda:
+            self.torch.cuda.empty_cache()
+        return is_cuda or isinstance(error, MemoryError) or "not enough memory" in str(error)
+
+    def _moved(self, outputs: Any) -> Any:
+        if hasattr(outputs, "detach"):
+            return outputs.detach().to("cpu", non_blocking=True)
+        if isinstance(outputs, dict):
+            return {name: self._moved(value) for name, value in outputs.items()}
+        if isinstance(outputs, list | tuple):
+            return tuple(self._moved(value) for value in outputs)
+        fields = {name: getattr(outputs, name) for name in ("logits", "scores") if hasattr(outputs, name)}
+        return self._moved(fields) if fields else outputs
+
+
+def pick_device(device: str) -> str:
+    """Return the device; `auto` is CUDA if there is one. CUDA requested but absent is an error."""
+    torch = need("torch", "torch")
+    has_cuda = torch.cuda.is_available()
+    if device == "auto":
+        return "cuda" if has_cuda else "cpu"
+    if device.startswith("cuda") and not has_cuda:
+        raise EnvironmentFault("there is no CUDA device here; say --device cpu, or leave it out", code="no-cuda")
+    return device
+
+
+def pick_precision(precision: str, device: str) -> str:
+    """Return the precision; `auto` is float32 everywhere: more rounding would change the detector's own scores.
+
+    >>> pick_precision("auto", "cuda"), pick_precision("bf16", "cpu")
+    ('float32', 'bfloat16')
+    """
+    precision = SHORT.get(precision, precision)
+    if precision not in PRECISIONS:
+        raise UnknownName("precision", precision, PRECISIONS)
+    if precision == "int8" and device != "cpu":
+        raise UsageError("int8 runs on the processor; on a GPU say bfloat16", code="int8-on-cpu")
+    if precision == "tf32" and not device.startswith("cuda"):
+        raise UsageError("TF32 is a mode of NVIDIA GPUs; here say float32 or bfloat16", code="tf32-on-cuda")
+    return "float32" if precision == "auto" else precision
+
+
+# ----------------------------------------------------------------------
+# Torch modules as detectors: inference mode, mixed precision and pinned memory on CUDA, layers by forward hooks.
+#
+# Weights come from safetensors, or from a checkpoint that torch loads with `weights_only=True`: nothing that could run
+# code is unpickled.
+
+STATE_KEYS: Final = ("state_dict", "model_state_dict", "model", "net")
+CHANNELS_FIRST: Final = (
+    "Conv",
+    "BatchNorm",
+    "GroupNorm",
+    "InstanceNorm",
+    "MaxPool",
+    "AvgPool",
+    "AveragePool",
+    "Adaptive",
+)
+"""Parts whose outputs are clip × channel × time; others are assumed to be clip × time × dimension."""
+
+
+class TorchDetector(Placed):
+    """A torch module on clips of one length (clip × sample), or on whatever the user's `prepare` makes of them.
+
+    The kind of its outputs is read from its last step (see `Trace`), or declared: `module.outputs = "logit"`.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        *,
+        name: str = "",
+        sample_rate: int | None = None,
+        device: str = "auto",
+        precision: str = "auto",
+        layers: tuple[str, ...] = (),
+        pinned: Mapping[str, Any] | None = None,
+        compiled: bool = False,
+    ) -> None:
+        super().__init__(device, precision)
+        self._own_digest = "" if pinned else parameters_digest(module)
+        self.name = name or type(module).__name__
+        self.sample_rate = sample_rate or getattr(module, "sample_rate", None)
+        self.layers = tuple(find_layers(module, layers))
+        self._pinned = dict(pinned or {})
+        declared = str(getattr(module, "outputs", "auto"))
+        self.output_kind: OutputKind = next((kind for kind in OUTPUT_KINDS if kind == declared), "auto")
+        self._given = module.to(self.device).eval()
+        self.module = in_precision(self.torch, self._given, self.precision)
+        self._settled = Settled(self.module, self.output_kind)
+        # On CUDA a compiled module is recorded as a CUDA graph for each shape: there are few if clips have one length.
+        how = {"mode": "reduce-overhead"} if self.is_async else {}
+        self._compiled = self.torch.compile(self.module, **how) if compiled and not self.layers else None
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Its name, what was loaded into it, and the precision, which changes scores."""
+        pinned = self._pinned or {"parameters": self._own_digest}
+        return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
+
+    def in_float32(self) -> Detector | None:
+        """Return the module as it was given."""
+        if self.precision == "float32":
+            return None
+        return TorchDetector(
+            self._given, name=self.name, sample_rate=self.sample_rate, device=self.device, pinned=self._pinned
+        )
+
+    def prepare(self, batch: Batch) -> Batch:
+        """Return the batch as a tensor being copied to the device."""
+        has_arrays = isinstance(batch, np.ndarray) or (isinstance(batch, list) and isinstance(batch[0], np.ndarray))
+        return self.stage(list(batch)) if has_arrays else batch
+
+    def launch(self, batch: Batch) -> Launched:
+        """Start the model on a batch; on CUDA this returns before it is done, and `collect` waits for it."""
+        staged = self.prepare(batch)
+        with self.arithmetic():
+            ready = self.arrived(staged) if isinstance(staged, Staged) else staged
+            return self.sent(self._run(ready), staged)
+
+    def collect(self, launched: Launched) -> Array:
+        """Return the outputs of a batch on the CPU, in float32."""
+        return pick_output(self.landed(launched))
+
+    def outputs(self, batch: Batch) -> Array:
+        """Return the outputs on the CPU, in float32."""
+        return self.collect(self.launch(batch))
+
+    def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+        """Return the outputs, and each layer averaged over time."""
+        if self._settled.kind == "auto":
+            self.outputs(batch)  # so that the hooks see only one pass
+        return run_with_layers(self.module, self.layers, lambda: self.outputs(batch))
+
+    def _run(self, batch: Any) -> Any:
+        if self._compiled is not None:
+            if self._settled.kind == "auto":
+                self._settled.look(batch[:1])
+                # A compiled module includes its own sigmoid or softmax: its output is then a probability.
+                self.output_kind = "probability" if self._settled.activation else self._settled.kind
+            if self.is_async:  # the previous output of the graph is already being copied to the CPU
+                self.torch.compiler.cudagraph_mark_step_begin()
+            return self._compiled(batch)
+        found = self._settled(batch)
+        self.output_kind = self._settled.kind
+        return found
+
+
+def run_with_layers(module: Any, layers: Sequence[str], run: Callable[[], Array]) -> tuple[Array, dict[str, Array]]:
+    """Return the result of a run of the module, and the outputs of some of its parts, averaged over time."""
+    kept: dict[str, Any] = {}
+    found = dict(module.named_modules())
+    hooks = [found[name].register_forward_hook(_keep(kept, name)) for name in layers]
+    try:
+        outputs = run()
+    finally:
+        for hook in hooks:
+            hook.remove()
+    first = {name: type(found[name]).__name__.startswith(CHANNELS_FIRST) for name in layers}
+    return outputs, {name: pooled(kept[name], len(outputs), first[name]) for name in layers}
+
+
+def in_precision(torch: Any, module: Any, precision: str) -> Any:
+    """Prepare the module for a precision: the last linear layer stays in float32 in all of them."""
+    if precision == "int8":
+        return quantised(torch, module)
+    if precision in ("bfloat16", "float16"):
+        _keep_head_in_float32(torch, module)
+    return module
+
+
+def quantised(torch: Any, module: Any) -> Any:
+    """Return the module with 8-bit integer products, except the last; input scales are found per batch."""
+    linear = [name for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)]
+    if len(linear) < 2:
+        raise UsageError(
+            f"{type(module).__name__} has {len(linear)} linear layers; int8 leaves the last in float32, so nothing would change",
+            code="int8-nothing",
+        )
+    with warnings.catch_warnings(action="ignore"):  # a notice that this tool will move to another package
+        from torch.ao.quantization import default_dynamic_qconfig, quantize_dynamic
+
+        convert: Callable[..., Any] = quantize_dynamic
+        return convert(module, dict.fromkeys(linear[:-1], default_dynamic_qconfig))
+
+
+def _keep_head_in_float32(torch: Any, module: Any) -> None:
+    """Keep the last linear layer in float32 under mixed precision: otherwise scores lie on a coarse grid."""
+    heads = [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
+    if not heads:
+        return
+    head, before = heads[-1], heads[-1].forward
+    kind = next(iter(module.parameters())).device.type
+
+    def forward(x: Any) -> Any:
+        with torch.autocast(kind, enabled=False):
+            return before(x.float())
+
+    head.forward = forward
+
+
+def load_checkpoint(path: str | Path) -> Any:
+    """Read a checkpoint: tensors, numbers, texts, lists and mappings. Anything that would run code is refused."""
+    path = Path(path)
+    if not path.is_file():
+        raise UsageError(f"there is no checkpoint {path}")
+    if path.suffix == ".safetensors":
+        return need("safetensors.torch", "torch").load_file(str(path))
+    torch = need("torch", "torch")
+    try:
+        with warnings.catch_warnings(action="ignore"):  # about pickle protocols: what cannot be read raises an error
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        first = str(error).splitlines()[0]
+        raise DataError(
+            f"{path.name} holds more than weights, and loading it would run code: {first} "
+            f"Save its state_dict as .safetensors where you trust it"
+        ) from None
+    except (RuntimeError, EOFError, ValueError) as error:
+        raise DataError(f"{path.name} is no checkpoint: {str(error).splitlines()[0]}") from None
+
+
+def load_weights(module: Any, path: str | Path) -> str:
+    """Load the weights of a checkpoint into a module, every one of them; return the digest of the file."""
+    state = load_checkpoint(path)
+    for key in STATE_KEYS:
+        if isinstance(state, dict) and isinstance(state.get(key), dict):
+            state = state[key]
+            break
+    if not isinstance(state, dict):
+        raise DataError(f"{Path(path).name} holds a {type(state).__name__}, no weights by name")
+    wanted = set(module.state_dict())
+    if not wanted & set(state) and all(key.startswith("module.") for key in state):
+        state = {key.removeprefix("module."): value for key, value in state.items()}
+    missing, extra = sorted(wanted - set(state)), sorted(set(state) - wanted)
+    if missing or extra:
+        raise DataError(
+            f"{Path(path).name} does not fit {type(module).__name__}: {len(missing)} weights are missing ({', '.join(missing[:3])}), "
+            f"{len(extra)} are unknown ({', '.join(extra[:3])})"
+        )
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        raise DataError(f"{Path(path).name} does not fit: {' '.join(str(error).split())[:300]}") from None
+    return file_digest(path)
+
+
+def parameters_digest(module: Any) -> str:
+    """Return a short hash of the weights of a module that does not come from a file."""
+    import hashlib
+
+    sha = hashlib.sha256()
+    for name, tensor in sorted(module.state_dict().items()):
+        sha.update(name.encode())
+        sha.update(tensor.detach().cpu().contiguous().flatten().view(need("torch", "torch").uint8).numpy().tobytes())
+    return sha.hexdigest()[:16]
+
+
+def pooled(value: Any, n: int, channels_first: bool = False) -> Array:
+    """Return a layer's output as clip × dimension: the average over time, and over both axes of an image.
+
+    The axis of the clips is found by its size: the first if it fits, else the second (time × clip × dimension).
+    """
+    array = pick_output(value if not isinstance(value, tuple | list) else value[0])
+    if array.ndim >= 3 and array.shape[0] != n and array.shape[1] == n:
+        array = np.swapaxes(array, 0, 1)
+    if array.shape[0] != n:
+        raise DataError(f"a layer gave the shape {array.shape} for {n} clips; it has no axis of clips")
+    if array.ndim == 4:  # clip × channel × height × width
+        return np.asarray(array.mean(axis=(2, 3)))
+    if array.ndim == 3:
+        return np.asarray(array.mean(axis=2 if channels_first else 1))
+    return array.reshape(n, -1)
+
+
+def _keep(kept: dict[str, Any], name: str) -> Any:
+    def hook(_module: Any, _inputs: Any, output: Any) -> None:
+        kept[name] = output
+
+    return hook
+
+
+def find_layers(module: Any, names: tuple[str, ...]) -> list[str]:
+    """Return the modules of these names; `encoder.layers.*` matches all at that place."""
+    known = [name for name, _ in module.named_modules() if name]
+    found: list[str] = []
+    for name in names:
+        head, star, _ = name.partition("*")
+        hits = (
+            [k for k in known if k.startswith(head) and "." not in k[len(head) :]]
+            if star
+            else [k for k in known if k == name]
+        )
+        if not hits:
+            raise UnknownName("layer", name, known)
+        found += hits
+    return list(dict.fromkeys(found))

@@ -1,0 +1,111 @@
+"""Models of the transformers library as detectors of sound, text or images.
+
+Their label names show which column is positive, and `problem_type` whether labels exclude each other (softmax) or are
+independent (sigmoid), as in the library's own pipelines. If the names carry no meaning (LABEL_0), the caller must
+declare it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.detection.detector import Batch, need
+from hitmiss.detection.outputs import OutputKind
+from hitmiss.detection.pinning import digest_of_files, file_digest
+from hitmiss.detection.torch import Placed, find_layers, in_precision, parameters_digest, run_with_layers
+
+KINDS: Final[Mapping[str, tuple[str, str]]] = {
+    "audio": ("AutoModelForAudioClassification", "AutoFeatureExtractor"),
+    "text": ("AutoModelForSequenceClassification", "AutoTokenizer"),
+    "image": ("AutoModelForImageClassification", "AutoImageProcessor"),
+}
+TEXT_ITEMS: Final = 32
+
+
+class TransformersDetector(Placed):
+    """A classification model and its processor, from a folder (or a name that the library has in its cache).
+
+    Texts of several lengths share a batch: the attention mask separates them. Clips do not, because many audio models
+    normalise over padding despite their mask.
+    """
+
+    def __init__(
+        self,
+        place: str,
+        kind: str = "audio",
+        *,
+        device: str = "auto",
+        precision: str = "auto",
+        layers: tuple[str, ...] = (),
+    ) -> None:
+        if kind not in KINDS:
+            raise UnknownName("kind of transformers model", kind, KINDS)
+        library = need("transformers", "transformers")
+        super().__init__(device, precision)
+        model_class, processor_class = (getattr(library, name) for name in KINDS[kind])
+        try:
+            model = model_class.from_pretrained(place, trust_remote_code=False, use_safetensors=True)
+            self._processor = processor_class.from_pretrained(place, trust_remote_code=False)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{place} is no {kind} model of transformers: {str(error).splitlines()[0]}") from None
+        self.kind, self.name = kind, f"hf-{kind}:{Path(place).name}"
+        self._digest = self._weights_digest(Path(place), model)
+        self._about = self._files_digest(Path(place))
+        self.model = in_precision(self.torch, model.to(self.device).eval(), self.precision)
+        self.layers = tuple(find_layers(self.model, layers))
+        self.is_async = False  # the processor makes its inputs, one batch at a time
+        self.ragged = kind == "text"
+        self.max_batch = TEXT_ITEMS if kind == "text" else None
+        self.sample_rate = int(getattr(self._processor, "sampling_rate", 0)) or None
+        self.labels = tuple(str(model.config.id2label[i]) for i in range(len(model.config.id2label)))
+        self.output_kind = _output_kind(model.config)
+
+    @property
+    def identity(self) -> Mapping[str, Any]:
+        """Its name, the digest of its weights, and that of its settings and vocabulary."""
+        about = {"name": self.name, "weights": self._digest, "files": self._about, "precision": self.precision}
+        return {**about, "layers": list(self.layers)} if self.layers else about
+
+    def outputs(self, batch: Batch) -> NDArray[Any]:
+        """Return the logits, one row per item."""
+        inputs = self._inputs(batch)
+        moved = {name: value.to(self.device) for name, value in inputs.items()}
+        with self.arithmetic():
+            logits = self.model(**moved).logits
+        return np.asarray(logits.float().cpu().numpy())
+
+    def with_layers(self, batch: Batch) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        """Return the logits, and each layer averaged over time (over tokens, or both axes of a picture)."""
+        return run_with_layers(self.model, self.layers, lambda: self.outputs(batch))
+
+    def _inputs(self, batch: Batch) -> Mapping[str, Any]:
+        if self.kind == "text":
+            return self._processor(list(batch), padding=True, truncation=True, return_tensors="pt")  # type: ignore[no-any-return]
+        clips = [np.asarray(clip) for clip in batch]
+        if self.kind == "image":
+            return self._processor(clips, return_tensors="pt")  # type: ignore[no-any-return]
+        return self._processor(clips, sampling_rate=self.sample_rate, padding=True, return_tensors="pt")  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _files_digest(folder: Path) -> str | None:
+        """Return the digest of the files beside the weights: settings, vocabulary, tokenizer rules."""
+        found = sorted(p for p in folder.glob("*") if p.suffix in (".json", ".txt", ".model", ".jinja"))
+        return digest_of_files(found) if found else None
+
+    def _weights_digest(self, folder: Path, model: Any) -> str:
+        files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
+        return "+".join(map(file_digest, files)) or parameters_digest(model)
+
+
+def _output_kind(config: Any) -> OutputKind:
+    """Return the kind of the model's outputs; a regression has its own scale, which the caller must declare."""
+    kind = getattr(config, "problem_type", None)
+    if kind == "regression":
+        return "auto"
+    return "multilabel" if kind == "multi_label_classification" else "logit"

@@ -1,0 +1,116 @@
+"""A saved comparison, ranking or gate as a separate page: the same three questions, then the tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from hitmiss.claims.open import json_object
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError
+from hitmiss.engine.compare import Comparison, Difference, Discordance
+from hitmiss.engine.gate import Check
+from hitmiss.engine.rank import Duel, Ranking, Standing
+from hitmiss.reports import gate_report, verb_tables, views
+from hitmiss.reports.assessment import Assessment, assess_comparison, assess_gate
+from hitmiss.reports.page import OfCounts, Page, Part
+from hitmiss.reports.summary import Summary
+from hitmiss.reports.tabular import Cell, Table, glossary
+
+KINDS: Final = ("comparison", "ranking", "gate")
+
+
+def is_contest(path: str | Path) -> bool:
+    """Say whether a file holds a comparison, a ranking or the outcome of a gate."""
+    return json_object(path).get("kind") in KINDS
+
+
+def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
+    """Read the output of `hitmiss compare -o` or `hitmiss gate --json`.
+
+    Raises
+    ------
+    DataError
+        `not-a-comparison`: the file is of another form.
+    """
+    data = artifacts.load(path, "a comparison")
+    try:
+        if data["kind"] == "gate":
+            return [Check(**row) for row in data["checks"]]
+        if data["kind"] == "ranking":
+            return _ranking(data)
+        differences = tuple(Difference(**row) for row in data["differences"])
+        found = tuple(Discordance(**row) for row in data["mcnemar"])
+        about = data["signature"], tuple(data["warnings"]), data["level"], data["correction"], data.get("protocol")
+        return Comparison((data["a"], data["b"]), differences, found, *about)
+    except (KeyError, TypeError) as error:
+        raise DataError(
+            f"{Path(path).name} is not of the form of a comparison: {error}", code="not-a-comparison"
+        ) from None
+
+
+def _ranking(data: Mapping[str, Any]) -> Ranking:
+    standings = tuple(Standing(**row) for row in data["standings"])
+    duels = []
+    for row in data["pairs"]:
+        inner = {k: v for k, v in row.items() if k not in ("run_a", "run_b")}
+        duels.append(Duel(row["run_a"], row["run_b"], Difference(**inner)))
+    about = data["signature"], tuple(data["warnings"]), data["level"], data["correction"]
+    return Ranking(tuple(data["runs"]), standings, tuple(duels), *about)
+
+
+def contest_page(path: str | Path, title: str = "") -> Page:
+    """Compose the page of a comparison, a ranking or a gate."""
+    found = read_contest(path)
+    if isinstance(found, Comparison):
+        name = f"{found.names[0]} against {found.names[1]}"
+        first = found.differences[0] if found.differences else None
+        tested = f"{first.n_pairs:,} pairs ({first.n_positive:,} positive)" if first is not None else "no pairs"
+        tables = tuple(views.of_table(t) for t in verb_tables.tables(found))
+        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", verb_tables.LEGEND)
+        metrics = [d.metric for d in found]
+        return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)
+    if isinstance(found, Ranking):
+        name, tested = f"{len(found.names)} runs", "every pair compared"
+        tables = tuple(views.of_table(t) for t in verb_tables.ranking_tables(found))
+        notes = ("Runs that share a letter were not shown to differ.",)
+        metrics = [d.difference.metric for d in found.duels]
+        return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)
+    tables = (views.of_table(gate_report.table(found)),)
+    return _page(title or "Gate", f"{len(found)} rules", assess_gate(found), tables, (), "", [])
+
+
+def _page(
+    title: str,
+    tested: str,
+    assessment: Assessment,
+    tables: tuple[views.TableView, ...],
+    notes: tuple[str, ...],
+    signature: str,
+    metrics: list[str],
+) -> Page:
+    rows = tuple(
+        (Cell(part.partition(":")[0]), Cell(part.partition(":")[2])) for part in signature.split("|") if ":" in part
+    )
+    part = Part(
+        "e1",
+        Summary(title, tested, (), (), assessment),
+        None,
+        (),
+        None,
+        (),
+        None,
+        None,
+        (),
+        tables,
+        notes,
+        (),
+        (),
+        OfCounts(),
+        assessment.notes,
+        views.of_table(Table("provenance", ("what", "value"), rows, 2)),
+        tuple(filter(None, (signature,))),
+    )
+    embeds = ("Figures and tests, names of runs and slices, and hashes.",)
+    return Page(title, (part,), tuple(glossary(metrics)), embeds)

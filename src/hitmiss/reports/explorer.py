@@ -1,0 +1,69 @@
+"""One threshold through every view: the numbers that a page needs to move DET, histogram, confusion and cost together.
+
+Rates come from the kept points of the DET curve, so every rate shown was counted and not interpolated.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from scipy.special import ndtri
+
+from hitmiss.reports.displays import Costs, DetDisplay
+from hitmiss.reports.evaluations import Evaluation
+
+MOST: Final = 7
+"""Number of runs that can be explored; more would make the page heavy."""
+STEPS: Final = 160
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """The runs that can be explored as JSON, the class names, and the initial costs."""
+
+    positive: str
+    negative: str
+    runs: tuple[str, ...]
+    data: str
+    costs: Costs
+    n: tuple[int, int]
+    first: tuple[float, float, float]
+    """The EER threshold of the first run, with its miss and false-alarm rates: shown without scripts."""
+
+
+def explorer(evaluation: Evaluation, costs: Costs | None) -> Explorer | None:
+    """Return what can be explored of an evaluation; None if no run has a DET curve."""
+    found: list[tuple[str, DetDisplay]] = [(n, d) for n, d in evaluation.lines("det") if isinstance(d, DetDisplay)][
+        :MOST
+    ]
+    if not found:
+        return None
+    runs = []
+    for name, d in found:
+        held = np.flatnonzero(np.isfinite(d.threshold))
+        held = held[np.unique(np.linspace(0, len(held) - 1, min(STEPS, len(held))).astype(int))] if len(held) else held
+        point = next((p for p in d.points if p.label == "EER"), None)
+        at = int(np.argmin(np.abs(d.threshold[held] - point.threshold))) if point is not None and len(held) else 0
+        runs.append(
+            {
+                "name": name,
+                "n": [d.n_positive, d.n_negative],
+                "t": [float(f"{v:.5g}") for v in d.threshold[held]],
+                "far": [float(f"{v:.5g}") for v in d.far[held]],
+                "frr": [float(f"{v:.5g}") for v in d.frr[held]],
+                "x": [float(f"{v:.4g}") for v in ndtri(d.far[held])],
+                "y": [float(f"{v:.4g}") for v in ndtri(d.frr[held])],
+                "start": at,
+            }
+        )
+    d = found[0][1]
+    point = next((p for p in d.points if p.label == "EER"), None)
+    first = (point.threshold, point.frr, point.far) if point is not None else (0.0, 0.0, 0.0)
+    data = json.dumps(runs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
+    names = tuple(name for name, _ in found)
+    return Explorer(
+        d.positive, d.negative, names, data, costs or Costs(0.5, 1.0, 1.0), (d.n_positive, d.n_negative), first
+    )

@@ -1,0 +1,452 @@
+"""Export results as LaTeX, Markdown, CSV, XLSX, JSON or a model card."""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from warnings import warn
+
+import polars as pl
+
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.results import SCHEMA, Estimate, Results
+from hitmiss.core.shared import visible
+from hitmiss.io.write import spreadsheet_safe
+from hitmiss.reports.evaluations import Evaluation, RunData, evaluations, signature_part
+from hitmiss.reports.tabular import ARROW, Grid, Row, figure, grids, interval, places
+
+# ----------------------------------------------------------------------
+# Significance marks for tables: what a saved comparison (`hitmiss compare -o`) says about the figures of a run.
+#
+# A comparison belongs to a figure if one of its sides has exactly that value; a comparison of other runs is refused.
+
+LEVELS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Marks by metric, slice and value, and the sentence that explains them."""
+
+    at: Mapping[tuple[str, tuple[tuple[str, str], ...]], Sequence[tuple[float, str]]] = field(default_factory=dict)
+    legend: str = ""
+
+    def of(self, e: Estimate) -> str:
+        """Return the mark of an estimate; empty if it has none."""
+        if e.value is None or e.average is not None:
+            return ""
+        found = self.at.get((e.metric, tuple(sorted(e.slice.items()))), ())
+        return next((mark for value, mark in found if math.isclose(value, e.value, rel_tol=1e-9, abs_tol=1e-12)), "")
+
+
+def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
+    """Read the marks of a saved comparison of two runs (stars) or more (letters)."""
+    data = artifacts.load(path, "comparison")
+    if data.get("schema") != SCHEMA or data.get("kind") not in ("comparison", "ranking"):
+        raise DataError(
+            f"{Path(path).name} is no comparison; write one with `hitmiss compare A B -o {Path(path).name}`"
+        )
+    if artifacts.DIGEST not in data:
+        warn(artifacts.unsealed(Path(path).name), stacklevel=2)
+    try:
+        made = _stars(data) if data["kind"] == "comparison" else _letters(data)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{Path(path).name} is not of the form of a comparison: {error}") from None
+    if not any(_belongs(data, e) for e in estimates):
+        raise DataError(f"{Path(path).name} compares other runs: none of its figures is in these results")
+    return made
+
+
+def _belongs(data: dict[str, Any], e: Estimate) -> bool:
+    if e.value is None or e.average is not None:
+        return False
+    rows = data["differences"] if data["kind"] == "comparison" else data["pairs"]
+    values = [row[side] for row in rows if row["metric"] == e.metric for side in ("a", "b")]
+    return any(isinstance(v, float) and math.isclose(v, e.value, rel_tol=1e-9, abs_tol=1e-12) for v in values)
+
+
+def _stars(data: dict[str, Any]) -> Marks:
+    """Put stars at the better of two figures; the smaller the adjusted p, the more stars."""
+    at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
+    for row in data["differences"]:
+        better = {"A better": row["a"], "B better": row["b"]}.get(row["verdict"])
+        star = next((mark for level, mark in LEVELS if (row["p_adjusted"] or 0.0) < level), "")
+        if better is not None and star and row["average"] is None:
+            at.setdefault((row["metric"], tuple(sorted(row["slice"].items()))), []).append((float(better), star))
+    tested = "" if data["correction"] == "none" else f", {data['correction']}-adjusted within a table"
+    legend = f"better of {data['a']} and {data['b']}: * p < 0.05, ** p < 0.01, *** p < 0.001 (paired{tested})"
+    return Marks(at, legend)
+
+
+def _letters(data: dict[str, Any]) -> Marks:
+    at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
+    for row in data["standings"]:
+        if row["value"] is not None and row["letters"]:
+            at.setdefault((row["metric"], ()), []).append((float(row["value"]), row["letters"]))
+    return Marks(
+        at, f"runs that share a letter were not shown to differ ({data['correction']}-adjusted over all pairs)"
+    )
+
+
+# ----------------------------------------------------------------------
+# Grids for papers and pull requests: LaTeX (booktabs) and Markdown, digits from the intervals, significance marked.
+
+SPECIAL: Final = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+    "×": r"$\times$", "−": "$-$", "–": "--", "↓": r"$\downarrow$", "↑": r"$\uparrow$", "∞": r"$\infty$", "|": r"\textbar{}",
+    "≤": r"$\le$", "≥": r"$\ge$", "[": "{[}", "]": "{]}", "*": "{*}", "-": "{-}", "'": "{'}", "`": r"\textasciigrave{}",
+}  # fmt: skip
+"""How LaTeX prints a character literally: after `\\\\` a bracket or a star would be an option, and two hyphens a dash."""
+PLAIN: Final = "\u017f"
+"""The last letter (Latin Extended-A) that pdfLaTeX supports without packages."""
+TYPED: Final = "‐–—‘’‚“”„†‡•…‰‹›€™"
+"""Further characters that it supports."""
+OTHERS: Final = (
+    "% some names have letters that pdfLaTeX does not know: compile with LuaLaTeX or XeLaTeX and a font that has them"
+)
+
+
+@dataclass(frozen=True)
+class Style:
+    """How figures are written: which metrics in per cent, whether intervals are shown, and the marks."""
+
+    percent: tuple[str, ...] = ()
+    intervals: bool = True
+    marks: Marks = field(default_factory=Marks)
+
+    def scale(self, metric: str) -> float:
+        """Return 100 for metrics in per cent, else 1."""
+        return 100.0 if metric.split("(")[0] in self.percent or metric in self.percent else 1.0
+
+
+def latex(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
+    """Return tables for a paper that loads booktabs; bold where a saved comparison shows a figure to be better."""
+    found = [_latex_table(grid, style) for grid in grids]
+    head = ["% needs \\usepackage{booktabs}", *(f"% {visible(line)}" for line in signature.splitlines())]
+    text = "\n".join(found)
+    told = [OTHERS] if any(c > PLAIN and c not in TYPED for c in text) else []
+    return "\n".join([*head, *told, "", text])
+
+
+def _latex_table(grid: Grid, style: Style) -> str:
+    columns = "l" * len(grid.names) + "r" + "r" * len(grid.metrics)
+    caption = tex(grid.title[:1].upper() + grid.title[1:] + ".")
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{caption}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+    ]
+    heads = [*map(tex, grid.names), r"$n$", *(tex(h) for h in _heads(grid, style))]
+    lines += [" & ".join(heads) + r" \\", r"\midrule"]
+    for row, cells in _cells(grid, style, tex, _tex_figure):
+        if row.average == "pooled" and len(grid.rows) > 1:
+            lines.append(r"\midrule")
+        size = f"{row.n:,}".replace(",", r"\,") if row.n is not None else ""
+        lines.append(" & ".join([*map(tex, row.labels), size, *cells]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par\footnotesize {tex(style.marks.legend)}"] if style.marks.legend else []
+    return "\n".join([*lines, r"\end{table}", ""])
+
+
+def tex(text: str) -> str:
+    r"""Escape text so that LaTeX prints it literally.
+
+    >>> print(tex("codec_q 50% <b>"))
+    codec\_q 50\% \textless{}b\textgreater{}
+    """
+    return "".join(SPECIAL.get(c, c) for c in visible(text))
+
+
+def _tex_figure(value: str, ends: str, mark: str, strong: bool) -> str:
+    value = value.replace(SPECIAL["-"], SPECIAL["−"])  # in a number it is a minus sign
+    ends = ends.replace("-", SPECIAL["−"]) if ends.startswith("[") else ends
+    shown = rf"\textbf{{{value}}}" if strong else value
+    above = rf"$^{{{_superscript(mark)}}}$" if mark else ""
+    beside = rf" {{\scriptsize {ends}}}" if ends else ""
+    return f"{shown}{above}{beside}"
+
+
+def _superscript(mark: str) -> str:
+    return mark if mark.startswith("*") else rf"\mathrm{{{mark}}}"
+
+
+def markdown(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
+    """Return Markdown tables, as GitHub and others show them."""
+    found = []
+    for grid in grids:
+        heads = [*map(md, grid.names), "n", *map(md, _heads(grid, style))]
+        align = [*(":--" for _ in grid.names), "--:", *("--:" for _ in grid.metrics)]
+        lines = [f"**{md(grid.title)}**", "", _line(heads), _line(align)]
+        for row, cells in _cells(grid, style, md, _md_figure):
+            lines.append(_line([*map(md, row.labels), f"{row.n:,}" if row.n is not None else "", *cells]))
+        found.append("\n".join(lines))
+    ends = [f"_{md(style.marks.legend)}_"] if style.marks.legend else []
+    ends += [f"`{visible(line).replace('`', chr(39))}`" for line in signature.splitlines()]
+    return "\n\n".join([*found, *ends]) + "\n"
+
+
+def md(text: str) -> str:
+    r"""Escape text so that Markdown shows it literally.
+
+    >>> print(md("a|b <i> *c*"))
+    a\|b &lt;i&gt; \*c\*
+    """
+    escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", escaped)
+
+
+def _md_figure(value: str, ends: str, mark: str, strong: bool) -> str:
+    shown = f"**{value}**" if strong else value
+    return " ".join(filter(None, (shown + mark.replace("*", r"\*"), ends)))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _heads(grid: Grid, style: Style) -> list[str]:
+    unit = ["" if style.scale(m) == 1.0 else ", %" for m in grid.metrics]
+    return [f"{title}{u} {ARROW[b]}" for title, u, b in zip(grid.titles, unit, grid.best, strict=True)]
+
+
+def _cells(
+    grid: Grid, style: Style, text: Callable[[str], str], shape: Callable[[str, str, str, bool], str]
+) -> list[tuple[Row, list[str]]]:
+    """Return every row with its figures as text."""
+    scales = [style.scale(m) for m in grid.metrics]
+    digits = [places(grid.column(i), scale) for i, scale in enumerate(scales)]
+    found = []
+    for row in grid.rows:
+        cells = []
+        for i, e in enumerate(row.cells):
+            if e is None:
+                cells.append("")
+                continue
+            ends = interval(e, digits[i], scales[i]) if style.intervals and row.average != "worst" else ""
+            where = f"({', '.join(e.slice.values())})" if row.average == "worst" and not ends else ends
+            value = text(figure(e.value, digits[i], scales[i]))
+            mark = style.marks.of(e)  # bold where a test says so, and nowhere else
+            cells.append(shape(value, text(where) if row.average == "worst" else ends, mark, mark.startswith("*")))
+        found.append((row, cells))
+    return found
+
+
+# ----------------------------------------------------------------------
+# Results as sheets: CSV and XLSX, one row per estimate; numbers stay numbers, and no text is read as a formula.
+
+WIDEST: Final = 40
+
+
+def frame_of(results: Results, *, raw: bool = False) -> pl.DataFrame:
+    """Return one row per estimate, with runs and slices as columns; settings and the better direction come last.
+
+    Unless `raw`, texts and names of columns that begin like a formula get a `'` in front.
+    """
+    settings = [", ".join(f"{k}={v}" for k, v in e.settings.items()) for e in results]
+    frame = results.to_polars()
+    more = [("settings", settings), ("best", [e.best for e in results])]
+    if any(e.title for e in results):  # the protocol's name of a metric, such as APCER for fpr
+        more.append(("title", [e.shown for e in results]))
+    for name, values in more:
+        frame = frame.with_columns(pl.Series(f"{name}_" if name in frame.columns else name, values))
+    if raw:
+        return frame
+    heads = pl.DataFrame({"name": frame.columns})
+    names = dict(zip(frame.columns, spreadsheet_safe(heads)["name"].to_list(), strict=True))
+    return spreadsheet_safe(frame).rename(names)
+
+
+def csv_text(results: Results, *, raw: bool = False) -> str:
+    """Return results as CSV; full precision, blank where undefined. `raw`: texts exactly as they are."""
+    exact = [
+        pl.Series(c.name, ["" if v is None else repr(v) for v in c.to_list()], dtype=pl.String)
+        if c.dtype.is_float()
+        else c
+        for c in frame_of(results, raw=raw).get_columns()
+    ]
+    return pl.DataFrame(exact).write_csv(line_terminator="\n")
+
+
+def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:
+    """Return results as a workbook: typed cells, frozen header, filters; a second sheet with warnings and signature."""
+    try:
+        import xlsxwriter
+    except ImportError:
+        raise EnvironmentFault(
+            "XLSX needs the package xlsxwriter: pip install 'hitmiss[xlsx]', or export to csv"
+        ) from None
+    packed = io.BytesIO()
+    shown = frame_of(results, raw=raw)
+    settings = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
+    with xlsxwriter.Workbook(packed, settings) as book:
+        bold = book.add_format({"bold": True})
+        sheet = book.add_worksheet("results")
+        for j, column in enumerate(shown.get_columns()):
+            sheet.write_string(0, j, column.name, bold)
+            for i, value in enumerate(column.to_list(), start=1):
+                write_cell(sheet, i, j, value)
+            longest = max([len(column.name), *(len(str(v)) for v in column.head(200).to_list() if v is not None)])
+            sheet.set_column(j, j, min(longest + 2, WIDEST))
+        sheet.freeze_panes(1, 1)
+        sheet.autofilter(0, 0, shown.height, shown.width - 1)
+        _about(book.add_worksheet("about"), results, bold)
+    return packed.getvalue()
+
+
+def write_cell(sheet: Any, i: int, j: int, value: Any) -> None:
+    """Write a number as a number, a text as a text, and nothing for None."""
+    if isinstance(value, bool) or value is None:
+        return
+    if isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
+        sheet.write_number(i, j, value)
+    else:
+        sheet.write_string(i, j, str(value)[:32_000])
+
+
+def _about(sheet: Any, results: Results, bold: Any) -> None:
+    rows = [("signature", results.signature), ("protocol", results.protocol or "")]
+    rows += [("warning", w) for w in results.warnings]
+    for i, (name, text) in enumerate(rows):
+        sheet.write_string(i, 0, name, bold)
+        sheet.write_string(i, 1, text[:32_000])
+    sheet.set_column(0, 0, 12)
+    sheet.set_column(1, 1, 2 * WIDEST)
+
+
+# ----------------------------------------------------------------------
+# Results as the metadata of a model card: the `model-index` block that model hubs read.
+
+TASKS: Final = {
+    "asvspoof5": "audio-classification",
+    "deepfake-audio": "audio-classification",
+    "toxicity": "text-classification",
+    "triage": "image-classification",
+    "ecg-attacks": "time-series-classification",
+}
+
+
+def model_card(results: Results, model: str, dataset: str | None = None) -> str:
+    """Return the YAML block between `---` lines: pooled figures with their intervals, then those of single slices."""
+    from ruamel.yaml import YAML
+
+    protocol = results.protocol or "custom"
+    data = signature_part(results.signature, "data") or "unknown"
+    shown = [e for e in results if e.average in (None, "macro") and e.value is not None]
+    groups: dict[tuple[tuple[str, str], ...], list[Estimate]] = {}
+    for e in shown:
+        groups.setdefault((*e.run.items(), *e.slice.items()), []).append(e)
+    task = {"type": TASKS.get(protocol, "other"), "name": protocol}
+    entries = []
+    for cell, own in groups.items():
+        where = ", ".join(f"{k}={v}" for k, v in cell)
+        named: dict[str, Any] = {"name": dataset or protocol, "type": protocol, "revision": data}
+        if where:
+            named["split"] = where
+        entries.append({"task": task, "dataset": named, "metrics": [_metric(e) for e in own]})
+    block = {"model-index": [{"name": model, "results": entries}]}
+    text = io.StringIO()
+    yaml = YAML(typ="safe", pure=True)
+    yaml.default_flow_style = False
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]
+    yaml.width = 10_000
+    yaml.representer.ignore_aliases = lambda _: True
+    yaml.dump(block, text)
+    comment = "".join(f"# {line}\n" for line in results.signature.splitlines())
+    return f"---\n{text.getvalue()}{comment}---\n"
+
+
+def _metric(e: Estimate) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "type": e.metric.split("(")[0],
+        "name": e.metric if e.average is None else f"{e.metric} ({e.average})",
+    }
+    made["value"] = float(e.value) if e.value is not None else None
+    if e.low is not None and e.high is not None:
+        made["interval"] = [float(e.low), float(e.high)]
+    made["n"] = e.n
+    return made
+
+
+# ----------------------------------------------------------------------
+# Export results as LaTeX, Markdown, CSV, XLSX, JSON or a model card.
+
+FORMATS: Final = ("latex", "markdown", "csv", "xlsx", "json", "model-card")
+
+
+@dataclass(frozen=True)
+class Export:
+    """What is exported and how."""
+
+    to: str
+    metrics: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    percent: tuple[str, ...] = ()
+    intervals: bool = True
+    comparison: str | None = None
+    raw: bool = False
+    model: str = "model"
+    dataset: str | None = None
+    more: dict[str, Any] = field(default_factory=dict)
+
+
+def export(sources: Sequence[RunData], how: Export) -> str | bytes:
+    """Export results in another form; several files are shown side by side if they belong together."""
+    if how.to not in FORMATS:
+        raise UnknownName("format", how.to, FORMATS)
+    found = evaluations(sources)
+    if how.to in ("latex", "markdown"):
+        return "\n".join(_paper(evaluation, how) for evaluation in found)
+    if len(found) > 1:
+        raise UsageError(f"{how.to} takes runs of one protocol on the same trials; these are of {len(found)} kinds")
+    results = _chosen(found[0].results, how.metrics)
+    if how.to == "json":
+        return results.to_json() + "\n"
+    if how.to == "model-card":
+        return model_card(results, how.model, how.dataset)
+
+    return csv_text(results, raw=how.raw) if how.to == "csv" else xlsx_bytes(results, raw=how.raw)
+
+
+def _paper(evaluation: Evaluation, how: Export) -> str:
+    results = _chosen(evaluation.results, how.metrics)
+    marks = read_marks(how.comparison, results.estimates) if how.comparison else None
+    style = Style(how.percent, how.intervals, marks) if marks is not None else Style(how.percent, how.intervals)
+    write = latex if how.to == "latex" else markdown
+    return write(_tables(results, how.tables), style, results.signature)
+
+
+def _tables(results: Results, wanted: Sequence[str]) -> list[Grid]:
+    """Return the requested tables: `all`, `codec`, `codec,codec_q`, `runs`, `gap`; every table if none was named."""
+    found = grids(results)
+    if not wanted:
+        return found
+    names = {_handle(g): g for g in found}
+    unknown = [w for w in wanted if not any(h == w for h in names)]
+    if unknown:
+        raise UnknownName("table", unknown[0], names)
+    return [g for g in found if _handle(g) in wanted]
+
+
+def _handle(grid: Grid) -> str:
+    """Return the name by which a table is requested."""
+    if grid.title.startswith("by "):
+        return ",".join(grid.names)
+    return {"all trials": "all", "over repeated runs": "runs"}.get(grid.title, "gap")
+
+
+def _chosen(results: Results, metrics: Sequence[str]) -> Results:
+    if not metrics:
+        return results
+    known = dict.fromkeys(e.metric for e in results)
+    for metric in metrics:
+        if metric not in known:
+            raise UnknownName("metric in these results", metric, known)
+    return replace(results, estimates=tuple(e for e in results if e.metric in metrics))

@@ -1,0 +1,106 @@
+"""Figures for papers and notebooks: every picture of the report as an object with numbers and a `plot`.
+
+    from hitmiss.reports import figures
+
+    ax = figures.DetDisplay.from_trials(trials).plot()          # axes of a paper's column width
+    figures.save(ax, "det.pdf")                                 # .svg, .pdf, .png
+    figures.RocDisplay.from_trials(trials).plot(ax=my_axes, name="ours")
+
+`displays(trials)` gives every picture that the trials allow.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Trials
+from hitmiss.reports.displays import (
+    BayesErrorDisplay,
+    Costs,
+    DetDisplay,
+    Display,
+    HistogramDisplay,
+    Point,
+    PrDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    RobustnessDisplay,
+    RocDisplay,
+    TippettDisplay,
+    operating_points,
+)
+from hitmiss.reports.matplots import PALETTE, STYLE, save
+
+__all__ = [
+    "PALETTE",
+    "STYLE",
+    "BayesErrorDisplay",
+    "Costs",
+    "DetDisplay",
+    "Display",
+    "HistogramDisplay",
+    "Point",
+    "PrDisplay",
+    "ReliabilityDisplay",
+    "RiskCoverageDisplay",
+    "RobustnessDisplay",
+    "RocDisplay",
+    "TippettDisplay",
+    "displays",
+    "save",
+    "save_figures",
+]
+
+
+def displays(trials: Trials, costs: Costs | None = None) -> list[Display]:
+    """Return every picture that the trials of one run allow: of scores with both classes, of stated confidences.
+
+    >>> [d.kind for d in displays(Trials.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]))]
+    ['det', 'roc', 'pr', 'histogram']
+    """
+    columns, made = trials.frame.columns, list[Display]()
+    if "score" in columns and _both_classes(trials):
+        made += [DetDisplay.from_trials(trials, costs=costs), RocDisplay.from_trials(trials, costs=costs)]
+        made += [PrDisplay.from_trials(trials), HistogramDisplay.from_trials(trials)]
+        if trials.header.score_kind == "llr":
+            made += [BayesErrorDisplay.from_trials(trials), TippettDisplay.from_trials(trials)]
+    for display in (ReliabilityDisplay, RiskCoverageDisplay):
+        try:
+            made.append(display.from_trials(trials))
+        except (DataError, ValueError):
+            continue  # no confidence was stated
+    return made
+
+
+def _both_classes(trials: Trials) -> bool:
+    labels = trials.frame.filter(trials.frame["score"].is_not_null())["label"]
+    return labels.n_unique() == 2
+
+
+def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[Path]:
+    """Draw histogram, ROC and DET of scores into a folder, as PNG, and mark a threshold (accept above it).
+
+    Raises
+    ------
+    DataError
+        `one-class`: there are no finite scores of both classes.
+    """
+    label, score = trials.label, trials.score
+    if not (np.isfinite(score).any() and 0 < label.sum() < len(label)):
+        raise DataError("pictures of scores need finite scores of both classes", code="one-class")
+    tally, head = Tally.of(label, score), trials.header
+    points = operating_points(tally, threshold=float(np.nextafter(threshold, np.inf)))  # accepted are scores above it
+    made: list[Display] = [
+        HistogramDisplay.from_tally(tally, head.positive, head.negative, points=points),
+        RocDisplay.from_tally(tally, head.positive, head.negative, points),
+        DetDisplay.from_tally(tally, head.positive, head.negative, points),
+    ]
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for display in made:
+        save(display.plot(), target / f"{display.kind}.png", dpi=200)
+    return [target / f"{display.kind}.png" for display in made]

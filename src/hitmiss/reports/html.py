@@ -1,0 +1,217 @@
+"""A page as one self-contained HTML file: no network, no eval, and scripts only by their hash.
+
+Every text is escaped by Jinja after its invisible characters were made visible. Figures are SVG inside the page, drawn
+before any script runs, so that printed pages and browsers without scripts show them too.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hitmiss._version import __version__
+from hitmiss.core import artifacts
+from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.shared import verbatim, visible
+from hitmiss.reports.evaluations import RunData
+from hitmiss.reports.page import FigureView, Options, Page, compose
+from hitmiss.reports.sources import Measuring, open_sources
+from hitmiss.reports.svg import svg_of
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+HERE: Final = Path(__file__).parent
+CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
+
+
+def report(
+    runs: Sequence[str | Path],
+    output: str | Path = "report.html",
+    *,
+    key: str | Path | None = None,
+    design: Design | None = None,
+    reading: ReadSpec | None = None,
+    names: Sequence[str] = (),
+    title: str = "",
+    static: bool = False,
+) -> Path:
+    """Write one HTML file about some runs, as `hitmiss report` does.
+
+    Parameters
+    ----------
+    runs
+        Results files, run folders or score files; `PROTOCOL=PATH` names the protocol with which a file is measured.
+    output
+        The file to write.
+    key
+        The key of the score files.
+    design, reading
+        What is measured on score files and how they are read; results files contain both.
+    names
+        A name for each run, in order.
+    title
+        The title of the page.
+    static
+        No scripts, for mail and archives.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    UsageError, DataError
+        Where a run cannot be read or measured.
+    """
+    asked = design or Design(bootstrap=1000)
+    measuring = Measuring(asked, reading or ReadSpec())
+    sources = open_sources([str(run) for run in runs], [str(key)] if key else [], measuring, names)
+    write_report(sources, output, Options(title, compare=asked), static=static)
+    return Path(output)
+
+
+def write_report(
+    sources: Sequence[RunData], path: str | Path, options: Options | None = None, *, static: bool = False
+) -> int:
+    """Write the report of some runs; return its size in bytes."""
+    return write_page(compose(sources, options), path, static=static)
+
+
+def write_page(page: Page, path: str | Path, *, static: bool = False) -> int:
+    """Write a composed page; return its size in bytes."""
+    text = render(page, static=static)
+    artifacts.write(path, text)
+    return len(text.encode("utf-8"))
+
+
+def print_pdf(path: str | Path, pdf: str | Path) -> None:
+    """Print a written report to PDF with page numbers, with a Chromium on this machine.
+
+    Raises
+    ------
+    EnvironmentFault
+        `no-chromium`: there is none, or it did not print.
+    """
+    import shutil
+    import subprocess
+
+    chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+    if chromium is None:
+        raise EnvironmentFault(
+            "a PDF is printed by Chromium, and there is none here; install it, or print the HTML page",
+            code="no-chromium",
+        )
+    words = [
+        chromium,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-pdf-header-footer",
+        f"--print-to-pdf={Path(pdf).resolve()}",
+    ]
+    ended = subprocess.run(
+        [*words, Path(path).resolve().as_uri()], capture_output=True, text=True, timeout=120, check=False
+    )
+    if ended.returncode or not Path(pdf).is_file():
+        raise EnvironmentFault(f"Chromium did not print the report: {ended.stderr.strip()[-200:]}", code="no-chromium")
+
+
+def render(page: Page, *, static: bool = False) -> str:
+    """Return the whole file as text. `static`: no script at all."""
+    css, js = _asset("report.css"), _asset("report.js")
+    context: dict[str, Any] = {
+        "page": page,
+        "version": __version__,
+        "static": static,
+        "css": _raw(css),
+        "js": _raw("" if static else js),
+        "policy": policy(css, () if static else (js,)),
+        "drawn": _drawn,
+        "raw": _raw,
+    }
+    return _environment().get_template("report.html").render(context)
+
+
+def _drawn(figure: FigureView, small: bool = False) -> Any:
+    """Return a figure as markup; its texts are escaped by the renderer."""
+    label = f"{figure.title}. {figure.reading.text} The numbers are in the table below."
+    return _raw(svg_of(figure.plate, figure.id, small=small, label=label))
+
+
+def policy(css: str, scripts: Sequence[str]) -> str:
+    """Return the content security policy: only these scripts, this style, and images inside the page are allowed."""
+    rules = {
+        "default-src": "'none'",
+        "script-src": " ".join(_hash(script.encode()) for script in scripts) or "'none'",
+        "style-src": _hash(css.encode()),
+        "img-src": "data:",
+        "media-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'none'",
+    }
+    return "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _hash(content: bytes) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content).digest()).decode()}'"
+
+
+@lru_cache(maxsize=4)
+def _asset(name: str) -> str:
+    return (HERE / "templates" / name).read_text(encoding="utf-8")
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=_seen,
+    )
+    made.filters["code"] = code
+    made.filters["verbatim"] = _as_is
+    return made
+
+
+def _seen(value: Any) -> Any:
+    """Return text for the page with its invisible characters shown; markup is kept as it is."""
+    return visible(value, keep="\n") if isinstance(value, str) and not hasattr(value, "__html__") else value
+
+
+def _as_is(text: str) -> Any:
+    """Return the text of an item: every character of it, with markup escaped."""
+    from markupsafe import escape
+
+    return escape(verbatim(text))
+
+
+def code(text: str) -> Any:
+    """Convert text in which `backticks` mean code.
+
+    >>> str(code("a `b<c` d"))
+    'a <code>b&lt;c</code> d'
+    """
+    from markupsafe import Markup, escape
+
+    parts = re.split(r"`([^`]*)`", visible(text, keep="\n"))
+    return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
+
+
+def _raw(text: str) -> Any:
+    """Return a file of hitmiss as it is, without escaping."""
+    from markupsafe import Markup
+
+    return Markup(text)

@@ -1,0 +1,727 @@
+"""Results pivoted to grids, arranged as tables, and written as text that fits its output."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import TYPE_CHECKING, Final, TextIO
+
+from hitmiss.core import shared
+from hitmiss.core.errors import UsageError
+from hitmiss.core.registry import find_metric, parse
+from hitmiss.core.results import Estimate, Results, number
+from hitmiss.core.shared import spelled, visible, wrapped
+
+if TYPE_CHECKING:
+    from hitmiss.reports.assessment import Assessment
+
+
+# ----------------------------------------------------------------------
+# What each metric means, for readers who do not know it: taken from the docstrings, so that there is one source.
+
+SHARES: Final = frozenset(
+    (
+        "eer", "accuracy", "balanced_accuracy", "recall", "precision", "specificity", "fpr", "fnr", "tpr_at_fpr",
+        "fpr_at_tpr", "accuracy_answered", "accuracy_at_coverage", "coverage", "coverage_fake", "coverage_real",
+        "coverage_at_accuracy", "abstain_rate", "error_rate", "unparsed_rate", "fake_catch_rate", "fake_slip_rate",
+        "real_pass_rate", "real_false_flag_rate", "recall_fake", "recall_real", "precision_fake", "precision_real",
+        "probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate", "far", "frr", "changed", "changed_correct", "exact_match",
+        "robust_accuracy", "target_success", "target_eligible", "target_base", "flipped", "lost", "induced",
+    )
+)  # fmt: skip
+"""Metrics that are shares of trials: only these are shown in per cent in a headline."""
+WORDS: Final = {
+    "far": ("False acceptance", "Share of the fakes accepted at the frozen threshold", "Best: low. Range: 0..1."),
+    "frr": ("False rejection", "Share of the reals rejected at the frozen threshold", "Best: low. Range: 0..1."),
+    "ece_by_chance": (
+        "Calibration error by chance",
+        "What a calibrated detector with these confidences exceeds in one of twenty cases",
+        "An ECE below it shows nothing.",
+    ),
+}
+"""Figures that are shown under their own names: title, short explanation, and further remarks."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A metric explained: its name in tables, its title, one sentence, the rest, and which direction is better."""
+
+    name: str
+    title: str
+    gist: str
+    text: str = ""
+    best: str = ""
+
+
+def explain(metric: str) -> Entry:
+    """Explain a metric by its name in tables; for an unknown metric the name is the title.
+
+    >>> explain("eer(ties=grouped)").title, explain("no_such_metric").title
+    ('Equal error rate', 'no_such_metric')
+    """
+    try:
+        entry = find_metric(parse(metric).name)
+    except UsageError:
+        return Entry(metric, *WORDS.get(metric, (metric, "", "")))
+    first, _, rest = (inspect.getdoc(entry.function) or entry.name).replace("**", "").partition("\n")
+    title, colon, gist = first.partition(": ")
+    body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
+    if not colon:
+        name = entry.name.replace("_", " ")
+        return Entry(metric, name[:1].upper() + name[1:], first.strip(), body, entry.best)
+    return Entry(metric, title.strip(), gist.strip(), body, entry.best)
+
+
+def is_share(metric: str) -> bool:
+    """Say whether a metric is a share of trials."""
+    try:
+        return parse(metric).name in SHARES
+    except UsageError:
+        return False
+
+
+def glossary(metrics: Iterable[str]) -> list[Entry]:
+    """Return the metrics that were shown, each once, by title."""
+    found = {explain(m).title: explain(m) for m in dict.fromkeys(metrics)}
+    return sorted(found.values(), key=lambda entry: entry.title.lower())
+
+
+# ----------------------------------------------------------------------
+# Results arranged as tables of text; drawing them is done elsewhere.
+
+ARROW = {"low": "↓", "high": "↑"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A figure and its interval as text, and whether it is highlighted; control characters are escaped."""
+
+    text: str
+    below: str = ""
+    strong: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("text", "below"):
+            object.__setattr__(self, name, visible(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a header and rows of cells; the first `labels` columns are names, the others figures."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    labels: int = 1
+
+
+def tables(results: Results, positive: str = "positives") -> list[Table]:
+    """Return every table of the results: all trials, then one per grouping, then the gap."""
+    found = [overall_table(results, positive), *over_repeats(results, ())]
+    for names in groupings(results):
+        found += [slice_table(results, names, run, positive) for run in runs(results)]
+        found += over_repeats(results, names)
+    gaps = [e for e in results if e.average == "gap"]
+    return [_without_empty(t) for t in (*found, *([_gap_table(gaps)] if gaps else []))]
+
+
+def over_repeats(results: Results, names: tuple[str, ...]) -> list[Table]:
+    """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
+    kinds = ("mean", "sd", "min", "max")
+    rows = [e for e in results if e.average in kinds and tuple(e.slice) == names]
+    if not rows:
+        return []
+    cells = list(dict.fromkeys((tuple(e.run.items()), tuple(e.slice.values()), titled(e)) for e in rows))
+    at = {(tuple(e.run.items()), tuple(e.slice.values()), titled(e), e.average): e for e in rows}
+    runs_ = tuple(dict.fromkeys(k for e in rows for k in e.run))
+    lines = []
+    for run, slice_, metric in cells:
+        own = [at.get((run, slice_, metric, kind)) for kind in kinds]
+        figures = [Cell(number(e.value) if e is not None and e.value is not None else "–") for e in own]
+        named = (*(dict(run).get(k, "") for k in runs_), *slice_, metric)
+        lines.append((*map(Cell, named), *figures, Cell(own[0].note or "" if own[0] else "")))
+    title = "over runs" + (f" by {' × '.join(names)}" if names else "")
+    return [Table(title, (*runs_, *names, "metric", *kinds, ""), tuple(lines), len(runs_) + len(names) + 1)]
+
+
+def _without_empty(table: Table) -> Table:
+    """Return the table without empty columns of figures."""
+    kept = [
+        i
+        for i in range(len(table.header))
+        if i < table.labels or any(row[i].text or row[i].below for row in table.rows)
+    ]
+    rows = tuple(tuple(row[i] for i in kept) for row in table.rows)
+    return Table(table.title, tuple(table.header[i] for i in kept), rows, table.labels)
+
+
+def overall_table(results: Results, positive: str) -> Table:
+    """Return the pooled figures: one row per metric for one run, one row per run for several."""
+    rows = [e for e in results if not e.slice and e.average is None]
+    if len(runs(results)) == 1:
+        single = [(Cell(titled(e)), *_figure_cells(e), *_sizes(e), Cell(e.note or "")) for e in rows]
+        return Table("all trials", ("metric", "value", _level(rows), "n", positive, ""), tuple(single))
+    names = tuple(dict.fromkeys(k for e in rows for k in e.run))
+    metrics = list(dict.fromkeys(titled(e) for e in rows))
+    lines: list[tuple[Cell, ...]] = []
+    for run in runs(results):
+        own = {titled(e): e for e in rows if dict(e.run) == run}
+        cells = [_joint(own[m]) if m in own else Cell("") for m in metrics]
+        lines.append((*(Cell(run.get(k, "")) for k in names), *_sizes(next(iter(own.values()))), *cells))
+    return Table("all trials", (*names, "n", positive, *metrics), tuple(lines), len(names))
+
+
+def slice_table(results: Results, names: tuple[str, ...], run: Mapping[str, str], positive: str) -> Table:
+    """Return one row per slice, then the pooled row, the macro average and the worst slice."""
+    own = [e for e in results if dict(e.run) == run]
+    inside = [e for e in own if tuple(e.slice) == names]
+    cells = [e for e in inside if e.average is None]
+    metrics = list(dict.fromkeys(titled(e) for e in cells))
+    keys = list(dict.fromkeys(tuple(e.slice.values()) for e in cells))
+    rows = [_slice_row(key, [e for e in cells if tuple(e.slice.values()) == key], metrics) for key in keys]
+    blank = ("",) * (len(names) - 1)
+    pooled = [e for e in own if not e.slice and e.average is None]
+    rows.append(_slice_row(("pooled", *blank), pooled, metrics))
+    rows.append(_slice_row(("macro", *blank), [e for e in inside if e.average == "macro"], metrics, sizes=False))
+    worst = {titled(e): Cell(number(e.value), " × ".join(e.slice.values())) for e in inside if e.average == "worst"}
+    rows.append((Cell("worst"), *(Cell(b) for b in (*blank, "", "")), *(worst.get(m, Cell("")) for m in metrics)))
+    rows = rows[: len(keys)] + [row for row in rows[len(keys) :] if any(c.text for c in row[len(names) + 2 :])]
+    title = f"by {' × '.join(names)}" + (f" ({_named(run)})" if run else "")
+    return Table(title, (*names, "n", positive, *metrics), tuple(rows), len(names))
+
+
+def matrix(results: Results, rows: str, columns: str, metric: str, run: Mapping[str, str] | None = None) -> Table:
+    """Return one metric as a matrix: values of one slice column as rows, of another as columns, pooled at both ends."""
+    own = [e for e in results if e.metric == metric and e.average is None and dict(e.run) == (run or {})]
+    at = {frozenset(e.slice.items()): e for e in own}
+    down = sorted({e.slice[rows] for e in own if rows in e.slice})
+    across = sorted({e.slice[columns] for e in own if columns in e.slice})
+    lines: list[tuple[Cell, ...]] = []
+    for r in (None, *down):
+        keys = [frozenset([(k, v) for k, v in ((rows, r), (columns, c)) if v is not None]) for c in (None, *across)]
+        lines.append((Cell(r or "pooled"), *(_joint(at[k]) if k in at else Cell("") for k in keys)))
+    best = next((e.best for e in own), "low")
+    return Table(f"{metric} {ARROW[best]} by {rows} × {columns}", (rows, "pooled", *across), tuple(lines))
+
+
+def runs(results: Results) -> list[dict[str, str]]:
+    """Return the runs in the results, in order; summaries over runs are not runs."""
+    return [dict(r) for r in dict.fromkeys(tuple(e.run.items()) for e in results if e.average is None)]
+
+
+def groupings(results: Results) -> list[tuple[str, ...]]:
+    """Return the slice columns by which the results are grouped, in order."""
+    return list(dict.fromkeys(tuple(e.slice) for e in results if e.slice and e.average is None))
+
+
+def titled(e: Estimate) -> str:
+    """Return a metric's name with an arrow for the better direction."""
+    return f"{e.shown} {ARROW[e.best]}"
+
+
+def short_interval(e: Estimate) -> str:
+    """Format an interval without leading zeros, `[.0821, .0863]`, because tables have little room."""
+    if e.low is None or e.high is None:
+        return ""
+    return f"[{_short(e.low)}, {_short(e.high)}]"
+
+
+def _short(value: float) -> str:
+    text = f"{value:.4f}"
+    return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
+
+
+def _slice_row(key: Sequence[str], own: list[Estimate], metrics: list[str], sizes: bool = True) -> tuple[Cell, ...]:
+    figures = {titled(e): e for e in own}
+    cells = [_joint(figures[m]) if m in figures else Cell("") for m in metrics]
+    n = _sizes(own[0]) if own and sizes else (Cell(""), Cell(""))
+    return (*(Cell(k) for k in key), *n, *cells)
+
+
+def _joint(e: Estimate) -> Cell:
+    mark = "*" if e.value is not None and e.note and e.note.startswith("only") else ""
+    return Cell(number(e.value) + mark if e.value is not None else "–", short_interval(e))
+
+
+def _figure_cells(e: Estimate) -> tuple[Cell, Cell]:
+    return Cell(number(e.value), strong=True), Cell(short_interval(e))
+
+
+def _sizes(e: Estimate) -> tuple[Cell, Cell]:
+    return Cell(f"{e.n:,}"), Cell(f"{e.n_positive:,}")
+
+
+def _level(rows: Sequence[Estimate]) -> str:
+    methods = [e.method for e in rows if e.method and e.method.startswith("bootstrap")]
+    return f"{float(methods[0].split(',')[3]):.0%} interval" if methods else "interval"
+
+
+def _named(run: Mapping[str, str]) -> str:
+    return ", ".join(f"{k} {v}" for k, v in run.items())
+
+
+def _gap_table(gaps: list[Estimate]) -> Table:
+    names = tuple(dict.fromkeys(k for e in gaps for k in e.run))
+    rows = [
+        (*(Cell(e.run.get(k, "")) for k in names), Cell(titled(e)), *_figure_cells(e), Cell(e.note or "")) for e in gaps
+    ]
+    column, label = next(iter(gaps[0].slice.items()))
+    return Table(f"gap: {column} {label}", (*names, "metric", "out − in", "interval", ""), tuple(rows), len(names) + 1)
+
+
+# ----------------------------------------------------------------------
+# Results pivoted for people: a grid has rows of slices or runs and one column per metric; cells are estimates.
+#
+# How a grid is written (HTML, LaTeX, Markdown, a sheet) is decided elsewhere; how many digits a figure deserves is
+# decided here, from the width of its interval.
+
+PLACES: Final = 4
+"""Decimal places of a figure that has no interval."""
+MOST_PLACES: Final = 6
+AVERAGES: Final = ("pooled", "macro", "within", "worst")
+REPEATS: Final = ("mean", "sd", "min", "max")
+
+
+@dataclass(frozen=True)
+class Row:
+    """A slice, a run or an average: its labels, its size, and at most one estimate per metric."""
+
+    labels: tuple[str, ...]
+    cells: tuple[Estimate | None, ...]
+    average: str | None = None
+
+    @property
+    def n(self) -> int | None:
+        """The number of trials, if the row is one set of trials."""
+        found = next((e for e in self.cells if e is not None), None)
+        return found.n if found is not None and self.average in (None, "pooled") else None
+
+    @property
+    def n_positive(self) -> int | None:
+        """The number of positive trials."""
+        found = next((e for e in self.cells if e is not None), None)
+        return found.n_positive if found is not None and self.average in (None, "pooled") else None
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Rows with the same label columns and the same metrics."""
+
+    title: str
+    names: tuple[str, ...]
+    metrics: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def column(self, i: int) -> list[Estimate]:
+        """Return the estimates of one metric."""
+        return [e for row in self.rows if (e := row.cells[i]) is not None]
+
+    @property
+    def titles(self) -> tuple[str, ...]:
+        """Return the names of the metrics: those of the protocol (APCER for fpr), else their own."""
+        return tuple(own[0].shown if (own := self.column(i)) else m for i, m in enumerate(self.metrics))
+
+    @property
+    def best(self) -> tuple[str, ...]:
+        """Return the better direction of a metric."""
+        return tuple(self.column(i)[0].best if self.column(i) else "low" for i in range(len(self.metrics)))
+
+    def best_value(self, i: int) -> float | None:
+        """Return the best figure of a metric, without averages; None if there is nothing to choose from."""
+        values = [e.value for row in self.rows if row.average is None and (e := row.cells[i]) is not None]
+        known = [value for value in values if value is not None]
+        if len(known) < 2:
+            return None
+        return min(known) if self.best[i] == "low" else max(known)
+
+
+def overall(results: Results) -> Grid:
+    """Return all trials: one row per run."""
+    own = [e for e in results if not e.slice and e.average is None]
+    names = tuple(dict.fromkeys(k for e in own for k in e.run))
+    rows = [
+        _row(tuple(run.get(k, "") for k in names), [e for e in own if dict(e.run) == run], own) for run in runs(results)
+    ]
+    return Grid("all trials", names, _metrics(own), tuple(row for row in rows if any(row.cells)))
+
+
+def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str]) -> Grid:
+    """Return one run by slice columns: one row per slice, then the averages."""
+    own = [e for e in results if dict(e.run) == dict(run)]
+    inside = [e for e in own if tuple(e.slice) == names]
+    cells = [e for e in inside if e.average is None]
+    keys = list(dict.fromkeys(tuple(e.slice.values()) for e in cells))
+    rows = [_row(key, [e for e in cells if tuple(e.slice.values()) == key], cells) for key in keys]
+    ends = {kind: [e for e in inside if e.average == kind] for kind in AVERAGES}
+    ends["pooled"] = [e for e in own if not e.slice and e.average is None]
+    called = {kind: kind for kind in AVERAGES}
+    if not ends["pooled"]:  # for repeated trials the mean represents the whole
+        ends["pooled"], called["pooled"] = [e for e in own if not e.slice and e.average == "mean"], "mean of the trials"
+    blank = ("",) * (len(names) - 1)
+    rows += [_row((called[kind], *blank), found, cells, kind) for kind, found in ends.items() if found]
+    title = f"by {' × '.join(names)}"
+    return Grid(title, names, _metrics(cells), tuple(row for row in rows if any(row.cells)))
+
+
+def repeats(results: Results) -> Grid | None:
+    """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
+    own = [e for e in results if e.average in REPEATS]
+    if not own:
+        return None
+    names = tuple(dict.fromkeys(k for e in own for k in (*e.run, *e.slice)))
+    keys = list(dict.fromkeys((tuple({**e.run, **e.slice}.items()), e.average or "") for e in own))
+    rows = []
+    for cell, kind in keys:
+        found = [e for e in own if tuple({**e.run, **e.slice}.items()) == cell and e.average == kind]
+        rows.append(_row((*(dict(cell).get(k, "all") for k in names), kind), found, own, kind))
+    return Grid("over repeated runs", (*names, "over runs"), _metrics(own), tuple(rows))
+
+
+def gaps(results: Results) -> Grid | None:
+    """Return figures outside a domain minus those inside it, if the results have them."""
+    own = [e for e in results if e.average == "gap"]
+    if not own:
+        return None
+    keys = list(dict.fromkeys((tuple(e.run.values()), *e.slice.items()) for e in own))
+    names = tuple(dict.fromkeys(k for e in own for k in e.run))
+    rows = []
+    for run, *cell in keys:
+        found = [e for e in own if tuple(e.run.values()) == run and list(e.slice.items()) == cell]
+        rows.append(_row((*run, ", ".join(f"{k}: {v}" for k, v in cell)), found, own, "gap"))
+    return Grid("gap, out − in", (*names, "domain"), _metrics(own), tuple(rows))
+
+
+def grids(results: Results) -> list[Grid]:
+    """Return every grid of the results: all trials, each grouping of each run, repeats, gaps."""
+    found = [overall(results)]
+    for names in groupings(results):
+        for run in runs(results):
+            grid = by_slice(results, names, run)
+            named = f" ({', '.join(f'{k} {v}' for k, v in run.items())})" if run else ""
+            found += [Grid(grid.title + named, grid.names, grid.metrics, grid.rows)] if grid.rows else []
+    return [g for g in (*found, repeats(results), gaps(results)) if g is not None and g.rows]
+
+
+def _metrics(own: Iterable[Estimate]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(e.metric for e in own))
+
+
+def _row(labels: tuple[str, ...], own: Sequence[Estimate], of: Sequence[Estimate], average: str | None = None) -> Row:
+    at = {e.metric: e for e in own}
+    return Row(labels, tuple(at.get(metric) for metric in _metrics(of)), average)
+
+
+def places(estimates: Iterable[Estimate], scale: float = 1.0) -> int:
+    """Return how many decimal places figures deserve: two significant digits of the half width of their interval.
+
+    The median decides for a column, so that its figures line up. Without intervals: four (two for percentages).
+
+    >>> places([Estimate("eer", 0.07741, 0.0758, 0.0791)])
+    4
+    >>> places([Estimate("eer", 0.0774, 0.04, 0.12)]), places([Estimate("eer", 0.0774)])
+    (3, 4)
+    """
+    halves = [scale * (e.high - e.low) / 2 for e in estimates if e.low is not None and e.high is not None]
+    known = [half for half in halves if math.isfinite(half) and half > 0]
+    if not known:
+        return PLACES if scale == 1.0 else PLACES - 2
+    return min(max(1 - math.floor(math.log10(median(known))), 0), MOST_PLACES)
+
+
+def figure(value: float | None, digits: int, scale: float = 1.0) -> str:
+    """Format a figure with this many places; `–` if it is undefined.
+
+    >>> figure(0.07741, 4), figure(None, 4), figure(0.07741, 2, 100), figure(-0.00001, 2)
+    ('0.0774', '–', '7.74', '0.00')
+    """
+    if value is None:
+        return "–"
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "-∞"
+    text = f"{scale * value:.{digits}f}"
+    return text.removeprefix("-") if text.startswith("-") and not text.strip("-0.") else text
+
+
+def interval(e: Estimate, digits: int, scale: float = 1.0) -> str:
+    """Format an interval, `[0.0758, 0.0791]`, or return an empty text."""
+    if e.low is None or e.high is None:
+        return ""
+    return f"[{figure(e.low, digits, scale)}, {figure(e.high, digits, scale)}]"
+
+
+def is_campaign(results: Results) -> bool:
+    """Say whether the runs of some results are attacks at strengths."""
+    found = runs(results)
+    return bool(found) and all({"attack", "strength"} <= set(run) for run in found)
+
+
+# ----------------------------------------------------------------------
+# Tables as text that fits its output: never wider than the terminal; in a pipe, one line per row.
+#
+# No figure is ever cut, and no row loses the labels that identify it. A table that is too wide is tried in
+# this order: intervals below their figures; transposed, if it has few rows; in parts below each other, each with the
+# labels of the rows; and if not even one column fits beside the labels, one block per row. Texts wrap at words.
+
+AVERAGE_ROWS: Final = ("pooled", "macro")
+"""The rows with which the averages begin."""
+GAP: Final = 2
+"""Spaces between columns."""
+LEAST_TEXT: Final = 14
+"""Minimum width of a wrapped column of text, in characters."""
+FEW_ROWS: Final = 4
+"""Maximum number of rows of a table that may be transposed."""
+
+
+def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
+    """Write tables to a stream in the form that suits it."""
+    shared.hush()
+    out = stream or sys.stdout
+    terminal = out.isatty() and os.environ.get("TERM") != "dumb"
+    width = width_of(out) if terminal else 0
+    styled = terminal and not os.environ.get("NO_COLOR")
+    for table in tables:
+        drawn = fitted(table, width) if width else [TextRow(line) for line in lines(table)]
+        title = [
+            TextRow(line, "bold")
+            for line in (wrapped(visible(table.title), width) if width else [visible(table.title)])
+        ]
+        text = "\n".join(row.drawn(styled) for row in [TextRow(""), *title, *drawn])
+        out.write(spelled(text, out.encoding) + "\n")
+
+
+def conclude(
+    found: Assessment, warnings: Iterable[str] = (), stream: TextIO | None = None, *, brief: bool = False
+) -> None:
+    """Write the conclusions, question by question, and the warnings that no answer repeats; `brief`: only warnings."""
+    shared.hush()
+    out = stream or sys.stdout
+    width = (width_of(out) if out.isatty() else 0) or 100
+    said = [] if brief else ["", *wrapped(visible(found.verdict), width)]
+    for title, answers in () if brief else found.sections:
+        said += ["", title]
+        for line in answers:
+            name = f"{line.name}: " if line.name else ""
+            said += wrapped(f"  {line.mark} {name}{visible(line.text)}".replace("\u00a0", " "), width, "    ")
+    answered = set() if brief else {line.text for _, lines in found.sections for line in lines}
+    for warning in (w for w in warnings if w not in answered):
+        said += ["", *wrapped(f"! {visible(warning)}", width, "  ")]
+    if said:
+        out.write(spelled("\n".join(said), out.encoding) + "\n")
+
+
+def width_of(out: TextIO) -> int:
+    """Return the width of the terminal of a stream; the variable COLUMNS overrides it."""
+    try:
+        here = os.get_terminal_size(out.fileno()).columns
+    except (OSError, ValueError, AttributeError):
+        here = 0
+    asked = os.environ.get("COLUMNS", "")
+    return int(asked) if asked.isdecimal() and int(asked) > 0 else here or shutil.get_terminal_size((80, 24)).columns
+
+
+@dataclass(frozen=True)
+class TextRow:
+    """A line of text and its style."""
+
+    text: str
+    style: str = ""
+
+    def drawn(self, styled: bool) -> str:
+        """Return the line for a terminal."""
+        text = self.text.rstrip()
+        codes = {"bold": "\x1b[1m", "dim": "\x1b[2m"}
+        return f"{codes[self.style]}{text}\x1b[0m" if styled and self.style and text else text
+
+
+def lines(table: Table) -> list[str]:
+    """Format a table as aligned lines of plain text, one per row.
+
+    >>> lines(Table("t", ("codec", "eer ↓"), ((Cell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05")))))
+    ['codec             eer ↓', 'C01     0.1  [.09, .11]', 'NONE   0.05']
+    """
+    values = [max((len(row[i].text) for row in table.rows), default=0) for i in range(len(table.header))]
+    texts = [[c.text if i < table.labels else _one_line(c, values[i]) for i, c in enumerate(row)] for row in table.rows]
+    full = [max(len(t) for t in (h, *(row[i] for row in texts))) for i, h in enumerate(table.header)]
+    wide = [any(row[i].below for row in table.rows) for i in range(len(table.header))]
+
+    def line(cells: list[str], is_header: bool = False) -> str:
+        parts = []
+        for i, cell in enumerate(cells):
+            left = i < table.labels or (wide[i] and not is_header) or not table.header[i]
+            parts.append(cell.ljust(full[i]) if left else cell.rjust(full[i]))
+        return "  ".join(parts).rstrip()
+
+    return [line(list(table.header), True), *(line(row) for row in texts)]
+
+
+def _one_line(cell: Cell, width: int) -> str:
+    return f"{cell.text.rjust(width)}  {cell.below}" if cell.below else cell.text.rjust(width) if cell.text else ""
+
+
+def fitted(table: Table, width: int) -> list[TextRow]:
+    """Format a table as lines, none wider than `width`.
+
+    >>> t = Table("t", ("codec", "eer ↓"), ((Cell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05"))))
+    >>> [row.text for row in fitted(t, 20)]
+    ['codec       eer ↓', '─────────────────', 'C01           0.1', '       [.09, .11]', 'NONE         0.05']
+    """
+    plain = lines(table)
+    if max(map(len, plain)) <= width:
+        return _ruled(plain, table)
+    columns = [_Column.of(table, i) for i in range(len(table.header))]
+    stacked = _stacked(table, columns, width)
+    if stacked is not None:
+        return stacked
+    if len(table.rows) <= FEW_ROWS < len(table.header) - table.labels:
+        turned = _turned(table)
+        if (found := _stacked(turned, [_Column.of(turned, i) for i in range(len(turned.header))], width)) is not None:
+            return found
+    return _in_parts(table, columns, width) or list(_blocks(table, width))
+
+
+@dataclass(frozen=True)
+class _Column:
+    """A column: the width that it needs, and whether it is text that may be wrapped."""
+
+    least: int
+    full: int
+    is_text: bool
+
+    @classmethod
+    def of(cls, table: Table, i: int) -> _Column:
+        cells = [row[i] for row in table.rows]
+        texts = [table.header[i], *(t for c in cells for t in (c.text, c.below) if t)]
+        full = max(map(len, texts), default=0)
+        is_text = i < table.labels or not table.header[i] or any(_is_words(c.text) for c in cells)
+        return cls(min(full, LEAST_TEXT) if is_text else full, full, is_text)
+
+
+def _is_words(text: str) -> bool:
+    """Say whether a cell holds words, which may be wrapped, and not a figure, which may not."""
+    return " " in text.strip() and not any(c.isdigit() for c in text.split()[0])
+
+
+def _widths(columns: Sequence[_Column], width: int) -> list[int] | None:
+    """Choose a width for each column, wrapping texts as far as needed; None if figures do not fit."""
+    room = width - GAP * (len(columns) - 1)
+    if sum(c.full for c in columns) <= room:
+        return [c.full for c in columns]
+    fixed = sum(c.full for c in columns if not c.is_text)
+    texts = [c for c in columns if c.is_text]
+    if not texts or fixed + sum(c.least for c in texts) > room:
+        return None
+    left, shares = room - fixed, dict[int, int]()
+    for c in sorted(texts, key=lambda c: c.full):  # short ones get what they need, the longest share the rest
+        shares[id(c)] = min(c.full, max(c.least, left // (len(texts) - len(shares))))
+        left -= shares[id(c)]
+    return [shares.get(id(c), c.full) for c in columns]
+
+
+def _stacked(table: Table, columns: Sequence[_Column], width: int) -> list[TextRow] | None:
+    """Put intervals below their figures and wrap texts; None if that is still too wide."""
+    widths = _widths(columns, width)
+    if widths is None:
+        return None
+    head = _cell_lines([Cell(h) for h in table.header], columns, widths, table)
+    drawn = [TextRow(line, "bold") for line, _ in head] + [
+        TextRow("─" * (sum(widths) + GAP * (len(widths) - 1)), "dim")
+    ]
+    last = _last_slice(table)
+    for at, row in enumerate(table.rows):
+        own = _cell_lines(row, columns, widths, table)
+        drawn += [TextRow(line, "dim" if below else "") for line, below in own]
+        if at == last:
+            drawn.append(TextRow("─" * (sum(widths) + GAP * (len(widths) - 1)), "dim"))
+    return drawn
+
+
+def _cell_lines(
+    row: Sequence[Cell], columns: Sequence[_Column], widths: Sequence[int], table: Table
+) -> list[tuple[str, bool]]:
+    """Return the lines of one row, and whether each holds only what is below figures."""
+    parts = []
+    for cell, column, width in zip(row, columns, widths, strict=True):
+        texts = wrapped(cell.text, width) if column.is_text else [cell.text]
+        parts.append([*texts, *(wrapped(cell.below, width) if cell.below else [])])
+    height = max(map(len, parts))
+    made = []
+    for y in range(height):
+        line = []
+        for i, (part, width) in enumerate(zip(parts, widths, strict=True)):
+            text = part[y] if y < len(part) else ""
+            left = i < table.labels or not table.header[i] or columns[i].is_text
+            line.append(text.ljust(width) if left else text.rjust(width))
+        made.append(
+            (
+                (" " * GAP).join(line).rstrip(),
+                y > 0 and all(not c.is_text or len(p) <= y for c, p in zip(columns, parts, strict=True)),
+            )
+        )
+    return made
+
+
+def _turned(table: Table) -> Table:
+    """Transpose the table: one line per column of figures, one column per row."""
+    names = [" · ".join(filter(None, (c.text for c in row[: table.labels]))) for row in table.rows]
+    rows = tuple(
+        (Cell(table.header[i] or "note"), *(row[i] for row in table.rows))
+        for i in range(table.labels, len(table.header))
+    )
+    return Table(table.title, ("", *names), rows, 1)
+
+
+def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[TextRow]:
+    """Split the table into parts, each with the labels of its rows and as many columns of figures as fit."""
+    labels = list(range(table.labels))
+    rest = list(range(table.labels, len(table.header)))
+    drawn: list[TextRow] = []
+    while rest:
+        for n in range(len(rest), 0, -1):
+            chosen = [*labels, *rest[:n]]
+            part = replace(
+                table,
+                header=tuple(table.header[i] for i in chosen),
+                rows=tuple(tuple(row[i] for i in chosen) for row in table.rows),
+            )
+            found = _stacked(part, [columns[i] for i in chosen], width)
+            if found is not None:
+                drawn += [*([TextRow("")] if drawn else []), *found]
+                rest = rest[n:]
+                break
+        else:
+            return []
+    return drawn
+
+
+def _blocks(table: Table, width: int) -> Iterator[TextRow]:
+    """Return one block per row: its labels, then one line per figure."""
+    for row in table.rows:
+        name = " · ".join(filter(None, (c.text for c in row[: table.labels])))
+        yield from (TextRow(line, "bold") for line in wrapped(name, width))
+        for head, cell in zip(table.header[table.labels :], row[table.labels :], strict=True):
+            if cell.text or cell.below:
+                said = " ".join(filter(None, (f"{head}:" if head else "", cell.text, cell.below)))
+                yield from map(TextRow, wrapped(f"  {said}", width, "    "))
+
+
+def _ruled(plain: Sequence[str], table: Table) -> list[TextRow]:
+    """Draw lines with a rule below the header and before the averages."""
+    rule = TextRow("─" * max(map(len, plain)), "dim")
+    last = _last_slice(table)
+    drawn = [TextRow(plain[0], "bold"), rule]
+    for at, line in enumerate(plain[1:]):
+        drawn += [TextRow(line), *([rule] if at == last else [])]
+    return drawn
+
+
+def _last_slice(table: Table) -> int | None:
+    """Return the index of the row before the averages, where a rule is drawn."""
+    names = [row[0].text for row in table.rows]
+    first = next((i for i, name in enumerate(names) if name in AVERAGE_ROWS), 0)
+    return first - 1 if first > 0 else None

@@ -1,0 +1,391 @@
+"""Tables of a triage evaluation, and of what people add to a system."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import Any, Final
+
+from hitmiss.core.registry import Spec
+from hitmiss.core.results import Estimate, Results, number
+from hitmiss.core.shared import Rate
+from hitmiss.derive.bands import Answered, Point
+from hitmiss.metrics.counts import Counts
+from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
+from hitmiss.reports.plates import Way
+from hitmiss.reports.tabular import Cell, Table, groupings, short_interval, titled
+from hitmiss.reports.tabular import slice_table as by_slice
+from hitmiss.stats.agreement import Agreement
+from hitmiss.stats.intervals import wilson
+from hitmiss.verdicts.people import PEOPLE, RIGHT, SYSTEM, TOGETHER, UNDECIDED, WHO, WRONG, Load, Teamwork
+from hitmiss.verdicts.reliability import Bin
+
+# ----------------------------------------------------------------------
+# Tables of what people add to a system: the three side by side, what was left to people, and their agreement.
+
+
+def people_tables(work: Teamwork) -> list[Table]:
+    """Return the tables of figures, load and agreement."""
+    return [figures_table(work), load_table(work), agreement_table(work)]
+
+
+def figures_table(work: Teamwork) -> Table:
+    """Return one row per metric; for every run the system alone and with people, and people alone."""
+    shown = repeats_of(work.figures)
+    runs = list(dict.fromkeys(tuple(e.run.items()) for e in shown))
+    order = {SYSTEM: 0, PEOPLE: 1, TOGETHER: 2}
+    runs.sort(key=lambda run: order[dict(run)[WHO]])
+    at = {(e.metric, tuple(e.run.items())): e for e in shown}
+    names = list(dict.fromkeys(e.metric for e in shown))
+    rows = []
+    for metric in names:
+        own = [at.get((metric, run)) for run in runs]
+        first = next(e for e in own if e is not None)
+        rows.append((Cell(titled(first)), *(_figure(e) for e in own)))
+    counts = [next(e for (_, run), e in at.items() if run == wanted).n for wanted in runs]
+    rows.append((Cell("n"), *(Cell(f"{n:,}") for n in counts)))
+    title = "the system alone, people alone, and the two together"
+    return Table(title, ("metric", *(_named_people(dict(run)) for run in runs)), tuple(rows))
+
+
+def load_table(work: Teamwork) -> Table:
+    """Show what each run left to people, and the outcome."""
+    names = tuple(dict.fromkeys(k for load in work.loads for k in load.run))
+    header = (*names, "items", "left to people", "share", "settled", "still open", "short of verdicts", "not looked at")
+    return Table("what was left to people", header, tuple(_load(load, names) for load in work.loads), len(names))
+
+
+def agreement_table(work: Teamwork) -> Table:
+    """Show Krippendorff's alpha, with "cannot tell" as an answer and without."""
+    header = ("agreement of people", "Krippendorff's alpha ↑", "pairs that agree", "items", "answers")
+    rows = (
+        _agreement('with "cannot tell" as an answer', work.agreement),
+        _agreement('without "cannot tell"', work.decided_agreement),
+    )
+    return Table(summary(work), header, rows)
+
+
+def summary(work: Teamwork) -> str:
+    """Say who reviewed, and for how long."""
+    people = f"{work.n_verdicts:,} verdicts of {work.n_reviewers:,} reviewer{'s' if work.n_reviewers != 1 else ''}"
+    decided = f", {work.n_adjudicated:,} adjudicated" if work.n_adjudicated else ""
+    return f"{people}{decided}" + (f", {work.seconds / 60:.1f} minutes of looking" if work.seconds is not None else "")
+
+
+def _named_people(run: dict[str, str]) -> str:
+    rest = "|".join(v for k, v in run.items() if k != WHO and v != "-")
+    return f"{run[WHO]} {rest}".strip()
+
+
+def _figure(e: Estimate | None) -> Cell:
+    return Cell("–") if e is None or e.value is None else Cell(number(e.value), short_interval(e))
+
+
+def _load(load: Load, names: tuple[str, ...]) -> tuple[Cell, ...]:
+    counts = (load.settled, load.open, load.begun, load.unseen)
+    low, high = wilson(load.sent, load.n)
+    share = Cell(number(float(load.share)), f"[{low:.4f}, {high:.4f}]") if load.n else Cell("–")
+    return (
+        *(Cell(load.run.get(k, "")) for k in names),
+        *(Cell(f"{n:,}") for n in (load.n, load.sent)),
+        share,
+        *(Cell(f"{n:,}") for n in counts),
+    )
+
+
+def _agreement(name: str, a: Agreement) -> tuple[Cell, ...]:
+    ends = f"[{a.low:.4f}, {a.high:.4f}]" if a.low is not None and a.high is not None else ""
+    alpha = Cell(number(a.alpha), ends) if a.alpha is not None else Cell("undefined", a.note)
+    agreeing = Cell("–" if a.agreeing is None else number(a.agreeing))
+    return Cell(name), alpha, agreeing, Cell(f"{a.n_items:,}"), Cell(f"{a.n_answers:,}")
+
+
+# ----------------------------------------------------------------------
+# Tables of a triage evaluation: the answers, the figures by kind, repetitions, reliability, times.
+
+SECTIONS: Final = (
+    (
+        "of all trials",
+        ("accuracy", "coverage", "coverage_fake", "coverage_real", "abstain_rate", "unparsed_rate", "error_rate"),
+    ),
+    ("of all fakes, of all reals", ("fake_slip_rate", "real_false_flag_rate", "fake_catch_rate", "real_pass_rate")),
+    (
+        "of the answered trials",
+        (
+            *("accuracy_answered", "precision_fake", "recall_fake", "f1_fake"),
+            *("precision_real", "recall_real", "f1_real", "balanced_accuracy", "mcc"),
+        ),
+    ),
+    (
+        "confidence, of the answered trials",
+        ("ece", "ece_by_chance", "max_calibration_error", "smooth_ece", "brier_confidence"),
+    ),
+    (
+        "answering only where confidence is high",
+        ("aurc", "e_aurc", "augrc", "accuracy_at_coverage", "coverage_at_accuracy"),
+    ),
+)
+OTHERS: Final = "further metrics"
+
+
+def tables(evaluation: Triage) -> list[Table]:
+    """Return every table: the confusion, the figures by kind, slices, repetitions, times."""
+    title = "verdicts, all trials together" if evaluation.repeated else "verdicts"
+    found = [confusion_table(over_trials(evaluation.confusions), title), *figure_tables(evaluation.figures)]
+    figures = evaluation.figures
+    runs = [dict(r) for r in dict.fromkeys(tuple(e.run.items()) for e in figures if e.slice)]
+    found += [by_slice(_wholes(figures), names, run, "fake") for names in groupings(figures) for run in runs]
+    return found + beside_tables(evaluation)
+
+
+def beside_tables(asides: Asides) -> list[Table]:
+    """Return the tables of repetitions, times and costs, if there are any; then what people add."""
+    found = [repeats_table(asides)] if len(asides.flips) else []
+    found += [latency_table(asides.latency)] if len(asides.latency) else []
+    found += [spending_table(asides.spending)] if len(asides.spending) else []
+    return found + (people_tables(asides.people) if asides.people is not None else [])
+
+
+def flows(asides: Asides) -> list[tuple[str, tuple[str, ...], list[Way]]]:
+    """Return for each run its name, the stages, and the trials on each path: truth, system, people, outcome."""
+    if asides.people is not None and asides.people.paths:
+        grouped: dict[str, list[Way]] = defaultdict(list)
+        for path in asides.people.paths:
+            stages = (path.truth, f"said {path.system}", path.people, path.outcome)
+            grouped[_named(tuple(path.run.items()))].append(Way(stages, path.n))
+        return [(name, ("in truth", "system", "people", "outcome"), ways) for name, ways in grouped.items()]
+    return [
+        (_named(tuple(c.run.items())), ("in truth", "system", "outcome"), _ways(c))
+        for c in over_trials(asides.confusions)
+    ]
+
+
+def _ways(c: Confusion) -> list[Way]:
+    """Count the system's answers for the trials of each class."""
+    n, (positive, negative) = c.counts, c.classes
+    found = (
+        (positive, positive, RIGHT, n.tp),
+        (positive, negative, WRONG, n.fn),
+        (negative, negative, RIGHT, n.tn),
+        (negative, positive, WRONG, n.fp),
+        (positive, "uncertain", UNDECIDED, n.abstained_positive),
+        (negative, "uncertain", UNDECIDED, n.abstained_negative),
+        (positive, "failed", UNDECIDED, n.failed_positive),
+        (negative, "failed", UNDECIDED, n.failed_negative),
+    )
+    return [Way((truth, f"said {said}", end), int(k)) for truth, said, end, k in found if k]
+
+
+def _wholes(figures: Results) -> Results:
+    """Return the slices, with the figure of the whole run as the pooled row."""
+    whole = [replace(e, average=None) for e in repeats_of(figures)]
+    return replace(figures, estimates=(*whole, *(e for e in figures if e.slice)))
+
+
+def over_trials(confusions: Sequence[Confusion]) -> list[Confusion]:
+    """Add up the confusions of the trials of each run."""
+    groups: dict[tuple[Any, ...], list[Confusion]] = defaultdict(list)
+    for c in confusions:
+        groups[tuple((k, v) for k, v in c.run.items() if k != "trial")].append(c)
+    names = [f.name for f in fields(Counts)]
+    return [
+        Confusion(
+            dict(run),
+            Counts(*(sum(getattr(c.counts, name) for c in own) for name in names)),
+            (sum(c.unparsed[0] for c in own), sum(c.unparsed[1] for c in own)),
+            own[0].classes,
+        )
+        for run, own in groups.items()
+    ]
+
+
+def confusion_table(confusions: Sequence[Confusion], title: str = "verdicts") -> Table:
+    """Show truth as rows and verdicts as columns; unparsed verdicts and failed calls are separate."""
+    names = _run_names([dict(c.run) for c in confusions])
+    rows: list[tuple[Cell, ...]] = []
+    for c in confusions:
+        n, run = c.counts, tuple(Cell(c.run.get(k, "")) for k in names)
+        said = (
+            (c.classes[0], n.fn, n.tp, n.abstained_positive, c.unparsed[0], n.failed_positive),
+            (c.classes[1], n.tn, n.fp, n.abstained_negative, c.unparsed[1], n.failed_negative),
+        )
+        for truth, real, fake, silent, unparsed, failed in said:
+            counts = (real, fake, silent - unparsed, unparsed, failed, real + fake + silent + failed)
+            rows.append((*run, Cell(truth), *(Cell(f"{int(k):,}") for k in counts)))
+    positive, negative = confusions[0].classes if confusions else ("fake", "real")
+    header = (*names, "truth", f"said {negative}", f"said {positive}", "uncertain", "unparsed", "error", "n")
+    return Table(title, header, tuple(rows), len(names) + 1)
+
+
+def figure_tables(figures: Results) -> list[Table]:
+    """Return one table per kind of figure: one row per metric, one column per run, with sd where runs were repeated."""
+    shown = repeats_of(figures)
+    spread = {(e.metric, tuple(e.run.items())): e for e in figures if e.average == "sd"}
+    runs = list(dict.fromkeys(tuple(e.run.items()) for e in shown))
+    known = {name for _, names in SECTIONS for name in names}
+    rest = tuple(dict.fromkeys(base(e.metric) for e in shown if base(e.metric) not in known))
+    sections = (*SECTIONS, (OTHERS, rest))
+    found = [
+        _figures(title, [e for e in shown if base(e.metric) in names], names, runs, spread) for title, names in sections
+    ]
+    return [table for table in found if table.rows]
+
+
+def base(metric: str) -> str:
+    """Return a metric's name without its settings."""
+    return metric.partition("(")[0]
+
+
+def _figures(
+    title: str,
+    own: list[Estimate],
+    names: Sequence[str],
+    runs: Sequence[tuple[tuple[str, str], ...]],
+    spread: Mapping[tuple[str, Any], Estimate],
+) -> Table:
+    columns = [part for run in runs for part in ((_named(run), "sd") if spread else (_named(run),))]
+    metrics = sorted(dict.fromkeys(e.metric for e in own), key=lambda m: names.index(base(m)))
+    rows = []
+    for metric in metrics:
+        by_run = {tuple(e.run.items()): e for e in own if e.metric == metric}
+        cells = [c for run in runs for c in _run_cells(by_run.get(run), spread.get((metric, run)), bool(spread))]
+        rows.append((Cell(_metric_name(next(iter(by_run.values())))), *cells))
+    return Table(title, ("metric", *columns), tuple(rows))
+
+
+def _metric_name(e: Estimate) -> str:
+    """Return a metric with all its settings and the better direction; the figure of chance has none."""
+    if base(e.metric) == CHANCE:
+        return "  … by chance, at most"
+    return titled(replace(e, metric=str(Spec.of(base(e.metric), **dict(e.settings)))))
+
+
+def _run_cells(e: Estimate | None, deviation: Estimate | None, spread: bool) -> list[Cell]:
+    cell = Cell("") if e is None else Cell("–" if e.value is None else number(e.value), short_interval(e))
+    sd = Cell(number(deviation.value) if deviation is not None and deviation.value is not None else "–")
+    return [cell, sd] if spread else [cell]
+
+
+def _named(run: Sequence[tuple[str, str]]) -> str:
+    return "|".join(v for _, v in run) or "value"
+
+
+def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
+    return list(dict.fromkeys(k for run in runs for k in run))
+
+
+def repeats_table(asides: Asides) -> Table:
+    """Show for each run how many verdicts flip between trials, and the figures of the majority vote."""
+    rows = [*asides.flips, *asides.majority]
+    runs = list(dict.fromkeys(tuple(e.run.items()) for e in rows))
+    metrics = list(
+        dict.fromkeys((e.metric, e.metric if "flip" in e.metric else f"{e.metric} of the majority") for e in rows)
+    )
+    lines = []
+    for metric, shown in metrics:
+        own = {tuple(e.run.items()): e for e in rows if e.metric == metric}
+        arrow = titled(next(iter(own.values()))).removeprefix(metric)
+        cells = [_run_cells(own.get(run), None, False)[0] for run in runs]
+        lines.append((Cell(shown + arrow), *cells))
+    n = len({c.run.get("trial") for c in asides.confusions})
+    return Table(f"over {n} trials", ("metric", *(_named(run) for run in runs)), tuple(lines))
+
+
+def latency_table(latency: Results) -> Table:
+    """Show median and 95th percentile of the seconds per run and component, cache hits and misses separate."""
+    cells: dict[tuple[Any, ...], dict[str, Estimate]] = {}
+    for e in latency:
+        cells.setdefault((tuple(e.run.items()), tuple(e.slice.items())), {})[e.metric] = e
+    names = _run_names([dict(e.run) for e in latency])
+    rows = []
+    for (run, served), own in sorted(cells.items(), key=lambda kv: [v for _, v in kv[0][0]]):
+        first = next(iter(own.values()))
+        figures = [_seconds(own.get(m)) for m in ("median_seconds", "p95_seconds")]
+        rows.append(
+            (
+                *(Cell(dict(run).get(k, "")) for k in names),
+                Cell(served[0][1]),
+                Cell(f"{int(first.of or 0):,}"),
+                *figures,
+            )
+        )
+    return Table("seconds", (*names, "cache", "n", "median", "95th percentile"), tuple(rows), len(names) + 1)
+
+
+def spending_table(spending: Results) -> Table:
+    """Show for each run the cost of its answers, in total and per trial, and their tokens."""
+    names = _run_names([dict(e.run) for e in spending])
+    metrics = list(dict.fromkeys(e.metric for e in spending))
+    rows = []
+    for run in dict.fromkeys(tuple(e.run.items()) for e in spending):
+        own = {e.metric: e for e in spending if tuple(e.run.items()) == run}
+        cells = [Cell(_amount(own[m].value), own[m].note or "") if m in own else Cell("–") for m in metrics]
+        rows.append((*(Cell(dict(run).get(k, "")) for k in names), *cells))
+    return Table("cost", (*names, *(m.replace("_", " ") for m in metrics)), tuple(rows), len(names))
+
+
+def _amount(value: float | None) -> str:
+    return "–" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def _seconds(e: Estimate | None) -> Cell:
+    if e is None or e.value is None:
+        return Cell("–")
+    ends = f"[{e.low:.2f}, {e.high:.2f}]" if e.low is not None and e.high is not None else ""
+    return Cell(f"{e.value:.2f}", ends)
+
+
+def reliability_table(bins: Sequence[Bin]) -> Table:
+    """Show stated confidence against the share right, bin by bin."""
+    names = _run_names([b.run for b in bins])
+    rows = [
+        (
+            *(Cell(b.run.get(k, "")) for k in names),
+            Cell(f"{b.edges[0]:g}–{b.edges[1]:g}"),
+            Cell(f"{b.n:,}"),
+            Cell(number(b.confidence)),
+            Cell(number(b.accuracy), _ends(b.low, b.high)),
+            Cell(f"{b.accuracy - b.confidence:+.4f}"),
+        )
+        for b in bins
+    ]
+    return Table(
+        "reliability", (*names, "confidence", "n", "mean stated", "share right", "gap"), tuple(rows), len(names) + 1
+    )
+
+
+def sweep_table(points: Sequence[Point]) -> Table:
+    """Show pairs of thresholds with their slip rate, false flag rate and share sent to review."""
+    found = {(p.bands.low, p.bands.high): (p.slip, p.false_flag, p.review) for p in points}
+    return _swept("pairs of thresholds on this data", ("low", "high"), found)
+
+
+def sureness_table(points: Sequence[Answered]) -> Table:
+    """Show least confidences of both verdicts with their slip rate, false flag rate and share left to people."""
+    found = {
+        (p.sureness.negative, p.sureness.positive): (p.slip, p.false_flag, p.review)
+        for p in points
+        if p.sureness is not None and p.slip is not None and p.false_flag is not None and p.review is not None
+    }
+    return _swept("least confidences on this data", ("real from", "fake from"), found)
+
+
+def _swept(title: str, names: tuple[str, str], found: Mapping[tuple[float, float], tuple[Rate, Rate, Rate]]) -> Table:
+    rows = [
+        (
+            *(Cell(f"{end:.4f}") for end in ends),
+            Cell(number(float(slip))),
+            Cell(number(float(flag))),
+            Cell(number(float(review))),
+            Cell(f"{review.hits:,.0f}"),
+        )
+        for ends, (slip, flag, review) in sorted(found.items(), key=lambda row: tuple(map(float, row[1][:2])))
+    ]
+    return Table(title, (*names, "fake_slip_rate ↓", "real_false_flag_rate ↓", "review ↓", "items"), tuple(rows), 0)
+
+
+def _ends(low: float, high: float) -> str:
+    """Format the ends of a share; empty if it has none."""
+    return "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}]".replace("[0.", "[.").replace(" 0.", " .")

@@ -1,0 +1,325 @@
+"""Tables of single verbs: comparisons, drift, shortcuts, thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from hitmiss.core.question import Grouping
+from hitmiss.core.results import Estimate, Results, number
+from hitmiss.engine.compare import Comparison, Difference, Discordance, p_text
+from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
+from hitmiss.engine.tuning import DEFAULT, Tuned
+from hitmiss.protocols.tuning import Tuning
+from hitmiss.reports.tabular import ARROW, Cell, Table, short_interval
+from hitmiss.robustness.manipulation import CHANGED
+
+# ----------------------------------------------------------------------
+# Comparisons arranged as tables of text; drawing them is done in `tabular`.
+
+VERDICT = "verdict"
+MOST_IN_MATRIX = 10
+"""Maximum number of runs for which every pair is in the table; with more, each is compared with the best."""
+LEGEND = (
+    "better/same/worse: pairs that B answers better than A, as well, worse. "
+    "detectable: the least true difference that this many pairs show in 80 % of repetitions."
+)
+
+
+def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
+    """Return all pairs, then one table per metric and grouping, then McNemar's tables."""
+    whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
+    found = [_overall(whole, comparison)] if whole else []
+    families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
+    found += [_by_slice(comparison, names, metric, positive) for names, metric in families]
+    for sliced in (False, True):
+        own = [d for d in comparison.discordances if bool(d.slice) == sliced]
+        found += [_mcnemar(own, comparison.correction)] if own else []
+    return found
+
+
+def _is_sliced(d: Difference, comparison: Comparison) -> bool:
+    """Say whether a row is one of a family: a slice, or a target of several."""
+    return bool(d.slice) and any(tuple(e.slice) == tuple(d.slice) and e.slice != d.slice for e in comparison)
+
+
+def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
+    header = (
+        "metric",
+        "A",
+        "B",
+        f"B − A, {comparison.level:.0%} interval",
+        "p",
+        "test",
+        "better/same/worse",
+        "detectable",
+    )
+    lines = [
+        (
+            Cell(_titled(d)),
+            *_figures(d),
+            Cell(p_text(d.p_value)),
+            Cell(d.test or ""),
+            Cell(_wins(d)),
+            Cell("±" + f"{d.mdd:.4f}" if d.mdd is not None else "–"),
+            Cell(d.verdict, strong=d.verdict.endswith("better")),
+            Cell(d.note or ""),
+        )
+        for d in rows
+    ]
+    return _trimmed(Table("all pairs", (*header, VERDICT, ""), tuple(lines)))
+
+
+def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, positive: str) -> Table:
+    own = [d for d in comparison if tuple(d.slice) == names and d.metric == metric]
+    pooled = [d for d in comparison if not d.slice and d.metric == metric]
+    adjusted = f"p ({comparison.correction})" if comparison.correction != "none" else "p unadjusted"
+    header = (
+        *names,
+        "pairs",
+        positive,
+        "A",
+        "B",
+        f"B − A, {comparison.level:.0%} interval",
+        "p",
+        adjusted,
+        "better/same/worse",
+    )
+    rows = [_slice_row(tuple(d.slice.values()), d) for d in own if not d.average]
+    blank = ("",) * (len(names) - 1)
+    rows += [_slice_row(("pooled", *blank), d) for d in pooled]
+    rows += [_slice_row(("macro", *blank), d) for d in own if d.average]
+    title = f"{_titled(own[0])} by {' × '.join(names)}"
+    return _trimmed(Table(title, (*header, VERDICT, ""), tuple(rows), len(names)))
+
+
+def _slice_row(key: tuple[str, ...], d: Difference) -> tuple[Cell, ...]:
+    return (
+        *(Cell(k) for k in key),
+        Cell(f"{d.n_pairs:,}"),
+        Cell(f"{d.n_positive:,}"),
+        *_figures(d),
+        Cell(p_text(d.p_value)),
+        Cell(p_text(d.p_adjusted) if not d.average and d.slice else ""),
+        Cell(_wins(d)),
+        Cell(d.verdict, strong=d.verdict.endswith("better")),
+        Cell(d.note or ""),
+    )
+
+
+def _figures(d: Difference) -> tuple[Cell, Cell, Cell]:
+    shown = [Cell("–" if value is None else f"{value:.4f}") for value in (d.a, d.b)]
+    ends = f"[{d.low:+.4f}, {d.high:+.4f}]" if d.low is not None and d.high is not None else ""
+    return shown[0], shown[1], Cell("–" if d.delta is None else f"{d.delta:+.4f}", ends, strong=True)
+
+
+def _titled(d: Difference) -> str:
+    return f"{d.metric} {ARROW[d.best]}"
+
+
+def _wins(d: Difference) -> str:
+    if d.delta is None or not d.wins + d.ties + d.losses:
+        return ""
+    return f"{d.wins:,}/{d.ties:,}/{d.losses:,}{' slices' if d.average else ''}"
+
+
+def _mcnemar(rows: Sequence[Discordance], correction: str) -> Table:
+    names = tuple(dict.fromkeys(k for d in rows for k in d.slice))
+    header = (*names, "reading", "pairs", "both right", "only A", "only B", "both wrong", "p exact", "mid-p")
+    adjusted = (f"exact ({correction})",) if names and correction != "none" else ()
+    lines = [
+        (
+            *(Cell(d.slice.get(k, "")) for k in names),
+            Cell(d.reading),
+            *(Cell(f"{n:,}") for n in (d.n_pairs, d.both_right, d.only_a, d.only_b, d.both_wrong)),
+            Cell(p_text(d.p_exact)),
+            Cell(p_text(d.p_mid)),
+            *(Cell(p_text(d.p_adjusted)) for _ in adjusted),
+        )
+        for d in rows
+    ]
+    title = "McNemar: pairs whose decisions differ" + (f", by {' × '.join(names)}" if names else "")
+    if all(d.p_exact is None for d in rows):
+        title += " (no p: items repeat or units are drawn, so pairs are not independent)"
+    return Table(title, (*header, *adjusted), tuple(lines), len(names) + 1)
+
+
+def _trimmed(table: Table) -> Table:
+    """Return the table without an empty last column."""
+    if any(row[-1].text for row in table.rows):
+        return table
+    return Table(table.title, table.header[:-1], tuple(row[:-1] for row in table.rows), table.labels)
+
+
+def ranking_tables(ranking: Ranking) -> list[Table]:
+    """Return per metric the runs from best to worst with letters and the matrix of differences; then slices."""
+    found = []
+    whole = [s for s in ranking.standings if not is_sliced(s.slice, ranking.groupings)]
+    for metric in dict.fromkeys(s.metric for s in whole):
+        own = [s for s in whole if s.metric == metric]
+        order = [s.run for s in own]
+        duels = {frozenset((d.a, d.b)): d for d in ranking.duels if title_of(d.difference) == metric}
+        against = order if len(order) <= MOST_IN_MATRIX else order[:1]
+        lines = [
+            (
+                Cell(s.run),
+                Cell("–" if s.value is None else f"{s.value:.4f}", strong=True),
+                Cell(_rank(s)),
+                Cell(s.letters),
+                *(_against(s.run, other, duels) for other in against),
+            )
+            for s in own
+        ]
+        title = f"{metric} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
+        found.append(Table(title, ("run", "value", f"rank, {ranking.level:.0%}", "group", *against), tuple(lines)))
+    return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
+
+
+def _rank(standing: Standing) -> str:
+    """Format the range of ranks that a run may truly have."""
+    low, high = standing.rank_low, standing.rank_high
+    return "–" if low is None else f"{low}" if low == high else f"{low}–{high}"
+
+
+def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
+    """Return one table per metric: one row per slice with the figure of every run and its letters."""
+    found = []
+    for metric in dict.fromkeys(d.difference.metric for d in ranking.duels):
+        names = {title_of(d.difference): d.difference for d in ranking.duels if d.difference.metric == metric}
+        own = {
+            title: d for title, d in names.items() if is_sliced(d.slice, [grouping]) and len(d.slice) == len(grouping)
+        }
+        lines = []
+        for title, d in own.items():
+            runs = {s.run: s for s in ranking.standings if s.metric == title}
+            key = tuple(d.slice.values()) if not d.average else (d.average, *("",) * (len(grouping) - 1))
+            figures = (
+                Cell("–" if (v := runs[n].value) is None else f"{v:.4f}", runs[n].letters) for n in ranking.names
+            )
+            lines.append((*map(Cell, key), Cell(f"{d.n_pairs:,}"), *figures))
+        if lines:
+            best = ARROW[next(iter(own.values())).best]
+            title = f"{metric} {best} by {' × '.join(grouping)}: in a line, runs that share a letter were not shown to differ"
+            title += f" (p {ranking.correction}, over all pairs and slices)" if ranking.correction != "none" else ""
+            found.append(Table(title, (*grouping, "pairs", *ranking.names), tuple(lines), len(grouping)))
+    return found
+
+
+def _against(run: str, other: str, duels: dict[frozenset[str], Duel]) -> Cell:
+    duel = duels.get(frozenset((run, other)))
+    if run == other or duel is None or duel.difference.delta is None:
+        return Cell("")
+    delta = duel.difference.delta if duel.b == run else -duel.difference.delta
+    return Cell(f"{delta:+.4f}", f"p {p_text(duel.difference.p_adjusted)}")
+
+
+# ----------------------------------------------------------------------
+# The drift table: one row per condition, FAR and FRR at the fixed threshold, their drift, and the score shift.
+
+COLUMNS: Final = {
+    "far": "FAR ↓",
+    "far_drift": "drift",
+    "frr": "FRR ↓",
+    "frr_drift": "drift",
+    "shift_fake": "fake shift",
+    "shift_real": "real shift",
+    "eer": "EER ↓",
+}
+SIGNED: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
+
+
+def drift_table(results: Results) -> Table:
+    """Return the results of `manipulation.drift` as a table; the clean row comes first."""
+    by = next(iter(results.estimates[0].slice))
+    values = list(dict.fromkeys(e.slice[by] for e in results))
+    at = {(e.slice[by], e.metric): e for e in results}
+    rows = [(Cell(v), *(_cell(at.get((v, metric))) for metric in COLUMNS)) for v in values]
+    return Table(f"drift by {by}, at the threshold of the first row", (by, *COLUMNS.values()), tuple(rows))
+
+
+def _cell(e: Estimate | None) -> Cell:
+    if e is None:
+        return Cell("")
+    if e.value is None:
+        return Cell("–")
+    text = f"{e.value:+.4f}" if e.metric in SIGNED else f"{e.value:.4f}"
+    return Cell(text + ("†" if e.note == CHANGED else ""), short_interval(e))
+
+
+# ----------------------------------------------------------------------
+# The shortcut table: the AUC of each shortcut alone in each slice.
+
+
+def shortcut_table(results: Results, by: str) -> Table:
+    """Return the AUC of every shortcut (rows) in every value of a slice column (columns)."""
+    own = [e for e in results if e.metric == "roc_auc" and e.average is None and set(e.slice) == {by}]
+    at = {(e.run["shortcut"], e.slice[by]): e for e in own}
+    down = list(dict.fromkeys(name for name, _ in at))
+    across = sorted({value for _, value in at})
+    rows = [(Cell(name), *(_shortcut_cell(at.get((name, value))) for value in across)) for name in down]
+    return Table(f"roc_auc ↑ of shortcuts by {by}", ("shortcut", *across), tuple(rows))
+
+
+def _shortcut_cell(e: Estimate | None) -> Cell:
+    return Cell("") if e is None else Cell(number(e.value) if e.value is not None else "–", short_interval(e))
+
+
+# ----------------------------------------------------------------------
+# Thresholds and their figures as a table and as plain records.
+
+
+def records(tuning: Tuning) -> list[dict[str, Any]]:
+    """Return one mapping per group: both searches, and the figures on test data if there are any."""
+    rows = []
+    for row in tuning.rows:
+        facts = asdict(row)
+        rows.append({**facts, "threshold": row.chosen.threshold, "drop": row.drop, "gain": row.gain})
+    return rows
+
+
+def table(tuning: Tuning) -> Table:
+    """Return one row per group: the chosen threshold, validation against test, and 0.5 on both."""
+    m, default = tuning.maximize, f"{DEFAULT:g}"
+    other = "grid" if tuning.search == "exact" else "exact"
+    header = [
+        tuning.group,
+        "n",
+        "toxic",
+        f"threshold ({tuning.search})",
+        f"{m} validation",
+        f"at {default}",
+        f"{other} ({m})",
+    ]
+    judged = tuning.test is not None
+    header += ["test n", f"{m} test", "drop", f"test at {default}", f"gain over {default}"] if judged else []
+    rows = tuple(_row(row, other, judged) for row in tuning.rows)
+    return Table(f"thresholds that maximise {m} on validation", tuple(header), rows)
+
+
+def _row(row: Tuned, other: str, judged: bool) -> tuple[Cell, ...]:
+    rival = row.choices[other]
+    cells = [
+        Cell(row.group),
+        Cell(f"{row.n:,}"),
+        Cell(f"{row.n_positive:,}"),
+        Cell(f"{row.chosen.threshold:.6g}", strong=True),
+        Cell(number(row.chosen.value)),
+        Cell(number(row.at_default)),
+        Cell(f"{rival.threshold:.4g} ({number(rival.value)})"),
+    ]
+    if judged:
+        drop = f"{row.drop:+.4f}" if row.drop is not None else ""
+        gain = f"{row.gain:+.4f}" if row.gain is not None else ""
+        cells += [
+            Cell(f"{row.test_n:,}"),
+            Cell(number(row.test), _ends(row.test_low, row.test_high)),
+            Cell(drop),
+            Cell(number(row.test_at_default)),
+            Cell(gain, _ends(row.gain_low, row.gain_high)),
+        ]
+    return tuple(cells)
+
+
+def _ends(low: float | None, high: float | None) -> str:
+    return "" if low is None or high is None else f"[{low:.4f}, {high:.4f}]"
