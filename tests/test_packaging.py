@@ -54,6 +54,13 @@ def test_the_version_has_one_source() -> None:
     assert version("hitmiss") == hitmiss.__version__
 
 
+def test_the_changelog_and_the_citation_name_this_version() -> None:
+    newest = re.search(r"^## \[(\d[^]]*)\] - (\S+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert newest is not None and newest[1] == hitmiss.__version__
+    assert f"\nversion: {newest[1]}\n" in citation and f'date-released: "{newest[2]}"' in citation
+
+
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
     modules = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "hitmiss").rglob("*.py")}
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]

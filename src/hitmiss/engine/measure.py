@@ -46,7 +46,7 @@ from hitmiss.stats.intervals import quantile_interval, wilson
 # ----------------------------------------------------------------------
 # The signature: one line that records every choice behind a table of figures, and a hash of the figures.
 #
-# `hitmiss:0.1.0|protocol:asvspoof5|metrics:eer(ties=official)+…|pos:bonafide|kind:llr|by:codec|boot:1000,…|n:5/3|data:…|out:…`
+# `hitmiss:0.2.0|protocol:asvspoof5|metrics:eer(ties=official)+…|pos:bonafide|kind:llr|by:codec|boot:1000,…|n:5/3|data:…|out:…`
 
 ELSEWHERE = ("score_kind", "on_nan", "dedupe", "allow_missing")
 """Read options that other parts of the signature record."""
@@ -114,8 +114,8 @@ def _units(estimates: Sequence[Estimate]) -> str:
 def render(parts: Mapping[str, str]) -> str:
     """Build a signature from its parts. Parts that are "none" are left out, and a `|` inside a part is escaped.
 
-    >>> render({"hitmiss": "0.1.0", "pos": "fa|ke", "gap": "none", "n": "5/3"})
-    'hitmiss:0.1.0|pos:fa\\\\|ke|n:5/3'
+    >>> render({"hitmiss": "0.2.0", "pos": "fa|ke", "gap": "none", "n": "5/3"})
+    'hitmiss:0.2.0|pos:fa\\\\|ke|n:5/3'
     """
     return "|".join(f"{name}:{_escaped(text)}" for name, text in parts.items() if text != "none")
 
@@ -133,7 +133,7 @@ def short(signature: str) -> str:
 
     The hashes are those of all choices and of the figures.
 
-    >>> len(short("hitmiss:0.1.0|protocol:deepfake-audio|n:5/3|data:2c26b46b68ff|out:fcde2b2edba5")) <= 60
+    >>> len(short("hitmiss:0.2.0|protocol:deepfake-audio|n:5/3|data:2c26b46b68ff|out:fcde2b2edba5")) <= 60
     True
     """
     parts = read_signature(signature.splitlines()[0])
@@ -179,7 +179,7 @@ def _rounded(value: float | None) -> str:
 def read_signature(text: str) -> dict[str, str]:
     """Split a signature into its parts by name.
 
-    >>> read_signature("hitmiss:0.1.0|protocol:asvspoof5|n:5/3")["protocol"]
+    >>> read_signature("hitmiss:0.2.0|protocol:asvspoof5|n:5/3")["protocol"]
     'asvspoof5'
     """
     pieces = re.split(r"(?<!\\)((?:\\\\)*)\|", text.strip())
