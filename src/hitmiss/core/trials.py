@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import html
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -476,7 +477,7 @@ class Trials:
         """The hashes of the rows and of the questions; computed together, because sorting takes most of the time."""
         key = ["item", *(["target"] if self.has_targets else []), *self.header.runs]
         is_sorted = len(key) == 1 and self.frame["item"].is_sorted()  # as most files are
-        order = None if is_sorted else self.frame.select(pl.arg_sort_by(*key)).to_series()
+        order = None if is_sorted else _order(self.frame.select(key))
         content = hashlib.sha256()
         asked: dict[str, bytes] = {}
         for name in sorted(self.frame.columns):
@@ -587,9 +588,21 @@ def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
     return pl.concat([frame, alone], how="horizontal")
 
 
+def _order(keys: pl.DataFrame) -> pl.Series:
+    """Return the order of the rows by all columns; by one number per row where it fits, which takes half the time."""
+    ranks = keys.select(pl.all().rank("dense").cast(pl.UInt64))
+    sizes = [int(n or 0) + 1 for n in ranks.max().row(0)]
+    if math.prod(sizes) >= 2**64:
+        return keys.select(pl.arg_sort_by(*keys.columns, maintain_order=True)).to_series()
+    code = ranks.to_series(0)
+    for column, size in zip(ranks.get_columns()[1:], sizes[1:], strict=True):
+        code = code * size + column
+    return code.arg_sort()
+
+
 def _repeated(text: str, times: int) -> bytes:
     """Return what `_bytes` returns for a column with the same value in every row."""
-    return b"\x1f".join([text.encode()] * times)
+    return ((text.encode() + b"\x1f") * times)[:-1]
 
 
 def _bytes(values: pl.Series) -> bytes:
