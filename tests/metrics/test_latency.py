@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 from hitmiss import metrics as m
 from hitmiss.core.errors import DataError
+from hitmiss.core.registry import find_metric
 from hitmiss.stats.intervals import quantile_interval
 
 times = st.lists(st.floats(0, 1e4), min_size=1, max_size=30)
@@ -54,3 +55,19 @@ def test_order_statistics_cover(share: float, n: int) -> None:
 def test_too_few_times_have_no_interval() -> None:
     assert all(map(math.isnan, quantile_interval([], 0.5)))
     assert all(map(math.isnan, quantile_interval([1.0, 2.0, 3.0], 0.5)))
+
+
+@pytest.mark.parametrize("name", ["median_seconds", "p95_seconds"])
+@given(data=st.data())
+def test_replicates_at_once_are_those_of_the_figure(name: str, data: st.DataObject) -> None:
+    times = data.draw(st.lists(st.sampled_from([0.0, 0.1, 0.5, 1.2, 3.3, math.nan]), min_size=1, max_size=12))
+    row = st.lists(st.integers(0, 3), min_size=len(times), max_size=len(times))
+    weights = np.array(data.draw(st.lists(row, min_size=1, max_size=4)), dtype=np.float64)
+    entry = find_metric(name)
+    at_once = entry.form().of_weights({"seconds": np.array(times)}, weights)
+    one_by_one = [float(entry.function(times, w)) for w in weights]
+    np.testing.assert_array_equal(at_once, one_by_one)
+    used = [np.repeat(times, w.astype(int)) for w in weights]
+    share = 0.5 if name == "median_seconds" else 0.95
+    known = [u[~np.isnan(u)] for u in used]
+    np.testing.assert_allclose(at_once, [np.quantile(u, share) if len(u) else math.nan for u in known], atol=1e-12)

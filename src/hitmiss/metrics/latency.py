@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,9 +13,38 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
 from hitmiss.core.shared import Quantile
 from hitmiss.core.tally import Array, Floats, check_weight
+from hitmiss.stats.forms import OfWeights
 
 
-@metric(best="low", range=(0.0, math.inf))
+@dataclass(frozen=True, eq=False)
+class _OfQuantile(OfWeights):
+    """A quantile of one column for many replicates at once: the values are sorted once for all of them."""
+
+    share: float = 0.5
+
+    def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
+        """Return the quantile of every replicate; NaN for one without a value."""
+        given = np.asarray(arrays[self.columns[0]], dtype=np.float64)
+        order = np.argsort(given, kind="stable")[: np.count_nonzero(~np.isnan(given))]  # NaN comes last
+        if not len(order):
+            return np.full(len(weights), np.nan)
+        ordered, upto = given[order], np.cumsum(weights[:, order], axis=1)
+        place = self.share * (upto[:, -1] - 1.0)
+        whole = np.floor(place)
+        # The last position bounds both neighbours: values after it were not drawn. Without any draw the index is bounded.
+        low, high = (
+            ordered[
+                [
+                    min(int(np.searchsorted(row, k, side="right")), len(ordered) - 1)
+                    for row, k in zip(upto, at, strict=True)
+                ]
+            ]
+            for at in (np.minimum(whole + step, upto[:, -1] - 1.0) for step in (0.0, 1.0))
+        )
+        return np.where(upto[:, -1] > 0, low + (high - low) * (place - whole), np.nan)
+
+
+@metric(best="low", range=(0.0, math.inf), form=lambda: _OfQuantile(median_seconds, ("seconds",), share=0.5))
 def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The median time.
 
@@ -26,7 +57,7 @@ def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float
     return _quantile(seconds, weight, 0.5)
 
 
-@metric(best="low", range=(0.0, math.inf))
+@metric(best="low", range=(0.0, math.inf), form=lambda: _OfQuantile(p95_seconds, ("seconds",), share=0.95))
 def p95_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The 95th percentile of the times: one in twenty takes longer.
 
