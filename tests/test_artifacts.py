@@ -514,6 +514,20 @@ def test_archives_that_unfold_beyond_reason_are_not_unfolded() -> None:
     assert refused.value.code == "oversized-archive"
 
 
+@pytest.mark.parametrize(
+    "header",
+    ["{'descr': '<f8', 'fortran_order': False, 'shape': (3,", "  (\n x\n y)", "(" * 9000, "1", "{'descr': (1, 2)}", "\0"],
+)
+def test_an_array_with_a_damaged_header_is_a_sentence(tmp_path: Path, header: str) -> None:
+    text = header.encode("latin-1") + b"\n"
+    packed = tmp_path / "ecg.npz"
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("x.npy", b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text + bytes(24))
+    with pytest.raises(DataError) as refused:
+        artifacts.load_arrays(packed, ".npz", packed.name)
+    assert refused.value.code == "unreadable-file"
+
+
 @pytest.mark.parametrize("wrong", ["x", None, -1, 1.5, True, 10**400, {"model": 1}])
 def test_a_confusion_of_another_form_is_a_sentence(wrong: object) -> None:
     from hitmiss.protocols.triage import OUTCOMES, Asides

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import Base, Batch, need
 
@@ -111,8 +112,10 @@ class SpectralBaseline(Base):
     @classmethod
     def load(cls, path: str | Path) -> SpectralBaseline:
         """Read what `save` wrote; only numbers are accepted."""
-        with np.load(path, allow_pickle=False) as stored:
-            return cls(_f32(stored["weight"]), float(stored["bias"]))
+        stored = artifacts.load_arrays(Path(path), "weights file", Path(path).name)
+        if not {"weight", "bias"} <= set(stored) or stored["bias"].size != 1:
+            raise DataError(f"{Path(path).name} does not hold the weights of this detector", code="unreadable-file")
+        return cls(_f32(stored["weight"]), float(stored["bias"].item()))
 
     def save_onnx(self, path: str | Path) -> None:
         """Write it as one ONNX graph: `audio` (clip × sample) to `logits` (clip × [fake, real])."""

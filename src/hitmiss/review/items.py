@@ -268,7 +268,7 @@ class Library:
         path = self._path(source)
         try:
             array = np.load(path, allow_pickle=False)
-        except (ValueError, OSError, EOFError) as error:
+        except Exception as error:  # numpy parses the header as Python code: errors of any kind
             raise DataError(f"{path.name} is no plain array: {error}") from None
         if array.dtype.kind not in "iuf":
             raise DataError(f"{path.name} holds {array.dtype}, not numbers")
