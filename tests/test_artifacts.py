@@ -23,9 +23,13 @@ from hitmiss.cli.main import run
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.results import Estimate, Results
+from hitmiss.detection.outputs import Extraction
+from hitmiss.detection.scoring import Settings
+from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import require_complete, start
 from hitmiss.io.runs import sealed as sealed_run
-from hitmiss.outofcore.plan import Binned, ShardFact, ShardTally
+from hitmiss.outofcore.at_once import Tallying
+from hitmiss.outofcore.plan import Binned, ShardFact, ShardTally, sealed
 
 
 @pytest.fixture
@@ -478,6 +482,77 @@ def test_every_edit_of_a_tally_is_noticed() -> None:
             assert refused.value.code == "edited-artifact"
 
 
+def changed_tallies(data: bytes) -> Iterator[tuple[str, bytes]]:
+    """A tally after each single edit of its header, each array edited, removed, emptied or added."""
+    with np.load(io.BytesIO(data)) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    header = json.loads(arrays["header"].tobytes())
+
+    def packed(parts: dict[str, Any]) -> bytes:
+        out = io.BytesIO()
+        np.savez(out, **parts)
+        return out.getvalue()
+
+    for name, change in edits(header):
+        made = copy.deepcopy(header)
+        change(made)
+        yield name, packed({**arrays, "header": np.frombuffer(json.dumps(made).encode(), dtype=np.uint8)})
+    for name, array in arrays.items():
+        if name != "header":
+            for what, changed in (("+ 1", array + 1), ("cut", array[:-1]), ("empty", array[:0])):
+                yield f"{name} {what}", packed({**arrays, name: changed})
+        yield f"{name} removed", packed({other: kept for other, kept in arrays.items() if other != name})
+    yield "array added", packed({**arrays, "more": np.arange(3)})
+
+
+def test_every_verb_notices_every_edit_of_a_tally(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`score` and `verify` read tallies and notice each edit; the other verbs take none, and say so of a sound one."""
+    trials = pl.DataFrame(
+        {
+            "item": [f"i{k}" for k in range(40)],
+            "label": ["bonafide" if k % 3 else "spoof" for k in range(40)],
+            "score": [k * 7 % 11 / 4 for k in range(40)],
+            "codec": ["C01", "C02"] * 20,
+        }
+    )
+    tallying = Tallying.of(
+        Manifest(trials, "bonafide", "spoof"), Settings(extraction=Extraction(kind="logit")), ["codec"]
+    )
+    names = [str(tmp_path / name) for name in ("one.tally", "two.tally")]
+    for name, tally in zip(names, sealed([tallying.counted(part) for part in (trials[:15], trials[15:])]), strict=True):
+        Path(name).write_bytes(tally.to_bytes())
+    results = tmp_path / "r.json"
+    score = ["score", *names, "-m", "eer", "--bootstrap", "7"]
+    assert run([*score, "-o", str(results)]) == 0
+    takers = [score, [*score, "--by", "codec"], ["verify", str(results), *names], [*score, "--json"]]
+    assert [run(words) for words in takers] == [0, 0, 0, 0]
+    others = [
+        ["compare", *names, "-m", "eer"],
+        ["report", *names, "-m", "eer", "-o", str(tmp_path / "r.html")],
+        ["gate", names[0], "--fail-if", "eer > 0.99"],
+        ["export", names[0], "--to", "csv"],
+        ["validate", names[0]],
+        ["drift", names[0]],
+        ["triage", names[0]],
+        ["toxicity", names[0]],
+    ]
+    for words in others:
+        capsys.readouterr()
+        assert run(words) in (2, 3), words
+        said = capsys.readouterr()
+        assert "tally" in said.out + said.err, words
+    found = 0
+    for file in names:
+        whole = Path(file).read_bytes()
+        for name, changed in changed_tallies(whole):
+            Path(file).write_bytes(changed)
+            words = takers[found % len(takers)]
+            assert run(words) in ((1, 3) if words[0] == "verify" else (3,)), (name, words)
+            found += 1
+        Path(file).write_bytes(whole)
+    assert found > 80 and run(takers[2]) == 0
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -516,7 +591,14 @@ def test_archives_that_unfold_beyond_reason_are_not_unfolded() -> None:
 
 @pytest.mark.parametrize(
     "header",
-    ["{'descr': '<f8', 'fortran_order': False, 'shape': (3,", "  (\n x\n y)", "(" * 9000, "1", "{'descr': (1, 2)}", "\0"],
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (3,",
+        "  (\n x\n y)",
+        "(" * 9000,
+        "1",
+        "{'descr': (1, 2)}",
+        "\0",
+    ],
 )
 def test_an_array_with_a_damaged_header_is_a_sentence(tmp_path: Path, header: str) -> None:
     text = header.encode("latin-1") + b"\n"

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
@@ -201,3 +202,75 @@ def test_a_gate_refuses_what_a_comparison_refuses(
         assert why in capsys.readouterr().err
         assert run([*words, "--force"]) == 0
         assert why in capsys.readouterr().out
+
+
+LEADS = """import numpy as np
+def {name}(x):
+    found = np.stack([np.abs(x).mean((1, 2)), np.abs(np.diff(x, axis=1)).mean((1, 2))], axis=1)
+    return 1 / (1 + np.exp(-(found * {slope} - [1.6, 2.2])))
+"""
+
+
+@pytest.fixture
+def attacked(tmp_path: Path, capsys: Capture) -> dict[str, str]:
+    """Two models under the same attack, with other answers."""
+    rng = np.random.default_rng(3)
+    truth = np.array([[k % 2, k // 2 % 2] for k in range(24)])
+    names, classes = np.array([f"r{k}" for k in range(24)]), np.array(["MI", "STTC"])
+    signals = 0.2 * rng.normal(size=(24, 120, 2))
+    np.savez(tmp_path / "ecg.npz", x=signals, y=truth, classes=classes, fs=np.array(100.0), record=names)
+    for name, slope in (("calm", 10.0), ("other", 9.8)):
+        (tmp_path / f"{name}.py").write_text(LEADS.format(name=name, slope=slope))
+        words = ["attack", "--detector", f"{tmp_path / name}.py:{name}", "--data", str(tmp_path / "ecg.npz")]
+        way = ["--family", "band_noise(beta=3)", "--strengths", "0.01", "1", "--outputs", "probability"]
+        assert run([*words, *way, "-o", str(tmp_path / name)]) == 0
+    capsys.readouterr()
+    return {name: str(tmp_path / name) for name in ("calm", "other")}
+
+
+def test_attack_runs_have_gates(attacked: dict[str, str], tmp_path: Path, capsys: Capture) -> None:
+    """From the run and from its results: the same figures, that `score` prints; every attack and strength is checked."""
+    results = str(tmp_path / "r.json")
+    assert run(["score", attacked["calm"], "-p", "ecg-attacks", "--bootstrap", "0", "-o", results]) == 0
+    figures = {
+        (e["run"]["attack"], e["run"]["strength"]): e["value"]
+        for e in json.loads(Path(results).read_text())["estimates"]
+        if e["metric"] == "changed" and e["average"] is None
+    }
+    least, most = min(figures.values()), max(figures.values())
+    assert least < most and len(figures) == 4
+    for source in ([results], [attacked["calm"], "-p", "ecg-attacks", "--bootstrap", "0"]):
+        for limit, code in ((most, 0), (most - 1e-6, 1), (least - 1e-6, 1)):
+            capsys.readouterr()
+            assert run(["gate", *source, "--fail-if", f"changed > {limit!r}", "--json"]) == code
+            found = json.loads(capsys.readouterr().out)["checks"]
+            assert sorted(c["value"] for c in found) == pytest.approx(sorted(figures.values()))
+            assert [c["passed"] for c in found] == [c["value"] <= limit + 1e-9 for c in found]
+        assert run(["gate", *source, "--fail-if", "changed[attack=band_noise,strength=1] > 1"]) == 0
+        assert run(["gate", *source, "--fail-if", "changed[attack=pgd] > 0"]) == 2
+
+
+def test_attack_runs_are_paired_with_their_baseline(attacked: dict[str, str], capsys: Capture) -> None:
+    """A model against itself has not become worse, whatever decides; the other one's interval is that of `compare`."""
+    asked = ["-p", "ecg-attacks", "--bootstrap", "100"]
+    for decide in ("point", "shown", "bound"):
+        more = ["--max-regression", "macro_auc[attack=band_noise]=0.001", "--regression-by", decide]
+        assert run(["gate", attacked["calm"], "--baseline", attacked["calm"], *asked, *more]) == 0, decide
+    capsys.readouterr()
+    more = ["--max-regression", "exact_match[attack=clean]=0", "--regression-by", "bound", "--json"]
+    run(["gate", attacked["other"], "--baseline", attacked["calm"], *asked, *more])
+    (check,) = json.loads(capsys.readouterr().out)["checks"]
+    assert run(["compare", attacked["calm"], attacked["other"], *asked, "-m", "exact_match", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["differences"]
+    (row,) = (d for d in rows if d["slice"]["attack"] == "clean")
+    assert f"interval of worse {-row['high']:.6g} to {-row['low']:.6g} (paired)" in check["reason"]
+
+
+def test_what_only_describes_an_attack_is_not_compared(attacked: dict[str, str], capsys: Capture) -> None:
+    both = [attacked["calm"], attacked["other"], "-p", "ecg-attacks"]
+    capsys.readouterr()
+    assert run(["compare", *both, "-m", "l2_mv"]) == 2
+    assert "l2_mv" in capsys.readouterr().err
+    assert run(["compare", *both, "-m", "changed"]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert "." not in said and any(line.startswith(("In ", "calm", "other")) for line in said)

@@ -1,8 +1,9 @@
 """What the file-based commands of the demo and of the golden list give on this processor, as one JSON object.
 
-    python tests/golden/everywhere.py
+    python tests/golden/everywhere.py [STEP or NAME …]
 
-It is run by test_everywhere.py with numpy's and OpenBLAS's choices of instructions and threads set from outside.
+It is run by test_everywhere.py with numpy's and OpenBLAS's choices of instructions and threads set from outside, and
+under an emulated processor. Words restrict it to these steps of the demo and these commands of the golden list.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def printed(words: list[str]) -> str:
     return out.getvalue()
 
 
-def everything() -> dict[str, Any]:
+def everything(only: list[str]) -> dict[str, Any]:
     """The digests of all files that are simulated, and what each command prints."""
     from commands import COMMANDS
     from data import write_all
@@ -45,7 +46,7 @@ def everything() -> dict[str, Any]:
 
     found: dict[str, Any] = {}
     for step in STEPS:
-        if step.name in ("asvspoof5", "toxicity", "triage"):
+        if step.name in ("asvspoof5", "toxicity", "triage") and (not only or step.name in only):
             data = step.simulate(Path(step.name), 0.005)
             for file in sorted(f for f in data.rglob("*") if f.is_file()):
                 found[file.as_posix()] = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -54,7 +55,7 @@ def everything() -> dict[str, Any]:
                 found[f"{step.name} {i}"] = printed(fewer)
     write_all(Path.cwd())
     for command in COMMANDS:
-        if command.name in GOLDEN:
+        if command.name in (only or GOLDEN):
             found[command.name] = printed(command.words.split())
     return found
 
@@ -62,4 +63,4 @@ def everything() -> dict[str, Any]:
 if __name__ == "__main__":
     os.environ["COLUMNS"] = "120"
     with tempfile.TemporaryDirectory() as place, contextlib.chdir(place):
-        json.dump(everything(), sys.stdout)
+        json.dump(everything(sys.argv[1:]), sys.stdout)

@@ -135,13 +135,16 @@ def _is_trials(run: str) -> bool:
 
 def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Scoring, force: bool) -> Comparison | None:
     """Compare both runs pair by pair, where both are given as trials."""
-    from hitmiss.engine.compare import compare_design
+    from hitmiss.engine.compare import Comparison
+    from hitmiss.evaluation.protocol import compare_trials
 
     if not (_is_trials(run) and _is_trials(baseline)):
         return None
     before, trials = (_trials(text, scoring) for text in (baseline, run))
     design = _design([r.target for r in regressions], trials, scoring)
-    return compare_design(before, trials, replace(design, contest=Contest(force=force)))
+    made = compare_trials({"baseline": before, "run": trials}, replace(design, contest=Contest(force=force)))
+    assert isinstance(made, Comparison)  # two runs are compared; only more are ranked
+    return made
 
 
 def _trials(run: str, scoring: Scoring) -> Trials:

@@ -11,7 +11,7 @@ from typing import Final
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Spec, parse
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.compare import Comparison, Difference
+from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
 from hitmiss.engine.measure import read_signature
 from hitmiss.engine.pairing import breaches_of
 
@@ -70,6 +70,8 @@ def change(e: Estimate, base: Estimate, paired: Comparison | None = None) -> Cha
     row = _row(e, paired)
     if row is not None and row.low is not None and row.high is not None:
         return _turned(e.value - base.value, row.low, row.high, sign, "paired")
+    if row is not None and row.verdict == IDENTICAL:
+        return Change(0.0, 0.0, 0.0, "paired; the answers are alike")
     if None in (e.low, e.high, base.low, base.high):
         return Change(sign * (e.value - base.value))
     assert e.low is not None and e.high is not None and base.low is not None and base.high is not None

@@ -561,6 +561,12 @@ def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool 
     if is_streamed and start.startswith(ARROW):
         what, fix = "it is an Arrow file, which is read whole", "write it as Parquet, or leave --stream out"
         raise ledger.stop("binary-file", what, fix, [Place(name)])
+    if start.startswith(b"PK") and start[30:40] == b"header.npy":
+        what, fix = (
+            "it is a tally, which holds counts and no trials",
+            "give *.tally files to `hitmiss score` or `verify`",
+        )
+        raise ledger.stop("binary-file", what, fix, [Place(name)])
     for magic, kind, fix in BINARY:
         if start.startswith(magic) and (
             b"\0" in start or not start.isascii() or magic in (b"%PDF", b"SQLite format 3")

@@ -947,6 +947,8 @@ def _verdict(good: Sequence[Line], fails: Sequence[Line], trust: Sequence[Line])
     broken = list(
         dict.fromkeys(line.short for line in fails if line.status == FAILED and line.short and ": " not in line.short)
     )
+    if first is None and fails and not broken:  # nothing was measured over all trials
+        said.append(fails[0].text.rstrip("."))
     if broken and (first is None or first.status != FAILED):
         more = f" (and {len(broken) - 1} more)" if len(broken) > 1 else ""
         said.append(f"but {broken[0]}{more}" if said else f"{broken[0]}{more}")

@@ -202,6 +202,11 @@ def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str]
     unit = design.unit or _patients(Campaign.of(one))
     on_records, on_classes = _asked(design)
     own = [m for m in on_records if m in COMPARED and (m not in AIMED or _is_aimed(one))]
+    if not own and not on_classes:
+        raise UsageError(
+            f"{', '.join(on_records)} cannot be compared for these attacks; compared are {', '.join(COMPARED)}",
+            code="no-metric",
+        )
     asked = replace(design, contest=contest, unit=unit, matrix=())
     parts = []
     if own:
