@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from claims import CLAIMS, claim, said, verify_words, write_files
 
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.results import Results
-from hitmiss.engine.measure import read_signature, short
+from hitmiss.engine.measure import digest_of, read_signature, short
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results-1.json"
 Edit = Callable[[dict[str, Any]], None]
@@ -105,6 +106,25 @@ def test_an_edited_claim_is_refused(folder: Path, edit: str) -> None:
     code, text = said(["verify", "edited.json", *verify_words(name)], folder)
     assert code == 1, text
     assert "differs: " in text
+
+
+@pytest.mark.parametrize(("by", "code"), [(1e-10, 0), (1e-6, 1)])
+def test_the_tenth_digit_may_be_that_of_another_scipy(folder: Path, by: float, code: int) -> None:
+    """A claim whose interval ends differ in the tenth digit holds; further ahead it does not."""
+    name = "score-warned"
+    path = folder / f"{name}.json"
+    document = json.loads((path if path.exists() else claim(name, folder)).read_text(encoding="utf-8"))
+    row = next(r for r in document["estimates"] if r["high"] is not None)
+    row["high"] = round(row["high"] + by, 10)
+    other = digest_of(Results.from_dict(sealed(document)).estimates)
+    document["signature"] = re.sub(r"out:\w+", f"out:{other}", document["signature"])
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    assert f"out:{other}" in document["signature"]
+    found, text = said(["verify", "edited.json", *verify_words(name)], folder)
+    assert found == code, text
+    document["signature"] = re.sub(r"out:\w+", "out:0123456789abcdef", document["signature"])
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    assert said(["verify", "edited.json", *verify_words(name)], folder)[0] == 1
 
 
 OTHERS = (

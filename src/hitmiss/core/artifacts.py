@@ -242,7 +242,9 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[A
             )
         with np.load(source, allow_pickle=False) as arrays:
             found: dict[str, NDArray[Any]] = {name: arrays[name] for name in arrays.files}
-    except Exception as error:  # a damaged header reaches zipfile, zlib, tokenize and ast, which raise errors of any kind
+    except (
+        Exception
+    ) as error:  # a damaged header reaches zipfile, zlib, tokenize and ast, which raise errors of all kinds
         if isinstance(error, DataError | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
