@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import resource
 import signal
 import subprocess
 import sys
@@ -41,6 +42,24 @@ def test_a_disk_without_room_is_said_before_anything_is_written(tmp_path: Path) 
     with pytest.raises(UsageError, match="there is no such folder"), scratch_folder(str(tmp_path / "none"), 1):
         pass
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_a_disk_that_fills_up_is_said_and_nothing_stays(tmp_path: Path) -> None:
+    """The limit on the size of a file makes the same call fail that a full disk does, after some of it is written."""
+    write(simulated(3000), tmp_path / "a.parquet")
+    (tmp_path / "scratch").mkdir()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        with pytest.raises(EnvironmentFault) as err:
+            evaluate_streamed(
+                str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, scratch=str(tmp_path / "scratch"), **ASKED
+            )
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert err.value.code == "no-room"
+    assert not list((tmp_path / "scratch").iterdir())
 
 
 @pytest.mark.usefixtures("few_are_many")

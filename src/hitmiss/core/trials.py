@@ -57,6 +57,13 @@ def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
     >>> codes.tolist(), texts
     ([1, 0, 1], ['a', 'b'])
     """
+    if values.dtype == pl.Categorical:
+        held = values.unique()
+        distinct, number = sorted(held.to_list()), held.to_physical().to_numpy()
+        place = {text: at for at, text in enumerate(distinct)}
+        table = np.zeros(int(number.max(initial=0)) + 1, dtype=np.int64)
+        table[number] = [place[text] for text in held.to_list()]
+        return table[values.to_physical().to_numpy()], distinct
     found = stretches(values)
     if found is None:
         distinct = sorted(values.unique().to_list())

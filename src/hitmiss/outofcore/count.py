@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from hitmiss.core import shared
 from hitmiss.core.errors import EnvironmentFault, UnknownName
 from hitmiss.core.question import INNER, SYSTEM, ReadSpec
-from hitmiss.core.tally import EXACT, Keys
+from hitmiss.core.tally import EXACT, Keys, keys_of
 from hitmiss.core.trials import Source
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.io.checks import (
@@ -55,6 +55,7 @@ from hitmiss.outofcore.plan import (
     PLACE,
     Binned,
     Cell,
+    Counts,
     Executor,
     Question,
     Shard,
@@ -65,7 +66,7 @@ from hitmiss.outofcore.plan import (
     cells_of_counts,
     ordered,
 )
-from hitmiss.outofcore.shards import Opened, Read, damaged_parquet, digest, pieces, rows_of_parquet
+from hitmiss.outofcore.shards import ROWS, Opened, Read, damaged_parquet, digest, pieces, rows_of_parquet
 
 # ----------------------------------------------------------------------
 # A counting question as SQL in DuckDB's dialect; a SQL dialect compiler translates it into other dialects.
@@ -79,10 +80,10 @@ COUNT: Final = "n"
 TRIALS: Final = "hitmiss_trials"
 
 
-def counts(question: Question, source: str, window: Window, each: str = COUNT) -> str:
+def counts(question: Question, source: str, window: Window, each: str | None = COUNT) -> str:
     """Return SQL that counts the trials of each cell by score, or by bin of scores.
 
-    `source` is a table in SQL, `each` the name of the column with the count.
+    `source` is a table in SQL, `each` the name of the column with the count; None: one row per trial, not counted.
 
     >>> print(counts(Question({"label": "key", "score": "llr"}), '"t"', Window()))
     WITH hitmiss_trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
@@ -103,10 +104,10 @@ def counts(question: Question, source: str, window: Window, each: str = COUNT) -
     where = _inside(window, question)
     lines = [
         f"WITH {TRIALS} AS ({trials(question, source)})",
-        f"SELECT {', '.join(shown)}, {total} AS {quoted(each)}",
+        f"SELECT {', '.join(shown if each is None else [*shown, f'{total} AS {quoted(each)}'])}",
         f"FROM {TRIALS}",
         *([f"WHERE {where}"] if where else []),
-        f"GROUP BY {', '.join(groups)}",
+        *([f"GROUP BY {', '.join(groups)}"] if each is not None else []),
     ]
     return "\n".join(lines)
 
@@ -263,18 +264,19 @@ def by_polars(sheet: Sheet, window: Window) -> pl.DataFrame:
 
 def by_duckdb(sheet: Sheet, window: Window) -> pl.DataFrame:
     """Count in DuckDB, which by itself spills to disk what a grouping cannot hold in memory."""
-    connection = _duckdb().connect()
+    connection = _database().cursor()
     try:
-        connection.execute(f"SET memory_limit = '{LIMIT}'")
         asked = _direct(sheet)
         source = f"read_parquet({text(sheet.opened.shard.path)})"
         # DuckDB would read this file differently from our reader: give it the rows as our reader reads them
         if asked is None:
             asked, source = Question({n: n for n in (*sheet.plan.cells, "score")}, sheet.plan.cells), '"sheet"'
             _fill(connection, sheet)
-        answer = pl.DataFrame(connection.sql(counts(asked, source, window, EACH)).to_arrow_table())
+        # whole scores are sorted in less time than grouped, as in `by_polars`
+        each = None if window.bits == EXACT else EACH
+        answer = pl.DataFrame(connection.sql(counts(asked, source, window, each)).to_arrow_table())
         whole = [name for name in (PLACE, PART, EACH) if name in answer.columns]
-        answer = answer.with_columns(pl.col(whole).cast(pl.Int64))
+        answer = answer.with_columns(pl.col(whole).cast(pl.Int64), pl.col(asked.cells).cast(pl.Categorical))
         if window.bits == EXACT or sheet.plan.options.score_kind != "probability":
             return answer
         ends = connection.execute(f'SELECT min("score"), max("score") FROM ({trials(asked, source)})').fetchone()
@@ -314,19 +316,21 @@ def _fill(connection: Any, sheet: Sheet) -> None:
     """Fill a table with the trials as our reader reads them."""
     columns = [*sheet.plan.cells, "score"]
     kinds = ", ".join(f"{quoted(name)} {'DOUBLE' if name == 'score' else 'VARCHAR'}" for name in columns)
-    connection.execute(f'CREATE TEMP TABLE "sheet" ({kinds})')
+    connection.execute(f'CREATE OR REPLACE TEMP TABLE "sheet" ({kinds})')
     for piece in sheet.trials.select(columns).collect_batches(engine="streaming"):
         connection.register("piece", piece)
         connection.execute('INSERT INTO "sheet" SELECT * FROM piece')
         connection.unregister("piece")
 
 
-def _duckdb() -> Any:
+@cache
+def _database() -> Any:
+    """Return the database in memory of this process: opening one takes as long as counting 100,000 trials."""
     try:
         import duckdb
     except ImportError as error:
         raise EnvironmentFault(f"--engine duckdb needs a package ({error}): pip install 'hitmiss[duckdb]'") from None
-    return duckdb
+    return duckdb.connect(config={"memory_limit": LIMIT})
 
 
 ENGINES: Final[dict[str, Engine]] = {"polars": by_polars, "duckdb": by_duckdb}
@@ -550,21 +554,13 @@ def _covers(window: Window, score: float) -> bool:
     return any(first <= score <= last for first, last in window.ranges or ())
 
 
-def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[float, ...], folder: str) -> int:
-    """Write every score of a shard to disk, partitioned by range, with the number of its cell; return how many.
+def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[int, ...], folder: str) -> Counts:
+    """Write the keys of all scores of a shard to disk, and return how many each block has.
 
-    `firsts` are the lowest scores of the parts, ascending. Part k is `folder/…/part=k/*.parquet`.
+    `firsts` are the lowest keys of the parts, ascending; part k is the file `folder/k`, written piece by piece, the keys
+    of one piece ordered by cell. The result has the shape (pieces, parts, cells).
     """
-    ledger = Ledger()
-    sheet = open_sheet(shard, plan, ledger)
-    edges: NDArray[np.float64] = np.array(firsts)
-    part = pl.col("score").map_batches(
-        lambda s: pl.Series(s.name, (np.searchsorted(edges, s.to_numpy(), side="right") - 1).astype(np.int32)),
-        return_dtype=pl.Int32,
-        is_elementwise=True,
-    )
-    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index(CODE)
-    trials = sheet.trials
+    trials, edges = open_sheet(shard, plan, Ledger()).trials, np.array(firsts, dtype=np.uint64)
     if "decision" in plan.cells and plan.threshold is None:
         words = trials.select(pl.col("label", "decision").unique().implode()).collect(engine="streaming")
         reading = _words(words.explode("label").explode("decision"), plan.options)
@@ -576,13 +572,22 @@ def put(shard: Shard, plan: ShardPlan, cells: tuple[Cell, ...], firsts: tuple[fl
         lost = pl.col("score").fill_null(float("nan")).is_nan()
         trials = trials.with_columns(score=pl.when(lost).then(worst).otherwise("score"))
     trials = trials.filter(pl.col("score").is_not_nan())
-    lazy = trials.join(known.lazy(), on=list(plan.cells)).select(
-        pl.col(CODE).alias("code"), "score", part.alias("part")
-    )
-    lazy.sink_parquet(
-        pl.PartitionBy(folder, key="part", include_key=False), mkdir=True, compression="lz4", engine="streaming"
-    )
-    return sheet.read.rows
+    known = pl.DataFrame(dict(zip(plan.cells, zip(*cells, strict=True), strict=True))).with_row_index(CODE)
+    coded = trials.join(known.lazy(), on=list(plan.cells)).select(CODE, "score")
+    size, found = len(firsts) * len(cells), list[Counts]()
+    Path(folder).mkdir()
+    for frame in coded.collect_batches(chunk_size=ROWS, engine="streaming"):
+        keys, at = keys_of(frame["score"].to_numpy()), frame[CODE].to_numpy().astype(np.int64)
+        at += (np.searchsorted(edges, keys, side="right") - 1) * len(cells)
+        held = np.bincount(at, minlength=size).reshape(-1, len(cells))
+        keys = keys[np.argsort(at.astype(np.uint16) if size < 2**16 else at, kind="stable")]
+        ends = np.cumsum(held.sum(axis=1))
+        for part, block in enumerate(np.split(keys, ends[:-1])):
+            if len(block):
+                with (Path(folder) / str(part)).open("ab") as file:
+                    block.tofile(file)
+        found.append(held)
+    return np.array(found, dtype=np.int64).reshape(-1, len(firsts), len(cells))
 
 
 def hashes_of(shard: Shard, plan: ShardPlan, low: int = 0, high: int = 2**64 - 1) -> Keys:

@@ -282,6 +282,8 @@ Counts = NDArray[np.int64]
 FORMAT: Final = 2
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
+WAITING: Final = 2**23
+"""Bins that may wait to be merged, in 64 to 128 MB."""
 LOWEST: Final = keys_of([-np.inf])[0]
 ZERO: Final = keys_of([0.0])[0]
 
@@ -470,7 +472,7 @@ def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:
         held += sum(len(cell.bins) for cell in tally.cells.values())
         # Merging sorts everything, so it waits until the new part is more than twice as large as the merged one: the
         # size then at least triples with each merge, and a few merges are enough for any number of shards.
-        if held > 2 * (0 if merged is None else sum(len(cell.bins) for cell in merged.cells.values())):
+        if held > max(2 * sum(len(cell.bins) for cell in merged.cells.values()) if merged else 0, WAITING):
             merged, waiting, held = _merge([merged, *waiting] if merged else waiting), [], 0
     if waiting:
         merged = _merge([merged, *waiting] if merged else waiting)
@@ -592,7 +594,7 @@ def bins_from_places(place: NDArray[Any], window: Window, part: NDArray[Any] | N
 
 def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.int64], list[Cell]]:
     """Return the number of each row's cell, and the cells."""
-    places = [(codes, texts) for codes, texts in (text_codes(answer[name].cast(pl.String)) for name in cells)]
+    places = [text_codes(answer[name]) for name in cells]
     code, size = combined((codes, len(texts)) for codes, texts in places)
     if size <= 1 << 20:
         row = np.full(size, -1, dtype=np.int64)

@@ -443,6 +443,8 @@ def _held(binned: Binned, first: Keys, last: Keys) -> int:
 MEMORY: Final = 10**9
 BYTES_A_TRIAL: Final = 56
 """The memory per trial if every score is kept: its key, the tallies of all trials and of its slice, and sorting."""
+ORDER_SHARE: Final = 0.7
+"""The share of it that suffices if figures need only the order of the scores: half was measured for 10 million trials."""
 UNIT_BYTES: Final = 200
 """The same if units are resampled: also the trials in the order of their scores, each with its unit."""
 
@@ -539,10 +541,11 @@ def _evaluate(
     opened, memory, columns = looked.opened, looked.memory, list(looked.columns)
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
     expected = looked.expected
-    is_exact = expected <= sketch.LARGE or expected * (UNIT_BYTES if units else BYTES_A_TRIAL) <= memory
+    forms = asked_forms(wanted, chosen, reads)
+    each = UNIT_BYTES if units else BYTES_A_TRIAL * (1.0 if needs_whole(forms) else ORDER_SHARE)
+    is_exact = expected <= sketch.LARGE or expected * each <= memory
     if units and not is_exact:
         raise too_many_for_units(units, expected)
-    forms = asked_forms(wanted, chosen, reads)
     plan = ShardPlan(reads, keep, EXACT, turned=looked.turned, threshold=threshold, key=looked.key, engine=means.engine)
     if not is_exact:
         plan = replace(plan, bits=COARSE, cuts=sketch.thresholds(forms), ids=plan.key is not None)

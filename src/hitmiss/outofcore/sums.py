@@ -13,25 +13,27 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import polars as pl
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.tally import EXACT, Floats, Keys, Tally, keys_of
+from hitmiss.core.tally import EXACT, Floats, Keys, Tally
 from hitmiss.outofcore.count import put as put_pass
 from hitmiss.outofcore.count import second_pass
 from hitmiss.outofcore.plan import (
     NOTHING,
     Binned,
     Cell,
+    Counts,
     ExactCells,
     Executor,
     Shard,
     ShardPlan,
     ShardTally,
     Window,
-    binned_by,
+    counted,
+    merge_binned,
     merge_tallies,
+    ordered,
     ranges_of,
     shares_disk,
 )
@@ -195,8 +197,8 @@ STRETCH_BYTES: Final = 96
 """The memory per score of a stretch: its key, copies of it while sorting, and its entries in tallies."""
 MOST: Final = 1000
 """The maximum number of parts; each is one file per shard."""
-DISK_BYTES: Final = 13
-"""The disk space per score: the score, the number of its cell, and the overhead of the file."""
+DISK_BYTES: Final = 8
+"""The disk space per score: its key."""
 SPARE: Final = 1.05
 """The factor by which free disk space must exceed what will be written."""
 CHANGED: Final = "the files changed while they were read; evaluate them again when nobody writes to them"
@@ -232,28 +234,40 @@ class Stretches:
 
     def _from_disk(self, first: Keys, n: int) -> Iterator[list[Binned]]:
         with scratch_folder(self.scratch, n * DISK_BYTES) as folder:
-            lowest = tuple(ends[0] for ends in ranges_of(first, first))
-            names = [str(Path(folder) / str(at)) for at in range(len(self.shards))]
-            calls = [
-                (shard, self.plan, self.cells, lowest, name) for shard, name in zip(self.shards, names, strict=True)
-            ]
-            for done, _ in enumerate(self.run(put_pass, calls), 1):
-                shared.tell("scores put in order", done, len(calls))
+            names = [Path(folder) / str(at) for at in range(len(self.shards))]
+            lowest = tuple(first.tolist())
+            calls = [(s, self.plan, self.cells, lowest, str(at)) for s, at in zip(self.shards, names, strict=True)]
+            written: list[Counts] = []
+            try:
+                for held in self.run(put_pass, calls):
+                    written.append(held)
+                    shared.tell("scores put in order", len(written), len(calls))
+            except OSError as error:
+                raise EnvironmentFault(
+                    f"the scores cannot be written to {Path(folder).parent} ({error.strerror}); name a folder with more "
+                    "room by --scratch, or allow more by --memory",
+                    code="no-room",
+                ) from None
             for part in range(len(first)):
-                paths = [Path(name) / f"part={part}" for name in names]
-                yield self._read([path for path in paths if path.exists()])
-                for path in paths:
-                    shutil.rmtree(path, ignore_errors=True)
+                files = [(name / str(part), held[:, part]) for name, held in zip(names, written, strict=True)]
+                yield self._read([(path, held) for path, held in files if held.any()])
+                for path, _ in files:
+                    path.unlink(missing_ok=True)
 
-    def _read(self, folders: Sequence[Path]) -> list[Binned]:
-        if not folders:
-            return [NOTHING] * len(self.cells)
-        lazy = pl.scan_parquet([path / "*.parquet" for path in folders])
-        if lazy.select(pl.len()).collect().item() * STRETCH_BYTES > 2 * self.memory:  # many trials share few scores
-            lazy = lazy.group_by("code", "score").agg(n=pl.len())
-        found = lazy.collect(engine="streaming")
-        counts = found["n"].cast(pl.Int64).to_numpy() if "n" in found.columns else None
-        return binned_by(found["code"].to_numpy(), keys_of(found["score"].to_numpy()), counts, len(self.cells))
+    def _read(self, files: Sequence[tuple[Path, Counts]]) -> list[Binned]:
+        """Return the scores of one part: files of keys, and how many of them each piece and cell has."""
+        counted_so_far, waiting = [NOTHING] * len(self.cells), [list[Keys]() for _ in self.cells]
+        room = 2 * self.memory // STRETCH_BYTES
+        for path, held in files:
+            keys = np.memmap(path, dtype=np.uint64, mode="r")
+            for piece, rows in zip(np.split(keys, np.cumsum(held.sum(axis=1))[:-1]), held, strict=True):
+                for own, block in zip(waiting, np.split(piece, np.cumsum(rows)[:-1]), strict=True):
+                    own.append(block)
+                room -= len(piece)
+                if room < 0:  # many trials share few scores
+                    counted_so_far = _added(counted_so_far, waiting)
+                    waiting, room = [[] for _ in self.cells], 2 * self.memory // STRETCH_BYTES
+        return _added(counted_so_far, waiting)
 
     def _fetched(self, first: Keys) -> Iterator[list[Binned]]:
         last = np.append(first[1:] - np.uint64(1), np.uint64(2**64 - 1))
@@ -262,6 +276,14 @@ class Stretches:
         for _ in first:
             tally: ShardTally = merge_tallies(islice(found, len(self.shards)))
             yield [tally.cells.get(cell, NOTHING) for cell in self.cells]
+
+
+def _added(known: Sequence[Binned], more: Sequence[Sequence[Keys]]) -> list[Binned]:
+    """Return the counts of each cell with further keys."""
+    return [
+        merge_binned([old, counted(ordered(np.concatenate(new)))]) if new else old
+        for old, new in zip(known, more, strict=True)
+    ]
 
 
 def firsts_of(binned: Sequence[Binned], rows: int) -> Keys:
