@@ -527,7 +527,8 @@ def _streamed(
         read.begin()
         chosen = list(picks) if columns is None else columns
         wanted = {name: at for name, at in picks.items() if name in chosen or name == "item"} or dict(picks)
-        for piece in pieces(opened, wanted, read, ledger, quick=True):
+        kinds = opened.match.kinds({"score": pl.Float64()}, options)
+        for piece in pieces(opened, wanted, read, ledger, kinds):
             frame = piece.frame
             if "score" in wanted:
                 frame = frame.with_columns(to_numbers(frame["score"], options.decimal_sign)[0].alias("score"))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -41,43 +42,6 @@ from hitmiss.io.parse import (
 )
 from hitmiss.io.tables import frame_of, look_at_text
 from hitmiss.outofcore.plan import Shard
-
-# ----------------------------------------------------------------------
-# Even text with plain numbers, parsed directly: the form of nearly every score file.
-
-
-def parsed_text(shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int]) -> pl.DataFrame | None:
-    """Return the columns of even text whose scores are plain numbers; None if the careful path is needed."""
-    separator = shape.separator.encode()
-    if shape.names is not None or b'"' in data or "score" not in picks or data.endswith(b"\n\n"):
-        return None
-    last = shape.width - 1
-    positions = sorted({*picks.values(), last})
-    at = {name: positions.index(position) for name, position in picks.items()}
-    kinds = {f"column_{i}": pl.Float64 if i == picks["score"] else pl.String for i in range(shape.width)}
-    try:
-        frame = pl.read_csv(
-            data,
-            separator=shape.separator,
-            has_header=False,
-            skip_lines=int(has_header),
-            columns=positions,
-            quote_char=None,
-            schema=kinds,
-            empty_string_is_null=False,
-            raise_if_empty=False,
-        )
-    except pl.exceptions.PolarsError:
-        return None
-    # If all columns are read, polars itself refuses long rows, and short rows show as an empty last field.
-    is_even = len(positions) == shape.width or data.count(separator) == (frame.height + has_header) * (shape.width - 1)
-    if not frame.height or not is_even:
-        return None
-    named = frame.select(frame.to_series(i).alias(name) for name, i in at.items())
-    ends = frame.to_series(positions.index(last))
-    is_short = ends.null_count() > 0 if ends.dtype == pl.Float64 else bool((ends == "").any())
-    return None if is_short else named
-
 
 # ----------------------------------------------------------------------
 # A shard read in pieces: the same cells as the in-memory reader, at most a few hundred thousand at a time.
@@ -275,41 +239,26 @@ class Read:
         self.rows, self.bytes, self.sha256 = 0, 0, ""
 
 
-@dataclass(frozen=True)
-class Piece(Table):
-    """Some rows. If `is_parsed`, the scores are numbers; `again` reads the same rows like the in-memory reader."""
-
-    is_parsed: bool = False
-    again: Callable[[Ledger], Table] | None = None
-
-    def careful(self, ledger: Ledger) -> Table:
-        """Return the rows as the in-memory reader reads them."""
-        return self if self.again is None else self.again(ledger)
-
-
 def pieces(
-    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool = False
-) -> Iterator[Piece]:
-    """Yield the columns `picks` (our name -> position) of a shard in pieces; every row once, in order."""
+    opened: Opened,
+    picks: Mapping[str, int],
+    read: Read,
+    ledger: Ledger,
+    kinds: Mapping[str, pl.DataType] = MappingProxyType({}),
+) -> Iterator[Table]:
+    """Yield the columns `picks` (our name -> position) of a shard in pieces; every row once, in order.
+
+    `kinds` are types that columns of text may be parsed as at once; see `io.parse.read_plain`.
+    """
     own = {name: at for name, at in picks.items() if at != CONSTANT}
-    parts = _of_parquet(opened, own, read, ledger) if opened.is_parquet else _of_text(opened, own, read, ledger, quick)
+    parts = _of_parquet(opened, own, read, ledger) if opened.is_parquet else _of_text(opened, own, read, ledger, kinds)
     for piece in parts:
         read.rows += piece.frame.height
-        yield piece if len(own) == len(picks) else _with_system(piece, opened.shard.system)
+        system = pl.lit(opened.shard.system).alias(SYSTEM)
+        yield piece if len(own) == len(picks) else replace(piece, frame=piece.frame.with_columns(system))
 
 
-def _with_system(piece: Piece, system: str | None) -> Piece:
-    """Return rows with the name of their system added."""
-    again = piece.again
-    named = replace(piece, frame=_named(piece, system).frame)
-    return named if again is None else replace(named, again=lambda ledger: _named(again(ledger), system))
-
-
-def _named(table: Table, system: str | None) -> Table:
-    return replace(table, frame=table.frame.with_columns(pl.lit(system).alias(SYSTEM)))
-
-
-def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Piece]:
+def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Table]:
     path, names = opened.shard.path, opened.shape.names
     assert names is not None
     read.bytes = Path(path).stat().st_size
@@ -317,10 +266,7 @@ def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Le
     row = 0
     for frame in _sound(lazy.collect_batches(chunk_size=ROWS, maintain_order=True), opened.name, ledger):
         series = [tables.settle(s, s.name in opened.match.numeric) for s in frame.iter_columns()]
-        is_parsed = frame.height > 0 and any(
-            s.name == "score" and s.dtype == pl.Float64 and not s.null_count() for s in series
-        )
-        yield Piece(opened.name, pl.DataFrame(series), first_line=1 + row, is_parsed=is_parsed)
+        yield Table(opened.name, pl.DataFrame(series), first_line=1 + row)
         row += frame.height
 
 
@@ -332,42 +278,26 @@ def _sound(frames: Iterator[pl.DataFrame], name: str, ledger: Ledger) -> Iterato
         raise damaged_parquet(name, error, ledger) from None
 
 
-def _of_text(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, quick: bool) -> Iterator[Piece]:
-    lines, shape = 0, opened.shape
+def _of_text(
+    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, kinds: Mapping[str, pl.DataType]
+) -> Iterator[Table]:
+    lines, shape, match = 0, opened.shape, opened.match
     with Meter(opened.shard.path) as meter, _unpacked(meter, opened.shard.path) as text:
         for block in _blocks(text, opened.name, ledger):
             data = one_line_end(_utf8(block, opened.name, lines, ledger), opened.name, ledger)
-            again = _Again(opened, data, lines, picks)
-            frame = parsed_text(shape, data, again.has_header, picks) if quick else None
-            if frame is not None:
-                yield Piece(opened.name, frame, lines + 1 + again.has_header, is_parsed=True, again=again)
-                lines += frame.height + again.has_header
-            elif data[:4096].strip() or data.strip():
-                table = again(ledger)
-                yield Piece(table.name, table.frame, table.first_line, table.lines)
-                lines += block.count(b"\n")
-            read.bytes = meter.bytes
+            has_header = match.has_header and not lines
+            if not (data[:4096].strip() or data.strip()):
+                pass
+            elif shape.names is not None:
+                yield _moved(_of_json(shape, data, picks, match, ledger), lines)
+            elif b'"' in data:
+                yield _moved(read_quoted(shape, data, has_header, picks, ledger), lines)
+            else:
+                yield _moved(read_plain(shape, data, has_header, picks, ledger, kinds), lines)
+            lines, read.bytes = lines + block.count(b"\n"), meter.bytes
         while meter.read(HEAD):  # bytes after the end of the archive are part of the file's hash too
             pass
         read.sha256, read.bytes = meter.sha256, meter.bytes
-
-
-@dataclass(frozen=True, eq=False)
-class _Again:
-    """A block of text that can be read again by the in-memory reader."""
-
-    opened: Opened
-    data: bytes
-    lines: int
-    picks: Mapping[str, int]
-
-    @property
-    def has_header(self) -> bool:
-        return self.opened.match.has_header and not self.lines
-
-    def __call__(self, ledger: Ledger) -> Table:
-        table = _table(self.opened.shape, self.data, self.has_header, self.picks, self.opened.match, ledger)
-        return _moved(table, self.lines)
 
 
 def _blocks(text: Meter | gzip.GzipFile, name: str, ledger: Ledger) -> Iterator[bytes]:
@@ -392,14 +322,6 @@ def _blocks(text: Meter | gzip.GzipFile, name: str, ledger: Ledger) -> Iterator[
             return
         yield data.removeprefix(BOM) if is_first else data
         is_first = False
-
-
-def _table(
-    shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], match: Match, ledger: Ledger
-) -> Table:
-    if shape.names is not None:
-        return _of_json(shape, data, picks, match, ledger)
-    return (read_quoted if b'"' in data else read_plain)(shape, data, has_header, picks, ledger)
 
 
 def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, ledger: Ledger) -> Table:
