@@ -19,16 +19,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
 from hitmiss.core.registry import Metric, Setting, Spec, all_metrics, resolve
 from hitmiss.core.shared import FAILED
+from hitmiss.core.tally import Array
+from hitmiss.engine.measure import form_of
 
-Array = NDArray[Any]
 Case = Mapping[str, Array]
 Generator = np.random.Generator
 Needs = Literal["both", "positive", "negative", "none"]
@@ -160,7 +160,7 @@ def _declared(
     subject: Subject, needs: Needs | None, rank: bool | None, mirror: Question | None, tolerance: float
 ) -> Subject:
     """Add what the keywords declare about the metric, or what its form says if they are None."""
-    form = subject.entry.form(**subject.settings) if subject.entry.form else None
+    form = form_of(subject.entry, subject.settings) if subject.entry.form else None
     if needs is None:
         needs = "both" if form is not None and form.needs_both else "none"
     if needs not in NEEDS:

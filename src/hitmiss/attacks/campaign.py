@@ -27,7 +27,7 @@ from hitmiss.core.results import finite, infinite
 from hitmiss.core.trials import Header, Trials
 from hitmiss.detection.outputs import to_probability
 from hitmiss.detection.pinning import digest_of_files, file_digest
-from hitmiss.io.runs import MEDIA, load_manifest, replace_file, start
+from hitmiss.io.runs import MEDIA, as_manifest, load_manifest, replace_file, start
 from hitmiss.io.write import parquet
 from hitmiss.media.wfdb import Record, is_wfdb, read_records
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
@@ -314,7 +314,7 @@ def write_index(run: Path, rows: Iterable[Mapping[str, Any]]) -> list[str]:
 
 def has_signals(run: str | Path) -> bool:
     """Return whether a finished run kept its attacked signals."""
-    return f"{FOLDER}/{INDEX}" in load_manifest(run).get("files", {})
+    return f"{FOLDER}/{INDEX}" in as_manifest(load_manifest(run)).files
 
 
 def read_signals(
@@ -361,7 +361,7 @@ def _pinned(folder: Path) -> dict[str, str]:
         raise IncompleteRun(f"{folder}: the run is not finished ({manifest['state']}); go on with --resume")
     if not has_signals(folder):
         raise UsageError(f"{folder} kept no signals; they are kept with `hitmiss attack … --save-signals`")
-    return dict(manifest["files"])
+    return dict(as_manifest(manifest).files)
 
 
 def _read(folder: Path, name: str, pinned: Mapping[str, str]) -> bytes:

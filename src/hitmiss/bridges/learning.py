@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.registry import Metric, Setting, Spec, resolve
-from hitmiss.core.tally import Tally, merge
+from hitmiss.core.tally import Array, Tally, merge
 from hitmiss.detection.outputs import to_probability
+from hitmiss.engine.measure import form_of
 from hitmiss.stats.forms import Form
 
 # ----------------------------------------------------------------------
@@ -31,7 +33,9 @@ def asked(metrics: Sequence[str | Spec]) -> list[Asked]:
     return [(str(spec), entry, settings) for spec, entry, settings in found]
 
 
-def figures(questions: Sequence[Asked], label: Any, score: Any, threshold: float | None = None) -> dict[str, float]:
+def figures(
+    questions: Sequence[Asked], label: object, score: object, threshold: float | None = None
+) -> dict[str, float]:
     """Return every metric by its text; decisions are `score >= threshold`."""
     truth, values = array(label), array(score)
     decision: NDArray[np.int8] | None = None
@@ -47,15 +51,15 @@ def figures(questions: Sequence[Asked], label: Any, score: Any, threshold: float
     }
 
 
-def array(values: Any) -> NDArray[Any]:
+def array(values: object) -> Array:
     """Convert anything like an array to numpy; a torch tensor is first detached and moved to the CPU.
 
     >>> array([1, 2]).tolist()
     [1, 2]
     """
     if hasattr(values, "detach"):
-        values = values.detach().cpu()
-        values = values.float().numpy() if values.is_floating_point() else values.numpy()
+        tensor = values.detach().cpu()
+        return np.asarray(tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy())
     return np.asarray(values)
 
 
@@ -84,14 +88,15 @@ class Accumulator:
     """
 
     def __init__(self, metrics: Sequence[str | Spec]) -> None:
-        self._asked = asked(metrics)
-        for text, entry, settings in self._asked:
-            form = entry.form(**settings) if entry.form is not None else None
+        self._forms: dict[str, Form] = {}
+        for text, entry, settings in asked(metrics):
+            form = form_of(entry, settings)
             if not isinstance(form, Form):
                 raise UsageError(f"{text} is no metric of scores that can be accumulated; measure it with hm.measure")
+            self._forms[text] = form
         self._parts: list[Tally] = []
 
-    def update(self, label: Any, score: Any) -> None:
+    def update(self, label: object, score: object) -> None:
         """Count a batch; label 1 = positive, higher score = positive."""
         self._parts.append(Tally.of(array(label).reshape(-1), array(score).reshape(-1)))
         if len(self._parts) > MOST_PARTS:
@@ -100,7 +105,7 @@ class Accumulator:
     def merge(self, *others: Accumulator) -> Accumulator:
         """Return this accumulator with the trials of others added; they must have the same metrics."""
         for other in others:
-            if [q[0] for q in other._asked] != [q[0] for q in self._asked]:
+            if [*other._forms] != [*self._forms]:
                 raise UsageError("accumulators of other metrics cannot be merged")
             self._parts = [merge([*self._parts, *other._parts])]
         return self
@@ -110,7 +115,7 @@ class Accumulator:
         tally = self.tally
         if not len(tally.score):
             raise DataError("nothing was counted yet: call update first")
-        return {text: float(entry.form(**settings).value(tally)) for text, entry, settings in self._asked if entry.form}
+        return {text: float(form.value(tally)) for text, form in self._forms.items()}
 
     @property
     def tally(self) -> Tally:
@@ -122,12 +127,12 @@ class Accumulator:
         """Discard all counts."""
         self._parts = []
 
-    def state(self) -> dict[str, Any]:
+    def state(self) -> dict[str, object]:
         """Return arrays to send to another process or store in a file; `Accumulator.add_state` reads them."""
         tally = self.tally
         return {"score": tally.score, "positive": tally.positive_counts, "negative": tally.negative_counts}
 
-    def add_state(self, state: dict[str, Any]) -> None:
+    def add_state(self, state: dict[str, object]) -> None:
         """Add the counts in the `state` of another accumulator."""
         counts = [np.asarray(state[name]) for name in ("score", "positive", "negative")]
         self._parts.append(Tally.of_counts(*counts))
@@ -151,14 +156,14 @@ class Figure:
     """A metric as a function of (y_true, y_score or y_pred). It can be pickled, so folds can run in other processes."""
 
     metric: str
-    positive: Any = 1
+    positive: object = 1
 
     @property
     def __name__(self) -> str:
         """The metric's name, which scikit-learn shows."""
         return asked([self.metric])[0][1].name
 
-    def __call__(self, y_true: Any, y_score: Any, pos_label: Any = None) -> float:
+    def __call__(self, y_true: object, y_score: object, pos_label: object = None) -> float:
         """Compute the figure. scikit-learn passes `pos_label`; it is not used, as the positive class is known."""
         del pos_label
         questions = asked([self.metric])
@@ -170,7 +175,7 @@ class Figure:
         return figures(questions, label, given, 0.5)[text]
 
 
-def score_function(metric: str | Spec, positive: Any = 1) -> Figure:
+def score_function(metric: str | Spec, positive: object = 1) -> Figure:
     """Return a metric as `make_scorer` needs it: a function of (y_true, y_score or y_pred).
 
     `positive` is the label of the positive class; every other label is negative.
@@ -182,7 +187,7 @@ def score_function(metric: str | Spec, positive: Any = 1) -> Figure:
     return Figure(text, positive)
 
 
-def scorer(metric: str | Spec, positive: Any = 1) -> Any:
+def scorer(metric: str | Spec, positive: object = 1) -> object:
     """Return a scorer for `cross_val_score`, `GridSearchCV` and others; metrics where low is better are negated.
 
     Metrics of probabilities (brier, log_loss) get the probability of the positive class, other metrics of scores the
@@ -194,12 +199,12 @@ def scorer(metric: str | Spec, positive: Any = 1) -> Any:
     except ImportError:
         raise EnvironmentFault(NEEDS_SKLEARN) from None
     ((_, entry, _),) = asked([metric])
-    options: dict[str, Any] = {"response_method": ("decision_function", "predict_proba"), "pos_label": positive}
+    made = partial(make_scorer, score_function(metric, positive), greater_is_better=entry.best == "high")
     if _of_probabilities(entry):
-        options["response_method"] = "predict_proba"
-    elif "decision" in entry.columns:
-        options = {"response_method": "predict"}
-    return make_scorer(score_function(metric, positive), greater_is_better=entry.best == "high", **options)
+        return made(response_method="predict_proba", pos_label=positive)
+    if "decision" in entry.columns:
+        return made(response_method="predict")
+    return made(response_method=("decision_function", "predict_proba"), pos_label=positive)
 
 
 def _of_probabilities(entry: Metric) -> bool:
@@ -208,7 +213,7 @@ def _of_probabilities(entry: Metric) -> bool:
 
 def compute_metrics(
     metrics: Sequence[str | Spec], *, positive_index: int | None = None, threshold: float = 0.0
-) -> Callable[[Any], dict[str, float]]:
+) -> Callable[[object], dict[str, float]]:
     """Return `compute_metrics` for transformers' Trainer: logits become log-odds of the positive class, then metrics.
 
     Two columns: the second is positive unless `positive_index` says otherwise; more columns need it. One column is taken
@@ -220,7 +225,7 @@ def compute_metrics(
     """
     questions = asked(metrics)
 
-    def computed(prediction: Any) -> dict[str, float]:
+    def computed(prediction: object) -> dict[str, float]:
         logits, labels = _parts(prediction)
         score, index = log_odds(logits, positive_index)
         label = (array(labels).reshape(-1) == index).astype(np.int8)
@@ -231,17 +236,19 @@ def compute_metrics(
     return computed
 
 
-def _parts(prediction: Any) -> tuple[Any, Any]:
+def _parts(prediction: object) -> tuple[object, object]:
     if hasattr(prediction, "predictions"):
-        given, labels = prediction.predictions, prediction.label_ids
-    else:
+        given, labels = prediction.predictions, getattr(prediction, "label_ids", None)
+    elif isinstance(prediction, tuple | list) and len(prediction) == 2:
         given, labels = prediction
+    else:
+        raise DataError(f"a prediction is a pair of logits and labels; found {type(prediction).__name__}")
     if isinstance(given, tuple):
         given = given[0]
     return given, labels
 
 
-def log_odds(logits: Any, positive_index: int | None = None) -> tuple[NDArray[np.float64], int]:
+def log_odds(logits: object, positive_index: int | None = None) -> tuple[NDArray[np.float64], int]:
     """Return the log-odds of the positive class, and which label it is.
 
     >>> log_odds([[0.0, 2.0]])[0].tolist(), log_odds([[1.5]])[0].tolist()

@@ -15,7 +15,8 @@ import re
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Final, Protocol
 
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.results import Estimate, Results
@@ -54,9 +55,16 @@ def _free(name: str, taken: dict[str, float]) -> str:
     return next(f"{name}.{i}" for i in range(2, len(taken) + 3) if f"{name}.{i}" not in taken)
 
 
+class Writer(Protocol):
+    """A TensorBoard writer."""
+
+    def add_scalar(self, tag: str, scalar_value: float, global_step: int | None = None) -> None: ...
+    def add_text(self, tag: str, text_string: str, global_step: int | None = None) -> None: ...
+
+
 def log(
     results: Results,
-    to: Any,
+    to: str | Writer,
     *,
     step: int | None = None,
     prefix: str = "",
@@ -65,16 +73,16 @@ def log(
 ) -> None:
     """Log results to `"mlflow"`, `"wandb"` or a TensorBoard writer (anything with `add_scalar`)."""
     named = figures_of(results, prefix=prefix, slices=slices)
-    if hasattr(to, "add_scalar"):
+    if not isinstance(to, str) and hasattr(to, "add_scalar"):
         _tensorboard(to, results, named, step, prefix)
         return
     known: dict[str, Callable[..., None]] = {"mlflow": _mlflow, "wandb": _wandb}
-    if to not in known:
+    if not isinstance(to, str) or to not in known:
         raise UsageError(f"cannot log to {to!r}; known: mlflow, wandb, or a TensorBoard SummaryWriter")
     known[to](results, named, step, prefix, Path(report) if report is not None else None)
 
 
-def _tensorboard(writer: Any, results: Results, named: dict[str, float], step: int | None, prefix: str) -> None:
+def _tensorboard(writer: Writer, results: Results, named: dict[str, float], step: int | None, prefix: str) -> None:
     for name, value in named.items():
         writer.add_scalar(name, value, step)
     writer.add_text("/".join(filter(None, (prefix, "signature"))), f"`{results.signature}`", step)
@@ -98,14 +106,14 @@ def _wandb(results: Results, named: dict[str, float], step: int | None, prefix: 
         raise UsageError("no W&B run is active: call wandb.init first")
     frame = results.to_polars()
     table = wandb.Table(columns=frame.columns, data=[list(row) for row in frame.iter_rows()])
-    shown: dict[str, Any] = {**named, "/".join(filter(None, (prefix, "results"))): table}
+    shown: dict[str, object] = {**named, "/".join(filter(None, (prefix, "results"))): table}
     if report is not None:
         shown["/".join(filter(None, (prefix, "report")))] = wandb.Html(str(report))
     wandb.log(shown, step=step, commit=True)  # with a step given it would wait for the next one
     wandb.run.summary["hitmiss.signature"] = results.signature
 
 
-def _imported(name: str) -> Any:
+def _imported(name: str) -> ModuleType:
     import importlib
 
     try:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.claims.open import open_run, runs_inside
@@ -49,6 +49,9 @@ from hitmiss.evaluation.protocol import (
 )
 from hitmiss.io.parse import expand, table_of
 
+if TYPE_CHECKING:
+    from hitmiss.protocols.toxicity import Run
+
 TOLERANCE: Final = 1e-9
 """Figures that differ by less than this are equal."""
 COMPARISONS: Final = ("comparison", "ranking")
@@ -74,13 +77,13 @@ ELSEWHERE: Final = ("hitmiss", "numpy", "out", "data", "a", "b", "runs")
 class Files:
     """The files that a claim was made from: scores, keys (one for all, or one per file), and development files."""
 
-    scores: tuple[Any, ...]
-    keys: tuple[Any, ...] = ()
+    scores: tuple[object, ...]
+    keys: tuple[object, ...] = ()
     development: str | None = None
     development_key: str | None = None
 
     @property
-    def key(self) -> Any:
+    def key(self) -> object:
         """The single key; an error if there are several."""
         if len(self.keys) > 1:
             raise UsageError("one claim has one key; give --key once", code="several-keys")
@@ -92,7 +95,7 @@ class Claim:
     """A claim as it was given: its signature and, if it is a file, everything that the file states."""
 
     signature: str
-    document: Mapping[str, Any] | None = None
+    document: Mapping[str, object] | None = None
     design: Design | None = None
     reading: ReadSpec | None = None
 
@@ -144,8 +147,8 @@ def load_claim(text: str) -> Claim:
 
 def verify(
     claim: str,
-    scores: Any,
-    key: Any = None,
+    scores: object,
+    key: object = None,
     reading: ReadSpec | None = None,
     *,
     calibrate_on: str | None = None,
@@ -193,7 +196,7 @@ def verify(
     return Verification(parts, made, tuple(_differences(given, parts, made)))
 
 
-def _listed(given: Any) -> tuple[Any, ...]:
+def _listed(given: object) -> tuple[object, ...]:
     return () if given is None else tuple(given) if isinstance(given, list | tuple) else (given,)
 
 
@@ -217,7 +220,7 @@ def _replayed(
         from hitmiss.robustness.manipulation import drift_of
 
         return drift_of(read_trials(files.scores[0], files.key, design.protocol, reading), design)
-    scores = [str(p) for p in expand(list(files.scores))] if design.seeds else list(files.scores)
+    scores = [str(p) for p in expand(list(files.scores))] if design.seeds else files.scores
     trials = read_side(scores, files.key, reading, design)
     if design.triage is not None:
         from hitmiss.protocols.triage import decided, evaluate_design
@@ -263,14 +266,14 @@ def _compared(runs: Mapping[str, Trials], design: Design) -> Comparison | Rankin
     return replace(made, design=with_contents(made.design or design, runs))
 
 
-def _opened(word: Any, key: Any, design: Design, side: Side, languages: Sequence[str]) -> Trials:
-    trials = open_run(str(word), key, design.protocol, side.read, languages=languages)
+def _opened(word: object, key: object, design: Design, side: Side, languages: Sequence[str]) -> Trials:
+    trials = open_run(str(word), None if key is None else str(key), design.protocol, side.read, languages=languages)
     return trials if side.threshold is None else at_threshold(trials, side.threshold)
 
 
 def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files) -> Results:
     """Repeat a toxicity evaluation."""
-    from hitmiss.protocols.toxicity import evaluate_run, load_any, load_run
+    from hitmiss.protocols.toxicity import load_any, load_run
 
     default = asked.default_threshold
     deciding = Deciding(design.threshold) if default is None else Deciding(design.threshold, default, "config")
@@ -287,11 +290,24 @@ def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files
             skip_missing=asked.skip_missing,
         )
     else:
-        joined: dict[str, Any] = {"key": files.key, "label_cut": asked.label_cut}
-        names = list(asked.names) or None
-        run = load_any(words, asked.group, languages=names, spec=reading, deciding=deciding, **joined)
-    plan: dict[str, Any] = {"bootstrap": design.bootstrap, "unit": design.unit, "seed": design.seed}
-    return evaluate_run(run, level=design.level, undefined=design.undefined or "zero", **plan).results
+        run = load_any(
+            words,
+            asked.group,
+            languages=list(asked.names) or None,
+            key=None if files.key is None else str(files.key),
+            label_cut=asked.label_cut,
+            spec=reading,
+            deciding=deciding,
+        )
+    return _board(run, Plan(design.bootstrap, design.unit, design.seed, design.level), design.undefined or "zero")
+
+
+def _board(run: Run, plan: Plan, undefined: str) -> Results:
+    from hitmiss.protocols.toxicity import evaluate_run
+
+    bootstrap, unit, seed = plan.bootstrap, plan.unit, plan.seed
+    board = evaluate_run(run, undefined=undefined, bootstrap=bootstrap, unit=unit, seed=seed, level=plan.level)
+    return board.results
 
 
 def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool) -> Results:
@@ -306,9 +322,9 @@ def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool)
     return evaluate_counts(list(files.scores), reading=reading, design=design).results
 
 
-def _document(made: Results | Comparison | Ranking) -> dict[str, Any]:
+def _document(made: Results | Comparison | Ranking) -> dict[str, object]:
     """Return what is compared: the JSON form, as a file would hold it."""
-    data: dict[str, Any] = json.loads(json.dumps(made.to_dict()))
+    data: dict[str, object] = json.loads(json.dumps(made.to_dict()))
     return data
 
 
@@ -351,7 +367,7 @@ def _is_same_outcome(given: Claim, claimed: str, found: str) -> bool:
 
 
 def _data_differences(
-    given: Claim, parts: Mapping[str, str], found: Mapping[str, str], told: Mapping[str, Any], behind: Trials | None
+    given: Claim, parts: Mapping[str, str], found: Mapping[str, str], told: Mapping[str, object], behind: Trials | None
 ) -> list[str]:
     """Compare the data. Files with other bytes but the same rows, in any order, are the same data.
 
@@ -369,7 +385,7 @@ def _data_differences(
     ]
 
 
-def _contents(document: Mapping[str, Any]) -> list[str]:
+def _contents(document: Mapping[str, object]) -> list[str]:
     """Return the hashes of the rows of every run; empty if one of them is not known."""
     design = document.get("design") or {}
     sides = (design.get("contest") or {}).get("sides") if isinstance(design, Mapping) else None
@@ -377,11 +393,11 @@ def _contents(document: Mapping[str, Any]) -> list[str]:
     return [str(text) for text in found] if all(found) else []
 
 
-def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], whole: bool) -> Iterator[str]:
+def _document_differences(claimed: Mapping[str, object], found: Mapping[str, object], whole: bool) -> Iterator[str]:
     """Yield rows and values that differ; without `whole` only numbers are compared."""
     for table, key in ROWS.items():
         if table in found or table in claimed:
-            yield from _row_differences(claimed.get(table) or [], found.get(table) or [], key, whole)
+            yield from _row_differences(_table(claimed, table), _table(found, table), key, whole)
     if not whole:
         return
     for name in KNOWN:
@@ -392,22 +408,30 @@ def _document_differences(claimed: Mapping[str, Any], found: Mapping[str, Any], 
         a, b = claimed.get(name), found.get(name)
         if name == "warnings":
             advice = _advice(claimed) | _advice(found)  # advice changes no figure; streams and older versions lack it
-            yield from (f"warning not claimed: {t}" for t in b or () if t not in (a or ()) and t not in advice)
-            yield from (
-                f"warning claimed and not found: {t}" for t in a or () if t not in (b or ()) and t not in advice
-            )
+            said, seen = _list(claimed, name), _list(found, name)
+            yield from (f"warning not claimed: {t}" for t in seen if t not in said and t not in advice)
+            yield from (f"warning claimed and not found: {t}" for t in said if t not in seen and t not in advice)
         elif not _same(a, b):
             yield f"{name}: claimed {a}, found {b}"
 
 
-def _advice(document: Mapping[str, Any]) -> set[str]:
+def _list(document: Mapping[str, object], name: str) -> list[object]:
+    found = document.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _table(document: Mapping[str, object], name: str) -> list[Mapping[str, object]]:
+    return [row for row in _list(document, name) if isinstance(row, Mapping)]
+
+
+def _advice(document: Mapping[str, object]) -> set[str]:
     """Return the warnings that only advise what else to ask."""
-    pairs = zip(document.get("warnings") or (), document.get("warning_codes") or (), strict=False)
-    return {text for text, code in pairs if code == UNUSED}
+    pairs = zip(_list(document, "warnings"), _list(document, "warning_codes"), strict=False)
+    return {str(text) for text, code in pairs if code == UNUSED}
 
 
 def _row_differences(
-    claimed: Sequence[Mapping[str, Any]], found: Sequence[Mapping[str, Any]], key: Sequence[str], whole: bool
+    claimed: Sequence[Mapping[str, object]], found: Sequence[Mapping[str, object]], key: Sequence[str], whole: bool
 ) -> Iterator[str]:
     ours, theirs = _named_rows(found, key), _named_rows(claimed, key)
     for name, row in theirs.items():
@@ -422,9 +446,9 @@ def _row_differences(
     yield from (f"{name}: found, not claimed" for name in ours if name not in theirs)
 
 
-def _named_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> dict[str, Mapping[str, Any]]:
+def _named_rows(rows: Iterable[Mapping[str, object]], key: Sequence[str]) -> dict[str, Mapping[str, object]]:
     """Return the rows by their names; a repeated row gets a number."""
-    named: dict[str, Mapping[str, Any]] = {}
+    named: dict[str, Mapping[str, object]] = {}
     for row in rows:
         name = _name(row, key)
         times = sum(other == name or other.startswith(f"{name} (") for other in named)
@@ -432,7 +456,7 @@ def _named_rows(rows: Iterable[Mapping[str, Any]], key: Sequence[str]) -> dict[s
     return named
 
 
-def _name(row: Mapping[str, Any], key: Sequence[str]) -> str:
+def _name(row: Mapping[str, object], key: Sequence[str]) -> str:
     words = []
     for field in key:
         value = row.get(field)
@@ -443,7 +467,7 @@ def _name(row: Mapping[str, Any], key: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: object, b: object) -> bool:
     """Return whether two JSON values are equal, numbers within the tolerance; an infinity equals only itself."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
@@ -522,9 +546,9 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
     return asked.changed(triage=own, protocol=protocol, unit=unit, interval="auto", undefined=undefined)
 
 
-def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
+def _toxicity(parts: dict[str, str], scores: object, reading: ReadSpec) -> Results:
     """Repeat a toxicity evaluation: rows left out, thresholds and undefined figures follow the rules in the claim."""
-    from hitmiss.protocols.toxicity import evaluate_run, reload
+    from hitmiss.protocols.toxicity import reload
 
     told = parts.get("choices", "")
     rule, default = re.search(r"threshold-rule:([a-z-]+)", told), re.search(r"default-threshold:([^+]+)", told)
@@ -547,9 +571,7 @@ def _toxicity(parts: dict[str, str], scores: Any, reading: ReadSpec) -> Results:
         languages=only[1].split(" & ") if only else None,
     )
     plan = Plan.parse(parts["boot"]) if "boot" in parts else Plan(level=float(parts.get("level", 0.95)))
-    undefined = "null" if "undefined:null" in told else "zero"
-    asked: dict[str, Any] = {"bootstrap": plan.bootstrap, "unit": plan.unit, "seed": plan.seed, "level": plan.level}
-    return evaluate_run(run, undefined=undefined, **asked).results
+    return _board(run, plan, "null" if "undefined:null" in told else "zero")
 
 
 def _reading_of(parts: Mapping[str, str]) -> ReadSpec:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,8 @@ from hitmiss.cli import common
 
 if TYPE_CHECKING:
     from hitmiss.attacks.campaign import Campaigner, Plan, Recordings
+    from hitmiss.attacks.config import PerturbationConfig
+    from hitmiss.attacks.model import Classifier
     from hitmiss.core.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
@@ -83,7 +85,7 @@ def attack(
         if value is not None and value < least:
             raise UsageError(f"--{name} is at least {least}; found {value}")
     recordings = recordings if limit is None else recordings.first(limit)
-    steering: dict[str, Any] = {
+    steering: dict[str, object] = {
         "attack_from": attack_from,
         "early_stop": early_stop,
         "lead_consistent": lead_consistent,
@@ -95,7 +97,7 @@ def attack(
     )
     _check_aims(target or [], plan, recordings.classes)
     model = _model(detector, weights, device, outputs, layout, recordings, single_label)
-    cut: Any = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
+    cut: float | list[float] = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
     campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
     trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
     for note in trials.header.notes:
@@ -122,7 +124,7 @@ def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> Non
         )
 
 
-def _criterion(text: str) -> Any:
+def _criterion(text: str) -> object:
     """Return a criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no per record."""
     from hitmiss.attacks.methods import find_criterion
     from hitmiss.detection.detector import find_object
@@ -147,7 +149,7 @@ def _model(
     layout: str,
     recordings: Recordings,
     single_label: bool | None,
-) -> Any:
+) -> Classifier:
     from hitmiss.attacks.model import as_classifier
     from hitmiss.detection.detector import open_detector
 
@@ -169,7 +171,7 @@ def _plan(
     targets: list[str],
     window: float | None,
     centers: list[float],
-    steering: dict[str, Any],
+    steering: dict[str, object],
     control: bool,
     seed: int,
 ) -> Plan:
@@ -194,8 +196,8 @@ def _configs(
     strengths: list[float],
     where: list[tuple[float, float | None]],
     aims: list[tuple[str, str]],
-    steering: dict[str, Any],
-) -> list[Any]:
+    steering: dict[str, object],
+) -> list[PerturbationConfig]:
     """Return the configurations of a family, without steering settings that it ignores, so that its name is short."""
     from hitmiss.attacks.campaign import sweep
     from hitmiss.attacks.config import families, refuse_other_media
@@ -212,7 +214,7 @@ def _configs(
     own = {k: v for k, v in steering.items() if k in ("lead_consistent", "criterion") or name not in batched}
     own = {k: v for k, v in own.items() if v not in (False, "y_true")}
     extra = {name: {**own, **dict(spec.settings)}}
-    found: list[Any] = []
+    found: list[PerturbationConfig] = []
     for center, seconds in where:
         found += sweep(
             [name],

@@ -14,16 +14,18 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Generic, Protocol, TextIO, TypeVar, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Generic, Protocol, TextIO, TypeVar, get_type_hints
 
 import typer
 
 from hitmiss.core import shared
 from hitmiss.core.errors import UnknownName
 from hitmiss.core.question import METHODS, Design, Gap, ReadSpec, names_of, parse_by
-from hitmiss.core.shared import spelled, visible, wrapped
+from hitmiss.core.shared import Json, JsonObject, spelled, visible, wrapped
 
 if TYPE_CHECKING:
+    from rich.progress import Progress as Drawn
+
     from hitmiss.core.results import Estimate
 
 
@@ -63,12 +65,12 @@ def is_quiet() -> bool:
     return _quiet[-1]
 
 
-def out_json(value: Any) -> None:
+def out_json(value: object) -> None:
     """Print the result as JSON to stdout. NaN and infinities are refused, because JSON has no such numbers."""
     _result(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     """Convert a value to what JSON can hold: dataclasses become mappings, functions names, infinities and NaN text.
 
     >>> plain({"range": (0.0, float("inf")), "metric": len})
@@ -81,10 +83,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
     if isinstance(value, set | frozenset):
-        return sorted(map(str, value))
+        return [*sorted(map(str, value))]
     if isinstance(value, bool | int | str | None) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return getattr(value, "__qualname__", None) or str(value)
+
+
+def plain_object(value: object) -> JsonObject:
+    """Convert a dataclass or a mapping to what a JSON object can hold."""
+    found = plain(value)
+    if not isinstance(found, dict):
+        raise TypeError(f"{type(value).__name__} has no fields")
+    return found
 
 
 def out_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -214,7 +224,7 @@ class Bar:
         self._furthest: float | None = None
         self._began = (time.monotonic(), 0.0)
         self._lock = threading.RLock()
-        self._drawn: Any = None
+        self._drawn: Drawn | None = None
         self._timer: threading.Timer | None = None
         self._wait()
 
@@ -260,21 +270,24 @@ class Bar:
             said = (TextColumn(f"{{task.fields[{field}]}}", markup=False) for field in ("left", "said"))
             columns = (BarColumn(30), TaskProgressColumn(), *said, TimeElapsedColumn())
             # rich would also capture stdout and send results to stderr
-            quiet: dict[str, Any] = {"transient": True, "redirect_stdout": False, "redirect_stderr": False}
-            self._drawn = Drawn(*columns, console=Console(stderr=True), **quiet)
+            console = Console(stderr=True)
+            self._drawn = Drawn(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
             self._drawn.add_task("", total=None, left="", said="")
             self._update()
             self._drawn.start()
 
     def _update(self) -> None:
+        if self._drawn is None:
+            return
         what, done, total, share = self._state
         count = f"{done:,.0f} of {total:,.0f}" if total is not None else ""
         text = visible(": ".join(filter(None, (self._name, ", ".join(filter(None, (what, count)))))))
         said = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
         task = self._drawn.task_ids[0]
         # another step may follow: a complete bar would stop rich's clock for good
-        known = {"total": None if share is None else 1.0, "completed": min(share or 0.0, ALL_BUT)}
-        self._drawn.update(task, said=said, left=self._left(share), **known)
+        total = None if share is None else 1.0
+        completed = min(share or 0.0, ALL_BUT)
+        self._drawn.update(task, said=said, left=self._left(share), total=total, completed=completed)
 
     def _left(self, share: float | None) -> str:
         """Estimate the remaining time of the step from its speed since it was first seen."""
@@ -338,7 +351,7 @@ class Progress:
         shared.tell("", done, total)
         self._say(lambda: f"{done:,} of {total:,}")
 
-    def _say(self, line: Any) -> None:
+    def _say(self, line: Callable[[], str]) -> None:
         if is_shown() or time.monotonic() - self._said < EVERY_SECONDS:
             return
         self._said = time.monotonic()
@@ -481,7 +494,7 @@ class Grouped(Generic[T]):
         self.verb, self.groups = verb, groups
         self.__name__, self.__doc__, self.__module__ = verb.__name__, verb.__doc__, verb.__module__
 
-    def __call__(self, **given: Any) -> T:
+    def __call__(self, **given: object) -> T:
         made = {name: group(**{k: given.pop(k) for k in self._of_group[name]}) for name, group in self.groups.items()}
         return self.verb(**given, **made)
 
@@ -510,7 +523,7 @@ class Grouped(Generic[T]):
         return inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in options])
 
     @property
-    def __annotations__(self) -> dict[str, Any]:  # type: ignore[override]
+    def __annotations__(self) -> dict[str, object]:  # type: ignore[override]
         return {name: p.annotation for name, p in self.__signature__.parameters.items()}
 
 
@@ -525,7 +538,7 @@ class Fewer(Generic[T]):
     def __init__(self, group: Callable[..., T], names: tuple[str, ...]) -> None:
         self.func, self.names = group, names
 
-    def __call__(self, **given: Any) -> T:
+    def __call__(self, **given: object) -> T:
         return self.func(**given)
 
     @cached_property
@@ -539,7 +552,7 @@ def without(group: Callable[..., T], *names: str) -> Fewer[T]:
     return Fewer(group, names)
 
 
-def _hints(function: Callable[..., object]) -> dict[str, Any]:
+def _hints(function: Callable[..., object]) -> dict[str, object]:
     """Return the annotations of a verb or a group; for a partial or a reduced group, those of the wrapped function."""
     while hasattr(function, "func"):
         function = function.func
@@ -547,7 +560,7 @@ def _hints(function: Callable[..., object]) -> dict[str, Any]:
 
 
 @cache
-def _resolved(function: Callable[..., object]) -> dict[str, Any]:
+def _resolved(function: Callable[..., object]) -> dict[str, object]:
     return get_type_hints(function, include_extras=True)
 
 

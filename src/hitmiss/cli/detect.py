@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,11 @@ from hitmiss.cli.common import grouped
 from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
+    from hitmiss.core.tally import Array
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.scoring import Outcome
+    from hitmiss.detection.loop import Transform
+    from hitmiss.detection.outputs import Extraction
+    from hitmiss.detection.scoring import Outcome, Settings
     from hitmiss.io.manifest import Manifest
     from hitmiss.media.image import PictureInput
     from hitmiss.outofcore.at_once import Tallying
@@ -93,27 +96,51 @@ def detect(
     if len(devices) > 1:
         _share(given, devices)
         return
+    from hitmiss.detection.detector import open_detector
     from hitmiss.detection.loader import make_loader
     from hitmiss.detection.loop import run_detector
+    from hitmiss.detection.scoring import Settings
 
     manifest = _manifest(data, protocol, reading, root, suffix, file_column, limit)
     rate = sample_rate or (16000 if input_ == "audio" else None)
-    placed = {"weights": weights, "device": device, "precision": precision, "sample_rate": rate, "layers": embed or ()}
-    placed["compiled"] = compile_
-    with _opened(detector, placed, cluster, actors, workers, len(manifest)) as model:
+    opening = partial(
+        open_detector,
+        detector,
+        weights=weights,
+        device=device,
+        precision=precision,
+        sample_rate=rate,
+        layers=embed or (),
+        compiled=compile_,
+    )
+    with _opened(opening, device, cluster, actors, workers, len(manifest)) as model:
         rate = _agree_on_rate(model, sample_rate, input_)
-        transform, manifest, coding = _coded(codecs, manifest, rate)
-        if manipulate is not None:
-            transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate, input_)
-        running: dict[str, Any] = {"workers": workers, "resume": resume, "join": join, "retry": retry, "check": check}
-        running |= {"batch_seconds": batch_seconds, "batch_items": batch_items, "pad": pad}
+        transform, manifest, coding = (
+            _coded(codecs, manifest, rate)
+            if manipulate is None
+            else _manipulated(manipulate, only, codecs, manifest, rate, input_)
+        )
         shown = _picture(picture, model, input_)
-        running |= {"are_pictures": input_ == "image", "number_bytes": 1 if shown is None else 4}
         fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
-        pinned = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
+        pinned: dict[str, object] = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
         pinned |= {} if shown is None else {"picture": asdict(shown)}
-        windows = {"window": _samples(window, rate), "hop": _samples(hop, rate), "pooling": pooling}
-        settings = _settings(positive_index, outputs, higher, manifest, {**running, **windows, "pinned": pinned})
+        settings = Settings(
+            extraction=_extraction(positive_index, outputs, higher, manifest),
+            window=_samples(window, rate),
+            hop=_samples(hop, rate),
+            pooling=pooling,  # type: ignore[arg-type]
+            pad=pad,
+            pinned=pinned,
+            are_pictures=input_ == "image",
+            number_bytes=1 if shown is None else 4,
+            batch_seconds=batch_seconds,
+            batch_items=batch_items,
+            workers=workers,
+            resume=resume,
+            join=join,
+            retry=retry,
+            check=check,
+        )
         tallying = _tallying(model, tally, cluster, manifest, settings, protocol)
         outcome = run_detector(
             model,
@@ -122,8 +149,8 @@ def detect(
             output=output,
             load=make_loader(input_, manifest, rate, text_column, None if transform or window else cut_length),
             transform=transform,
-            fit=shown or _fit(fitting),
-            report=_progress(),
+            fit=shown or _fit(cut_length, length_rule),
+            report=common.Progress(),
         )
     if tallying is not None and outcome.is_complete:
         from hitmiss.outofcore.at_once import settle
@@ -134,7 +161,7 @@ def detect(
     _emit(outcome, json)
 
 
-def _share(given: dict[str, Any], devices: list[str]) -> None:
+def _share(given: dict[str, object], devices: list[str]) -> None:
     """Start one process per device on the run; then finish it here, including what a process that died left undone."""
     import multiprocessing
     import time
@@ -144,7 +171,7 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
 
     if given["cluster"] is not None:
         raise UsageError("--cluster shares the work itself; say one --device", code="devices-cluster")
-    begun = given["output"] / MANIFEST
+    begun = Path(str(given["output"])) / MANIFEST
     if begun.exists() and not (given["resume"] or given["join"]):
         detect.verb(**given | {"device": devices[0]})  # refuses the folder with its own message
         return
@@ -169,7 +196,7 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
     detect.verb(**given | {"device": devices[0], "resume": begun.exists() or given["resume"]})
 
 
-def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
+def _beside(given: dict[str, object], is_first: bool, n: int) -> None:
     """Run as one of several processes; only the first shows the progress."""
     import os
     import sys
@@ -210,13 +237,16 @@ def _manifest(
 
 @contextmanager
 def _opened(
-    text: str, placed: dict[str, Any], cluster: str | None, actors: int | None, decoders: int, n_items: int
+    opening: Callable[[], Detector],
+    device: str,
+    cluster: str | None,
+    actors: int | None,
+    decoders: int,
+    n_items: int,
 ) -> Iterator[Detector]:
     """Open the detector in this process, or in the processes of a cluster."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.detection.detector import open_detector
 
-    opening = partial(open_detector, text, **placed)
     if cluster is None:
         if actors is not None:
             raise UsageError("--actors goes with --cluster")
@@ -227,26 +257,33 @@ def _opened(
 
     with joined(cluster) as found:
         common.note(f"cluster: {found}")
-        with Fleet(found, opening, actors=actors, decoders=decoders, device=placed["device"], most=n_items) as fleet:
+        with Fleet(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
             yield fleet
         common.note(fleet.words())
 
 
 def _tallying(
-    fleet: Any, tally: str | None, cluster: str | None, manifest: Manifest, settings: Any, protocol: str | None
+    fleet: Detector,
+    tally: str | None,
+    cluster: str | None,
+    manifest: Manifest,
+    settings: Settings,
+    protocol: str | None,
 ) -> Tallying | None:
     """Return the settings with which the processes of a cluster count what they score."""
     from hitmiss.core.errors import UsageError
 
     if tally is None:
         return None
-    if cluster is None:
-        raise UsageError("--tally goes with --cluster; `hitmiss score` counts a run of one process as quickly")
+    from hitmiss.detection.cluster import Fleet
     from hitmiss.outofcore.at_once import Tallying
+
+    if cluster is None or not isinstance(fleet, Fleet):
+        raise UsageError("--tally goes with --cluster; `hitmiss score` counts a run of one process as quickly")
 
     columns = [name.strip() for name in tally.split(",") if name.strip()]
     fleet.tallying = Tallying.of(manifest, settings, columns, protocol)
-    return fleet.tallying  # type: ignore[no-any-return]
+    return fleet.tallying
 
 
 def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
@@ -261,7 +298,7 @@ def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
     return model.sample_rate
 
 
-def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[Any, Manifest, Any]:
+def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[Transform | None, Manifest, object]:
     """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
     if codecs is None:
         return None, manifest, None
@@ -278,7 +315,7 @@ def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[An
 
 def _manipulated(
     manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None, input_: str
-) -> tuple[Any, Manifest, Any]:
+) -> tuple[Transform | None, Manifest, object]:
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
     from hitmiss.attacks.audio import preset
     from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
@@ -301,30 +338,27 @@ def _manipulated(
     return changed, manifest.crossed(changed.columns), changed.pinned
 
 
-def _settings(
-    positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest, others: dict[str, Any]
-) -> Any:
+def _extraction(positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest) -> Extraction:
     from hitmiss.core.errors import UnknownName
     from hitmiss.detection.outputs import Extraction
-    from hitmiss.detection.scoring import Settings
     from hitmiss.io.columns import same_class
 
     is_reversed = higher is not None and same_class(higher, manifest.negative)
     if higher is not None and not is_reversed and not same_class(higher, manifest.positive):
         raise UnknownName("class for a higher output", higher, (manifest.positive, manifest.negative))
-    return Settings(extraction=Extraction(positive_index, outputs, is_reversed), **others)  # type: ignore[arg-type]
+    return Extraction(positive_index, outputs, is_reversed)  # type: ignore[arg-type]
 
 
 def _samples(seconds: float | None, rate: int | None) -> int | None:
     return None if seconds is None else round(seconds * (rate or 16000))
 
 
-def _fit(fitting: dict[str, Any] | None) -> Any:
-    if fitting is None:
+def _fit(cut_length: int | None, rule: str) -> Callable[[Array], Array] | None:
+    if cut_length is None:
         return None
     from hitmiss.detection.loader import fit_length
 
-    return partial(fit_length, **fitting)
+    return partial(fit_length, cut_length=cut_length, rule=rule)  # type: ignore[arg-type]
 
 
 def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | None:
@@ -346,12 +380,6 @@ def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | N
     return found
 
 
-def _progress() -> Any:
-    from hitmiss.cli.common import Progress
-
-    return Progress()
-
-
 def _export(folder: Path, path: Path, form: str) -> None:
     from hitmiss.io import read
     from hitmiss.io.write import write_scores
@@ -369,7 +397,7 @@ def _emit(outcome: Outcome, json: bool) -> None:
     if json:
         shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
         about = {"alarms": outcome.alarms, "notes": outcome.notes, "shares": clock.shares(), "rate": clock.rate}
-        common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain(about)})
+        common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain_object(about)})
         return
     common.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
     if clock.n_done:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from hitmiss.cli import common
+
+if TYPE_CHECKING:
+    from hitmiss.core import registry
 
 
 class Kind(StrEnum):
@@ -28,7 +32,7 @@ def list_(
 ) -> None:
     """List metrics, protocols, readers, attack families, kinds of detectors or codecs, with one line about each."""
     made = {Kind.metrics: metric_rows, Kind.attacks: attack_rows, Kind.codecs: codec_rows}
-    rows = made[kind]() if kind in made else other_rows(kind.value.removesuffix("s"))
+    rows = made[kind]() if kind in made else other_rows(KINDS[kind])
     if json:
         common.out_json({"schema": 1, kind.value: rows})
     elif not rows:
@@ -39,7 +43,14 @@ def list_(
         common.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
 
 
-def metric_rows() -> list[dict[str, Any]]:
+KINDS: Final[Mapping[Kind, registry.Kind]] = {
+    Kind.protocols: "protocol",
+    Kind.readers: "reader",
+    Kind.detectors: "detector",
+}
+
+
+def metric_rows() -> list[dict[str, object]]:
     """Return one row per metric: its name, the columns it needs, which way is better, its settings, its first line."""
     from hitmiss.core.registry import all_metrics
 
@@ -55,14 +66,14 @@ def metric_rows() -> list[dict[str, Any]]:
     ]
 
 
-def other_rows(kind: Any) -> list[dict[str, Any]]:
+def other_rows(kind: registry.Kind) -> list[dict[str, object]]:
     """Return one row per protocol, reader or kind of detector: its name and its first line."""
     from hitmiss.core.registry import all_of
 
     return [{"name": name, "about": first_line(value)} for name, value in all_of(kind).items()]
 
 
-def attack_rows() -> list[dict[str, Any]]:
+def attack_rows() -> list[dict[str, object]]:
     """Return one row per family of perturbations and attacks: its call, what it changes, its first line."""
     from hitmiss.attacks.catalogue import catalogue
 
@@ -72,7 +83,7 @@ def attack_rows() -> list[dict[str, Any]]:
     ]
 
 
-def codec_rows() -> list[dict[str, Any]]:
+def codec_rows() -> list[dict[str, object]]:
     """Return one row per codec: its name, its label, its sample rate and its bit rates."""
     from hitmiss.attacks.codecs import all_codecs
 
@@ -82,14 +93,14 @@ def codec_rows() -> list[dict[str, Any]]:
     ]
 
 
-def first_line(value: Any) -> str:
+def first_line(value: object) -> str:
     """Return one line about a thing: its `title`, or else the first line of its docstring."""
     value = value.func if isinstance(value, partial) else value
     text = getattr(value, "title", None) or getattr(value, "__doc__", None) or ""
     return str(text).strip().partition("\n")[0]
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key}={setting}" for key, setting in value.items()) or "-"
     return ", ".join(value) if isinstance(value, list) else str(value)

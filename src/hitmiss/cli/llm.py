@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hitmiss.cli import common
 
 if TYPE_CHECKING:
+    from hitmiss.llm.backends import Model
     from hitmiss.llm.items import Item
-    from hitmiss.llm.plan import Plan
+    from hitmiss.llm.plan import Plan, Settings
     from hitmiss.llm.run import Outcome
 
 MODELS = "gpt-5.1, provider/name, a name behind --base-url; or module:function, model.onnx, hf-image:…"
@@ -82,6 +84,8 @@ def llm(
 ) -> None:
     """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash."""
     from hitmiss.cli.common import Progress
+    from hitmiss.detection.outputs import Extraction
+    from hitmiss.llm.backends import open_models
     from hitmiss.llm.items import find_leaks, read_items
     from hitmiss.llm.plan import Settings, read_prices
     from hitmiss.llm.run import run_llm
@@ -92,10 +96,23 @@ def llm(
     _require_language_models(roles)
     address, doubts = _address([*models, *filter(None, roles.values())], base_url, provider)
     bands = _bands(thresholds)
-    asking: dict[str, Any] = {"temperature": temperature, "max_tokens": max_tokens, "seed": seed, "timeout": timeout}
-    asking |= {"reasoning_effort": reasoning_effort, "max_iterations": max_iterations, "max_retries": max_retries}
-    asking |= {"base_url": address, "provider": provider, "max_connections": max_connections, **roles}
-    settings = Settings(thresholds=bands, tool_cache=not disable_tool_cache, answer_cache=answer_cache, **asking)
+    settings = Settings(
+        temperature=temperature,
+        max_tokens=max_tokens,
+        reasoning_effort=reasoning_effort,
+        seed=seed,
+        max_iterations=max_iterations,
+        thresholds=bands,
+        base_url=address,
+        provider=provider,
+        vision_model=vision_model,
+        structuring_model=structuring_model,
+        tool_cache=not disable_tool_cache,
+        answer_cache=answer_cache,
+        max_connections=max_connections,
+        max_retries=max_retries,
+        timeout=timeout,
+    )
     absent: list[str] = []
     items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None)
     if absent:
@@ -104,7 +121,8 @@ def llm(
         random.Random(seed or 0).shuffle(items)
     for warning in (*doubts, *find_leaks(items)):
         common.note(f"! {warning}")
-    opened = _opened(models, weights, {"thresholds": bands, "image_size": image_size}, outputs, positive_index)
+    extraction = Extraction(positive_index, outputs)  # type: ignore[arg-type]
+    opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
     outcome = run_llm(
         plan,
@@ -116,7 +134,7 @@ def llm(
         tool_cache=tool_cache_dir,
         resume=resume,
         retry=retry,
-        report=cast(Any, Progress()),
+        report=Progress(),
     )
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
@@ -163,22 +181,15 @@ def _bands(thresholds: list[float] | None) -> tuple[float, float]:
     return thresholds[0], thresholds[1]
 
 
-def _opened(models: list[str], weights: Path | None, how: dict[str, Any], outputs: str, index: int | None) -> Any:
-    from hitmiss.detection.outputs import Extraction
-    from hitmiss.llm.backends import open_models
-
-    return open_models(models, weights, extraction=Extraction(index, outputs), **how)  # type: ignore[arg-type]
-
-
 def _plan(
     items: list[Item],
     models: list[str],
     tools: str,
     trials: int,
-    settings: Any,
+    settings: Settings,
     prompt: Path | None,
     canaries: int,
-    opened: Any,
+    opened: Mapping[str, Model],
 ) -> Plan:
     from hitmiss.llm.items import make_canaries
     from hitmiss.llm.plan import Plan, Prompts, modes_of
@@ -233,27 +244,33 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 
-def _dropped(row: dict[str, Any]) -> str:
+def _dropped(row: Mapping[str, object]) -> str:
     """Describe the settings that were asked for but not sent; return nothing if all were sent."""
-    lost = row["run_config"].get("not_sent", {})
+    from hitmiss.llm.answers import object_in
+
+    lost = object_in(object_in(row, "run_config"), "not_sent")
     what = " and ".join(f"{name} {value}" for name, value in lost.items())
     return f"! {row['model']} takes no {' and no '.join(lost)}: {what} was asked for and not sent" if lost else ""
 
 
-def _cells(outcome: Outcome) -> list[dict[str, Any]]:
+def _cells(outcome: Outcome) -> list[dict[str, object]]:
     """Return the counts for each model and mode."""
-    groups: dict[tuple[str, bool], list[dict[str, Any]]] = {}
+    groups: dict[tuple[str, bool], list[dict[str, object]]] = {}
     for row in outcome.rows:
-        groups.setdefault((row["model"], row["use_tools"]), []).append(row)
+        groups.setdefault((str(row["model"]), bool(row["use_tools"])), []).append(row)
     return [_cell(model, use_tools, rows) for (model, use_tools), rows in groups.items()]
 
 
-def _cell(model: str, use_tools: bool, rows: list[dict[str, Any]]) -> dict[str, Any]:
+def _cell(model: str, use_tools: bool, rows: list[dict[str, object]]) -> dict[str, object]:
+    from hitmiss.core.registry import fit
+    from hitmiss.llm.answers import object_in, objects_in
+
     failed = sum("error" in row for row in rows)
     unparsed = sum("error" not in row and row["prediction"] is None for row in rows)
     costs = [row["cost"] for row in rows]
-    tokens = [sum(row["tokens"][k] for k in ("input", "output")) for row in rows if row["tokens"]]
-    calls = [detail for row in rows for detail in row["tool_details"]]
+    known = [cost for cost in costs if isinstance(cost, int | float)]
+    tokens = [fit(int, object_in(row, "tokens")[k]) for row in rows if row["tokens"] for k in ("input", "output")]
+    calls = [detail for row in rows for detail in objects_in(row, "tool_details")]
     return {
         "model": model,
         "tools": "tools" if use_tools else "no-tools",
@@ -261,9 +278,9 @@ def _cell(model: str, use_tools: bool, rows: list[dict[str, Any]]) -> dict[str, 
         "answered": len(rows) - failed - unparsed,
         "not understood": unparsed,
         "failed": failed,
-        "retries": sum(row["retries"] for row in rows),
+        "retries": sum(fit(int, row["retries"]) for row in rows),
         "tokens": sum(tokens) if tokens else None,
-        "cost": None if None in costs else round(sum(costs), 6),
+        "cost": None if None in costs else round(sum(known), 6),
         "tool calls": len(calls),
         "cached": sum(bool(detail["cached"]) for detail in calls),
     }

@@ -18,7 +18,7 @@ from dataclasses import asdict
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer import Abort, TyperException
@@ -29,6 +29,12 @@ from hitmiss.cli import common
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
 from hitmiss.core.shared import visible
+
+if TYPE_CHECKING:
+    from typer._click.core import Command, Context, Parameter
+    from typer._click.formatting import HelpFormatter
+
+    Completing = Callable[[Context, Parameter, str], list[str]]
 
 # ----------------------------------------------------------------------
 # Options as the evaluation documents write them: several values after one option, and underscores for dashes.
@@ -115,7 +121,7 @@ OTHER: Final = object()
 """Marks a value that is not plain."""
 
 
-def take_plainly(command: Any) -> None:
+def take_plainly(command: Command) -> None:
     """Let the options of a command and its verbs take plain values as they are."""
     for part in (command, *getattr(command, "commands", {}).values()):
         for param in part.get_params(typer.Context(part, **part.context_settings)):
@@ -123,7 +129,7 @@ def take_plainly(command: Any) -> None:
                 param.process_value = partial(_process, param, param.process_value)
 
 
-def _process(param: Any, usual: Callable[[Any, Any], Any], ctx: Any, value: Any) -> Any:
+def _process(param: Parameter, usual: Callable[[Context, object], object], ctx: Context, value: object) -> object:
     """Return the value in the form that the verb needs; `usual` is typer's own conversion."""
     plain = _plain(param, value)
     if plain is OTHER:
@@ -131,7 +137,7 @@ def _process(param: Any, usual: Callable[[Any, Any], Any], ctx: Any, value: Any)
     return plain if param.callback is None else param.callback(ctx, param, plain)
 
 
-def _plain(param: Any, value: Any) -> Any:
+def _plain(param: Parameter, value: object) -> object:
     if value is None:
         return OTHER if param.required else () if param.multiple or param.nargs == -1 else None
     declared = getattr(param, DECLARED)
@@ -205,7 +211,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 class GroupedCommand(TyperCommand):
     """A verb whose help shows its options in groups, and an example."""
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write the options, each group under its title."""
         found: dict[str, list[tuple[str, str]]] = {}
         for param in self.get_params(ctx):
@@ -219,7 +225,7 @@ class GroupedCommand(TyperCommand):
                 with formatter.section(title):
                     formatter.write_dl(found[title])
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:
+    def format_epilog(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write one example."""
         del ctx
         example = EXAMPLES.get(self.name or "")
@@ -233,7 +239,7 @@ class GroupedCommand(TyperCommand):
 class Verbs(TyperGroup):
     """The list of verbs with their full summaries."""
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
+    def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
         """Write one entry per verb, wrapped and never cut."""
         rows = []
         for name in self.list_commands(ctx):
@@ -258,7 +264,7 @@ def group_of(name: str) -> str:
     return next((title for title, names in GROUPS.items() if name in names), HELPING_OTHER)
 
 
-def complete_values(command: Any) -> None:
+def complete_values(command: Command) -> None:
     """Let the options of a command and its verbs complete their values."""
     for part in (command, *getattr(command, "commands", {}).values()):
         for param in part.get_params(typer.Context(part, **part.context_settings)):
@@ -267,27 +273,27 @@ def complete_values(command: Any) -> None:
                 param._custom_shell_complete = _completing(values)
 
 
-def _completing(values: Callable[[Mapping[str, Any]], Iterator[str]]) -> Callable[[Any, Any, str], list[str]]:
-    def complete(ctx: Any, _param: Any, incomplete: str) -> list[str]:
+def _completing(values: Callable[[Mapping[str, object]], Iterator[str]]) -> Completing:
+    def complete(ctx: Context, _param: Parameter, incomplete: str) -> list[str]:
         head, comma, tail = incomplete.rpartition(",")
         return [f"{head}{comma}{value}" for value in values(ctx.params) if value.startswith(tail)]
 
     return complete
 
 
-def _metrics(_: Mapping[str, Any]) -> Iterator[str]:
+def _metrics(_: Mapping[str, object]) -> Iterator[str]:
     from hitmiss.core.registry import all_metrics
 
     yield from sorted(all_metrics())
 
 
-def _protocols(_: Mapping[str, Any]) -> Iterator[str]:
+def _protocols(_: Mapping[str, object]) -> Iterator[str]:
     from hitmiss.evaluation.protocol import protocols
 
     yield from sorted(protocols())
 
 
-def _columns(given: Mapping[str, Any]) -> Iterator[str]:
+def _columns(given: Mapping[str, object]) -> Iterator[str]:
     """Return the columns named in the first lines of the given files."""
     for name in ("key", "scores", "runs", "files", "predictions"):
         value = given.get(name)
@@ -298,11 +304,11 @@ def _columns(given: Mapping[str, Any]) -> Iterator[str]:
                 yield from first.split("\t" if "\t" in first else "," if "," in first else " ")
 
 
-def _words(*words: str) -> Callable[[Mapping[str, Any]], Iterator[str]]:
+def _words(*words: str) -> Callable[[Mapping[str, object]], Iterator[str]]:
     return lambda _given: iter(words)
 
 
-VALUES: Final[Mapping[str, Callable[[Mapping[str, Any]], Iterator[str]]]] = {
+VALUES: Final[Mapping[str, Callable[[Mapping[str, object]], Iterator[str]]]] = {
     "metric": _metrics,
     "protocol": _protocols,
     "by": _columns,
@@ -619,7 +625,7 @@ def _with_one_verb(verb: str) -> typer.Typer:
 def _plain_warnings() -> Iterator[None]:
     """Print warnings of libraries as one line on stderr instead of two with a place in the code."""
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+    def show(message: Warning | str, *_: object, **__: object) -> None:
         common.note(f"hitmiss: warning: {visible(str(message))}")
 
     with warnings.catch_warnings():

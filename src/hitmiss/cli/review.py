@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hitmiss.cli import common
 
 if TYPE_CHECKING:
+    from hitmiss.core.errors import Fault
     from hitmiss.review.items import Library
     from hitmiss.review.store import Store
     from hitmiss.review.summary import Summary
@@ -57,7 +59,8 @@ def review(
 ) -> None:
     """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.review.items import beside
+    from hitmiss.review.items import Wish, beside, open_review
+    from hitmiss.review.server import serve
     from hitmiss.review.store import open_store
 
     path = store or beside(run)
@@ -67,15 +70,48 @@ def review(
     if per_item < 1 or lease <= 0:
         raise UsageError("--per-item and --lease are at least 1 and above 0")
     library = _library(run, dataset, root, ecg, fs)
-    wish: dict[str, Any] = {"sample": sample, "seed": seed, "positive": positive, "negative": negative}
-    wish |= {"media": media, "suffix": suffix, "blind": not not_blind, "allow_missing": allow_missing}
-    wish |= {"items": _items(items), "thresholds": _pair(thresholds)}
-    wish |= {"verdicts": _words(verdicts)} if verdicts else {}
-    about: dict[str, Any] = {"run": run, "dataset": dataset, "library": library, "store": path}
-    opened = _begin(wish, adjudicator or [], per_item=per_item, question=question, **about)
-    network: dict[str, Any] = {"host": host, "port": port, "allow_remote": allow_remote}
-    network |= {"names": tuple(allow_host or ()), "token_file": token_file, "lease_seconds": 60 * lease}
-    _serve(opened, library, network)
+    wish = Wish(
+        items=_items(items),
+        sample=sample,
+        seed=seed,
+        thresholds=_pair(thresholds),
+        positive=positive,
+        negative=negative,
+        media=media,
+        suffix=suffix,
+        blind=not not_blind,
+        allow_missing=allow_missing,
+    )
+    left_out: list[Fault] = []
+    opened, _ = open_review(
+        run,
+        dataset=dataset,
+        wish=replace(wish, verdicts=_words(verdicts)) if verdicts else wish,
+        library=library,
+        store=path,
+        per_item=per_item,
+        question=question,
+        left_out=left_out,
+    )
+    _begin(opened, adjudicator or [], left_out)
+    names = tuple(allow_host or ())
+    token = token_file or opened.path.with_suffix(".token") if allow_remote or token_file or names else None
+    try:
+        serve(
+            opened,
+            library,
+            host=host,
+            port=port,
+            allow_remote=allow_remote,
+            names=names,
+            token_file=token_file,
+            lease_seconds=60 * lease,
+            ready=lambda address: _tell(opened, address, token),
+        )
+    except KeyboardInterrupt:
+        common.note("stopped")
+    finally:
+        opened.close()
 
 
 def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, fs: float | None) -> Library:
@@ -111,48 +147,29 @@ def _pair(given: list[float] | None) -> tuple[float, float] | None:
     return given[0], given[1]
 
 
-def _begin(wish: dict[str, Any], adjudicators: list[str], **about: Any) -> Store:
+def _begin(opened: Store, adjudicators: list[str], left_out: list[Fault]) -> None:
     import time
 
-    from hitmiss.core.errors import Fault
-    from hitmiss.review.items import Wish, open_review
-
-    left_out: list[Fault] = []
-    opened, _ = open_review(wish=Wish(**wish), left_out=left_out, **about)
     for fault in left_out[:SHOWN_FAULTS]:
         common.note(f"left out: {fault}")
     if len(left_out) > SHOWN_FAULTS:
         common.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
     for name in adjudicators:
         opened.appoint(name, time.time())
-    return opened
 
 
-def _serve(opened: Store, library: Library, network: dict[str, Any]) -> None:
+def _tell(opened: Store, address: str, token: Path | None) -> None:
     import sys
 
-    from hitmiss.review.server import serve
-
-    def ready(address: str) -> None:
-        each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
-        common.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
-        if network["allow_remote"] or network["token_file"] or network["names"]:
-            token = network["token_file"] or opened.path.with_suffix(".token")
-            common.out(f"the token is in {token.name}; others sign in with it")
-        common.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
-        sys.stdout.flush()
-
-    try:
-        serve(opened, library, ready=ready, **network)
-    except KeyboardInterrupt:
-        common.note("stopped")
-    finally:
-        opened.close()
+    each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
+    common.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
+    if token is not None:
+        common.out(f"the token is in {token.name}; others sign in with it")
+    common.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
+    sys.stdout.flush()
 
 
 def _report(opened: Store, export: Path | None, json: bool) -> None:
-    from dataclasses import asdict
-
     from hitmiss.review.summary import summarise, write_verdicts
 
     summary = summarise(opened)
@@ -162,13 +179,13 @@ def _report(opened: Store, export: Path | None, json: bool) -> None:
         if not summary.is_done:
             common.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
     if json:
-        common.out_json({"schema": 1, **common.plain(asdict(summary))})
+        common.out_json({"schema": 1, **common.plain_object(summary)})
     elif export is None:
         _show(summary, opened.config)
     opened.close()
 
 
-def _show(summary: Summary, config: dict[str, Any]) -> None:
+def _show(summary: Summary, config: dict[str, object]) -> None:
     said = {**summary.said}
     words = {"negative": config["negative"], "positive": config["positive"], "uncertain": "cannot tell"}
     counts = ", ".join(f"{n:,} {words[name]}" for name, n in said.items())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -34,7 +34,7 @@ def show(
         common.out(f"\n{entry['doc']}" if entry["doc"] else "")
 
 
-def find_all(text: str) -> list[dict[str, Any]]:
+def find_all(text: str) -> list[dict[str, object]]:
     """Return everything with that name; an unknown name is an error that suggests the nearest name."""
     from hitmiss.core.registry import all_metrics, all_of, parse
 
@@ -48,7 +48,7 @@ def find_all(text: str) -> list[dict[str, Any]]:
     return [describe_metric(metrics[spec.name], metrics[spec.name].settings(spec)), *entries]
 
 
-def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
+def describe_attack(name: str, others: Iterable[str]) -> dict[str, object]:
     """Describe an attack family: what it does, to what, and its settings; raise an error if the name is unknown."""
     from hitmiss.attacks.catalogue import catalogue
     from hitmiss.core.errors import UnknownName
@@ -60,7 +60,7 @@ def describe_attack(name: str, others: Iterable[str]) -> dict[str, Any]:
     return {"attack": name, "for": family.medium, "settings": common.plain(family.settings), "doc": family.about}
 
 
-def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, Any]:
+def describe_metric(metric: Metric, settings: Mapping[str, object]) -> dict[str, object]:
     """Describe a metric: its facts and its docstring with formula, undefined cases, reference and example."""
     return {
         "metric": metric.name,
@@ -73,26 +73,25 @@ def describe_metric(metric: Metric, settings: Mapping[str, Any]) -> dict[str, An
     }
 
 
-def describe(kind: str, name: str, value: Any) -> dict[str, Any]:
+def describe(kind: str, name: str, value: object) -> dict[str, object]:
     """Describe a protocol or a reader: its fields, or its signature if it has no fields, and its docstring."""
-    is_code = inspect.isroutine(value) or inspect.isclass(value)
-    facts = {"call": f"{name}{inspect.signature(value)}"} if is_code else declared(value)
-    doc = inspect.getdoc(value) if is_code else None
-    return {kind: name, **facts, "doc": doc or ""}
+    if inspect.isroutine(value) or inspect.isclass(value):
+        return {kind: name, "call": f"{name}{inspect.signature(value)}", "doc": inspect.getdoc(value) or ""}
+    return {kind: name, **declared(value), "doc": ""}
 
 
-def declared(value: Any) -> dict[str, Any]:
+def declared(value: object) -> Mapping[str, object]:
     """Return the fields of a declaration as plain values."""
     facts = common.plain(value)
     return facts if isinstance(facts, dict) else {"value": facts}
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, Mapping):
         return ", ".join(f"{key}={_inner(inner)}" for key, inner in value.items()) or "none"
     return ", ".join(map(_text, value)) if isinstance(value, list) else str(value)
 
 
-def _inner(value: Any) -> str:
+def _inner(value: object) -> str:
     """Put braces around a mapping inside a mapping."""
     return f"{{{_text(value)}}}" if isinstance(value, Mapping) else _text(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -59,7 +59,7 @@ def _print(tuning: Tuning, json: bool) -> None:
     from hitmiss.reports.verb_tables import records, table
 
     if json:
-        facts: dict[str, Any] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
+        facts: dict[str, object] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
         facts["drawn"] = str(tuning.plan) if tuning.plan is not None else "none"
         common.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning)})
         return

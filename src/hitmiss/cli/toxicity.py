@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,7 @@ from hitmiss.core.question import Design, ReadSpec
 if TYPE_CHECKING:
     import polars as pl
 
+    from hitmiss.core.errors import DataError
     from hitmiss.io.config import ToxicityConfig
     from hitmiss.protocols.toxicity import Board, Run
 
@@ -99,10 +100,8 @@ def toxicity(
     except DataError as error:
         raise _listed(error) from None
     _honour(settings, run)
-    drawn: dict[str, Any] = {"bootstrap": asked.bootstrap, "unit": asked.unit, "seed": asked.seed}
-    drawn |= {"level": asked.level, "undefined": undefined}
     _refuse_overwriting(run, output, results)
-    _evaluate(run, output, results, documented, json, drawn)
+    _evaluate(run, output, results, documented, json, asked, undefined)
     if dump_errors:
         folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
         _dump(run, folder, max_errors, spreadsheet_safe, texts)
@@ -186,15 +185,22 @@ def _load(
 
     default = settings.evaluation.default_threshold
     deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
-    options: dict[str, Any] = {"spec": spec, "deciding": deciding, "whole": whole}
     if files:
         if where.skip_missing:
             raise UsageError(
                 "--missing_language is about files named after languages; here a column tells them",
                 code="group-of-files",
             )
-        options |= {"key": where.key, "label_cut": where.label_cut}
-        return load_any(common.expanded(files), where.group, languages=where.languages, **options)
+        return load_any(
+            common.expanded(files),
+            where.group,
+            languages=where.languages,
+            key=where.key,
+            label_cut=where.label_cut,
+            spec=spec,
+            deciding=deciding,
+            whole=whole,
+        )
     if where.key is not None or where.label_cut is not None:
         raise UsageError("--key and --label-cut go with files given by name, not with --pred_dir", code="key-of-run")
     folder = where.pred_dir or settings.evaluation.output_dir
@@ -209,17 +215,25 @@ def _load(
             code="group-of-files",
         )
     languages = where.languages or settings.data.languages
-    return load_run(folder, where.run_tag, languages, skip_missing=where.skip_missing, **options)
+    return load_run(
+        folder,
+        where.run_tag,
+        languages,
+        spec=spec,
+        deciding=deciding,
+        whole=whole,
+        skip_missing=where.skip_missing,
+    )
 
 
-def _listed(error: Any) -> Exception:
+def _listed(error: DataError) -> DataError:
     """List every fault on its own line, then the summary sentence, so that a user can fix all of them at once."""
     from hitmiss.cli.main import SHOWN_FAULTS
     from hitmiss.core.errors import DataError
     from hitmiss.core.shared import visible
 
     if len(error.faults) <= SHOWN_FAULTS:
-        return error  # type: ignore[no-any-return]
+        return error
     for fault in error.faults[:MOST_LISTED]:
         common.note(f"  {visible(str(fault))}")
     left = len(error.faults) - MOST_LISTED
@@ -229,13 +243,18 @@ def _listed(error: Any) -> Exception:
 
 
 def _evaluate(
-    run: Run, output: str | None, results: str | None, documented: bool, json: bool, options: dict[str, Any]
+    run: Run, output: str | None, results: str | None, documented: bool, json: bool, asked: Design, undefined: str
 ) -> None:
     from hitmiss.protocols.toxicity import evaluate_run
 
-    if documented:
-        options = {**options, "bootstrap": 0}
-    board = evaluate_run(run, **options)
+    board = evaluate_run(
+        run,
+        bootstrap=0 if documented else asked.bootstrap,
+        unit=asked.unit,
+        seed=asked.seed,
+        level=asked.level,
+        undefined=undefined,
+    )
     if output:
         from hitmiss.core import artifacts
         from hitmiss.reports.scoreboard import csv_text

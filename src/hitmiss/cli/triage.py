@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -109,15 +109,13 @@ def triage(
         recalibration if recalibrate_on else None,
         rule_ if isinstance(rule_, Sureness) else None,
     )
-    rule = {"bins": bins, "closed": closed}
+    rule = Bins(bins, closed)
     design = question.changed(protocol=find_protocol("triage"), gap="none", triage=settled, undefined=undefined)
     development = _read([recalibrate_on], dataset, reading) if recalibrate_on else None
     trials = decided(trials, design, development)
     design = design.changed(metrics=tuple(_metrics(list(question.metrics), trials, rule)))
-    options: dict[str, Any] = {"bootstrap": question.bootstrap, "seed": question.seed, "level": question.level}
-    options["unit"] = question.unit
     evaluation = evaluate_design(trials, design)
-    team = _team(trials, human, human_decides, options)
+    team = _team(trials, human, human_decides, question)
     evaluation = replace(evaluation, people=team)
     if metrics_output:
         import time
@@ -126,12 +124,12 @@ def triage(
     if output:
         from hitmiss.reports.pictures import save
 
-        save(evaluation.figures, evaluation.trials, output, common.plain(evaluation.asides_dict()))
+        save(evaluation.figures, evaluation.trials, output, common.plain_object(evaluation.asides_dict()))
     if json:
-        common.out_json(sealed({**common.plain(evaluation.to_dict()), "choice": common.plain(choice)}))
+        common.out_json(sealed({**common.plain_object(evaluation.to_dict()), "choice": common.plain(choice)}))
         return
     if reliability:
-        extra.append(_reliability(trials, rule, options))
+        extra.append(_reliability(trials, rule, question))
     _show(evaluation, choice, asked, extra, rule)
     if team is not None:
         common.out(f"with people:\n{team.figures.signature}")
@@ -143,7 +141,7 @@ def _read(results: list[str], dataset: str | None, reading: ReadSpec) -> Trials:
     return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), reading)
 
 
-def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]) -> Teamwork | None:
+def _team(trials: Trials, human: str | None, where: str, design: Design) -> Teamwork | None:
     """Measure the system, people, and both together, where verdicts of people are given."""
     if human is None:
         return None
@@ -151,7 +149,15 @@ def _team(trials: Trials, human: str | None, where: str, options: dict[str, Any]
     from hitmiss.verdicts.people import evaluate_teamwork
 
     said = read_verdicts(human, trials.header.positive, trials.header.negative)
-    return evaluate_teamwork(trials, said, where=where, **options)  # type: ignore[arg-type]
+    return evaluate_teamwork(
+        trials,
+        said,
+        where=where,  # type: ignore[arg-type]
+        bootstrap=design.bootstrap,
+        unit=design.unit,
+        seed=design.seed,
+        level=design.level,
+    )
 
 
 def _swept(trials: Trials) -> list[Table]:
@@ -281,27 +287,44 @@ def _share(looks: str | None) -> float:
         ) from None
 
 
-def _metrics(metric: list[str], trials: Trials, rule: dict[str, Any]) -> list[str]:
+@dataclass(frozen=True)
+class Bins:
+    """The bins of calibration figures: how many, and which end of each is closed."""
+
+    bins: int = 10
+    closed: str = "left"
+
+
+def _metrics(metric: list[str], trials: Trials, rule: Bins) -> list[str]:
     """Return the metrics to measure: those of the triage evaluation document, with other bins if asked for."""
-    if metric or rule == {"bins": 10, "closed": "left"} or "confidence" not in trials.frame.columns:
+    if metric or rule == Bins() or "confidence" not in trials.frame.columns:
         return metric
     from hitmiss.evaluation.protocol import find_protocol, fitting
 
-    settings = ", ".join(f"{k}={v}" for k, v in rule.items())
+    settings = f"bins={rule.bins}, closed={rule.closed}"
     fits = fitting(list(find_protocol("triage").metrics), trials)[0]
     return [f"{m}({settings})" if m in ("ece", "max_calibration_error") else m for m in fits]
 
 
-def _reliability(trials: Trials, rule: dict[str, Any], options: dict[str, Any]) -> Table:
+def _reliability(trials: Trials, rule: Bins, design: Design) -> Table:
     from hitmiss.reports.triage_tables import reliability_table
     from hitmiss.verdicts.reliability import reliability
     from hitmiss.verdicts.stability import pooled
 
-    return reliability_table(reliability(pooled(trials), **rule, **options))
+    found = reliability(
+        pooled(trials),
+        bins=rule.bins,
+        closed=rule.closed,
+        bootstrap=design.bootstrap,
+        unit=design.unit,
+        seed=design.seed,
+        level=design.level,
+    )
+    return reliability_table(found)
 
 
 def _show(
-    evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: dict[str, Any]
+    evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: Bins
 ) -> None:
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.reports import tabular
@@ -320,7 +343,7 @@ def _show(
     common.out(f"\n{evaluation.figures.signature}")
 
 
-def _title(evaluation: Triage, rule: dict[str, Any]) -> str:
+def _title(evaluation: Triage, rule: Bins) -> str:
     trials, figures = evaluation.trials, evaluation.figures
     items = trials.frame.unique(["item", "target"])
     fakes = int(items["label"].sum())
@@ -338,8 +361,8 @@ def _title(evaluation: Triage, rule: dict[str, Any]) -> str:
         if c.startswith(("thresholds", "least-confidence", "recalibration", "undefined"))
     ]
     if any(e.metric.startswith("ece") for e in figures):
-        edges = "[lo, hi), the last closed" if rule["closed"] == "left" else "(lo, hi], the first closed"
-        lines.append(f"ece: {rule['bins']} equal bins, {edges}; no interval, as resampling inflates it")
+        edges = "[lo, hi), the last closed" if rule.closed == "left" else "(lo, hi], the first closed"
+        lines.append(f"ece: {rule.bins} equal bins, {edges}; no interval, as resampling inflates it")
     return "\n".join(lines)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -36,36 +36,40 @@ def validate(
         reading = reading.over(rules)
     seen = examine(scores, key, reading)
     if json:
-        common.out_json({"schema": 1, "clean": seen.is_clean, **common.plain(_report(seen))})
+        common.out_json({"schema": 1, "clean": seen.is_clean, **common.plain_object(_report(seen))})
     else:
         _print(seen)
     if not seen.is_clean:
         raise typer.Exit(3)
 
 
-def _report(seen: Examination) -> dict[str, Any]:
+def _report(seen: Examination) -> dict[str, object]:
     return {"summary": seen.summary, "faults": seen.faults}
 
 
 def _print(seen: Examination) -> None:
+    from hitmiss.core.registry import fit
+
     summary = seen.summary
-    for file in summary["files"]:
-        columns = ", ".join(f"{ours}={theirs}" for ours, theirs in file["columns"].items())
+    for file in fit(list[dict[str, object]], summary["files"]):
+        columns = ", ".join(f"{ours}={theirs}" for ours, theirs in fit(dict[str, str], file["columns"]).items())
         common.out(f"{file['name']}: {file['rows']:,} rows, {file['layout']}, {file['encoding']} ({columns})")
     if seen.trials is not None:
-        classes = ", ".join(f"{n:,} {name}" for name, n in summary["classes"].items())
+        classes = ", ".join(f"{n:,} {name}" for name, n in fit(dict[str, int], summary["classes"]).items())
         common.out(f"{summary['trials']:,} trials: {classes}; positive = {summary['positive']}")
     for role in ("runs", "slices"):
-        for name, found in summary.get(role, {}).items():
+        for name, found in fit(dict[str, dict[str, object]], summary.get(role, {})).items():
             common.out(f"{role[:-1]} {name}: {_values(found)}")
-    for note in summary["notes"]:
+    for note in fit(list[str], summary["notes"]):
         common.out(f"note: {note}")
     for fault in seen.faults:
         common.out(f"{fault.kind}: {fault}")
     common.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
 
 
-def _values(found: dict[str, Any]) -> str:
-    shown = list(found["commonest"].items())[:SHOWN_VALUES]
-    dots = f", … {found['values']:,} in all" if found["values"] > len(shown) else ""
+def _values(found: dict[str, object]) -> str:
+    from hitmiss.core.registry import fit
+
+    shown, n_all = list(fit(dict[object, int], found["commonest"]).items())[:SHOWN_VALUES], fit(int, found["values"])
+    dots = f", … {n_all:,} in all" if n_all > len(shown) else ""
     return ", ".join(f"{value or '(empty)'} {n:,}" for value, n in shown) + dots

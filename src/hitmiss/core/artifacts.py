@@ -16,13 +16,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from hitmiss.core.errors import DataError, EnvironmentFault, GateFailed, UsageError
 from hitmiss.core.registry import Misdeclared, declare
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from hitmiss.core.tally import Array
 
 
 # ----------------------------------------------------------------------
@@ -70,7 +70,7 @@ def canonical(data: object) -> bytes:
     return json.dumps(data, sort_keys=True, allow_nan=False).encode()
 
 
-def digest(data: Mapping[str, Any], name: str = DIGEST) -> str:
+def digest(data: Mapping[str, object], name: str = DIGEST) -> str:
     """Return the SHA-256 over all fields of JSON data except the field that holds the digest.
 
     >>> digest({"a": 1, "digest": "x"}) == digest({"a": 1})
@@ -79,7 +79,7 @@ def digest(data: Mapping[str, Any], name: str = DIGEST) -> str:
     return hashlib.sha256(canonical({k: v for k, v in data.items() if k != name})).hexdigest()
 
 
-def sealed(data: Mapping[str, Any], name: str = DIGEST) -> dict[str, Any]:
+def sealed(data: Mapping[str, object], name: str = DIGEST) -> dict[str, object]:
     """Return the data with the digest over all its fields as the last field.
 
     >>> check_seal(sealed({"schema": 1, "estimates": []}), "r.json")
@@ -89,7 +89,7 @@ def sealed(data: Mapping[str, Any], name: str = DIGEST) -> dict[str, Any]:
     return {**plain, name: digest(plain)}
 
 
-def check_seal(data: Mapping[str, Any], file: str) -> bool:
+def check_seal(data: Mapping[str, object], file: str) -> bool:
     """Return whether the data has a digest; a digest that does not match the data is an error.
 
     Raises
@@ -131,7 +131,7 @@ def unsealed(file: str) -> str:
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, what: str) -> dict[str, Any]:
+def load(path: str | Path, what: str) -> dict[str, object]:
     """Read the JSON object of an artifact, and check its digest if it has one.
 
     Parameters
@@ -170,7 +170,7 @@ def load(path: str | Path, what: str) -> dict[str, Any]:
     return data
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
@@ -179,11 +179,11 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_constant(text: str) -> Any:
+def _no_constant(text: str) -> object:
     raise ValueError(f"{text} is no JSON")
 
 
-def check(kind: type[T], data: Any, what: str, where: tuple[str, ...] = ()) -> T:
+def check(kind: type[T], data: object, what: str, where: tuple[str, ...] = ()) -> T:
     """Make a dataclass from a part of an artifact, each field checked by its type hint.
 
     Raises
@@ -219,7 +219,7 @@ def unfolded(packed: int, is_streamed: bool = False) -> int:
     return limit if is_streamed else min(MOST_BYTES, limit)
 
 
-def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[Any]]:
+def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, Array]:
     """Read the arrays of an `.npz` file. No object is unpickled, and archives that would unpack too far are refused.
 
     Raises
@@ -230,7 +230,7 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[A
     import numpy as np
 
     size = len(data) if isinstance(data, bytes) else data.stat().st_size
-    source: Any = io.BytesIO(data) if isinstance(data, bytes) else data
+    source: io.BytesIO | Path = io.BytesIO(data) if isinstance(data, bytes) else data
     limit = unfolded(size)
     try:
         with zipfile.ZipFile(source) as packed:
@@ -241,7 +241,7 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[A
                 code="oversized-archive",
             )
         with np.load(source, allow_pickle=False) as arrays:
-            found: dict[str, NDArray[Any]] = {name: arrays[name] for name in arrays.files}
+            found: dict[str, Array] = {name: arrays[name] for name in arrays.files}
     except (
         Exception
     ) as error:  # a damaged header reaches zipfile, zlib, tokenize and ast, which raise errors of all kinds
@@ -255,7 +255,7 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, NDArray[A
     return found
 
 
-def digest_of_arrays(arrays: Mapping[str, NDArray[Any]]) -> str:
+def digest_of_arrays(arrays: Mapping[str, Array]) -> str:
     """Return the SHA-256 over names, types, shapes and values of arrays."""
     sha = hashlib.sha256()
     for name in sorted(arrays):

@@ -9,8 +9,8 @@ from functools import cache
 from typing import Final, Literal
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Derived, Misdeclared, Plain, Setting, Spec, declare, fit_field, parse, plain
-from hitmiss.core.shared import SCORE_KINDS, ScoreKind
+from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
+from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind
 
 # ----------------------------------------------------------------------
 # Names of columns: those that belong to the engine, and how a user's column of the same name is stored.
@@ -257,10 +257,9 @@ class ReadSpec:
         """The names of the fields in which something was stated."""
         return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
 
-    def to_plain(self) -> dict[str, Plain]:
+    def to_plain(self) -> dict[str, Json]:
         """Return the JSON form, with every field."""
-        data: dict[str, Plain] = plain(self)
-        return data
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_plain(cls, data: object) -> ReadSpec:
@@ -764,10 +763,9 @@ class Design:
         except Misdeclared as fault:
             raise UsageError(f"option {fault}; found {fault.value!r}", code="bad-option") from None
 
-    def to_plain(self) -> dict[str, Plain]:
+    def to_plain(self) -> dict[str, Json]:
         """Return the JSON form, with every field."""
-        data: dict[str, Plain] = plain(self)
-        return data
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_plain(cls, data: object) -> Design:

@@ -18,9 +18,13 @@ from functools import cache
 from itertools import product
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.shared import Json
+
+if TYPE_CHECKING:
+    from hitmiss.core.tally import Floats, Number
 
 # ----------------------------------------------------------------------
 # Text and plain data to typed objects: declarations of TOML and YAML files, metrics with settings, expressions of
@@ -34,18 +38,16 @@ from hitmiss.core.errors import UnknownName, UsageError
 # hints of plain fields: texts, numbers, lists, tables, other declarations.
 
 T = TypeVar("T")
-Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
-"""Any value that JSON can hold."""
 NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", NoneType: "nothing"}
 
 
-JSON_TYPES: dict[Any, str] = {str: "string", bool: "boolean", int: "integer", NoneType: "null"}
+JSON_TYPES: dict[object, str] = {str: "string", bool: "boolean", int: "integer", NoneType: "null"}
 
 
 class Misdeclared(ValueError):
     """What is wrong with a declaration, and where: the keys that lead to it."""
 
-    def __init__(self, where: tuple[str, ...], what: str, value: Any = None, is_unknown: bool = False) -> None:
+    def __init__(self, where: tuple[str, ...], what: str, value: object = None, is_unknown: bool = False) -> None:
         super().__init__(f"{'.'.join(where)}: {what}")
         self.where, self.what, self.value, self.is_unknown = where, what, value, is_unknown
 
@@ -73,16 +75,15 @@ def declare(kind: type[T], data: object, *, ignore: bool = False, where: tuple[s
     for each in fields(kind):  # type: ignore[arg-type]
         if each.name not in data and each.default is MISSING and each.default_factory is MISSING:
             raise Misdeclared((*where, each.name), "it is missing")
-    return kind(**{key: fit(hints[key], value, (*where, key)) for key, value in data.items() if key in hints})
+    return kind(**{key: _fit(hints[key], value, (*where, key)) for key, value in data.items() if key in hints})
 
 
-def fit_field(kind: type[Any], name: str, value: object) -> Any:
+def fit_field(kind: type[object], name: str, value: object) -> Any:
     """Convert a value to the type of a field of a dataclass."""
-    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
-    return fit(hints[name], value, (name,))
+    return _fit(_hints(kind)[name], value, (name,))  # type: ignore[arg-type]
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Json:
     """Convert a declaration to plain JSON data, from which `declare` makes an equal one; infinities become text.
 
     >>> from dataclasses import dataclass
@@ -101,10 +102,12 @@ def plain(value: Any) -> Any:
         return [plain(inner) for inner in value]
     if isinstance(value, float) and value in (math.inf, -math.inf):
         return "inf" if value > 0 else "-inf"
-    return value
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise TypeError(f"{type(value).__name__} is no JSON data")
 
 
-def schema_of(kind: Any, defs: dict[str, Plain]) -> dict[str, Plain]:
+def schema_of(kind: object, defs: dict[str, Json]) -> dict[str, Json]:
     """Return the JSON Schema of the data that `plain` makes of a type; dataclasses are put into `defs` and referenced.
 
     >>> schema_of(tuple[str, ...] | None, {})
@@ -115,7 +118,7 @@ def schema_of(kind: Any, defs: dict[str, Plain]) -> dict[str, Plain]:
         name = kind.__name__  # type: ignore[union-attr]
         if name not in defs:
             defs[name] = {}  # entered first, because the type may refer to itself
-            fields_of: dict[str, Plain] = {key: schema_of(hint, defs) for key, hint in _hints(kind).items()}  # type: ignore[arg-type]
+            fields_of: dict[str, Json] = {key: schema_of(hint, defs) for key, hint in _hints(kind).items()}  # type: ignore[arg-type]
             defs[name] = {"type": "object", "additionalProperties": False, "properties": fields_of}
         return {"$ref": f"#/$defs/{name}"}
     if origin in (Union, UnionType):
@@ -136,12 +139,21 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def fit(kind: Any, value: Any, where: tuple[str, ...] = ()) -> Any:
-    """Convert a value to a type hint, or raise `Misdeclared`.
+def fit(kind: type[T], value: object, where: tuple[str, ...] = ()) -> T:
+    """Convert a value to a type, or raise `Misdeclared`.
 
     A tuple accepts a list, and a float accepts an integer.
+
+    >>> fit(dict[str, float], {"a": 1})
+    {'a': 1.0}
     """
-    if kind is Any:
+    found: T = _fit(kind, value, where)
+    return found
+
+
+def _fit(kind: Any, value: object, where: tuple[str, ...]) -> Any:
+    """Convert a value to a type hint, which may be a union or a literal."""
+    if kind in (Any, object):
         return value
     origin, inner = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
@@ -153,13 +165,13 @@ def fit(kind: Any, value: Any, where: tuple[str, ...] = ()) -> Any:
     if origin in (tuple, list):
         if not isinstance(value, list | tuple):
             raise Misdeclared(where, "it must be a list", value)
-        return origin(fit(inner[0], v, (*where, str(i))) for i, v in enumerate(value))
+        return origin(_fit(inner[0], v, (*where, str(i))) for i, v in enumerate(value))
     if origin in (dict, Mapping) or is_dataclass(kind):
         if is_dataclass(kind):
             return value if isinstance(value, kind) else declare(kind, value, where=where)  # type: ignore[arg-type]
         if not isinstance(value, Mapping):
             raise Misdeclared(where, "it must be a table of names", value)
-        return {fit(inner[0], k, where): fit(inner[1], v, (*where, str(k))) for k, v in value.items()}
+        return {_fit(inner[0], k, where): _fit(inner[1], v, (*where, str(k))) for k, v in value.items()}
     if kind is float and type(value) is int:
         return float(value)
     if kind is float and value in ("inf", "-inf"):  # as `plain` writes them
@@ -169,14 +181,14 @@ def fit(kind: Any, value: Any, where: tuple[str, ...] = ()) -> Any:
     return value
 
 
-def _fit_one(kinds: tuple[Any, ...], value: Any, where: tuple[str, ...]) -> Any:
+def _fit_one(kinds: tuple[Any, ...], value: object, where: tuple[str, ...]) -> object:
     """Convert a value to the first of several types that fits; integers stay integers where allowed."""
     if type(value) in kinds:
         return value
     faults = []
     for kind in kinds:
         try:
-            return fit(kind, value, where)
+            return _fit(kind, value, where)
         except Misdeclared as fault:
             faults.append(fault)
     simple = all(fault.where == where for fault in faults)
@@ -278,7 +290,6 @@ def _text(value: Setting) -> str:
 # A name is a metric over all trials; `max`, `min` or `mean` of a metric and one or more columns is taken over the
 # slices of those columns. The text is parsed, never executed: only figures, numbers and + - * / are understood.
 
-Number = Any  # a float, or an array with one entry per replicate: the arithmetic is the same
 Over = Literal["", "max", "min", "mean"]
 OVER: Final = ("max", "min", "mean")
 APPLIED: Final[Mapping[type[ast.operator], Callable[[Number, Number], Number]]] = {
@@ -356,7 +367,9 @@ class Derived:
                 return APPLIED[type(node.op)](read(node.left), read(node.right))
             if isinstance(node, ast.UnaryOp):
                 return -read(node.operand)
-            return node.value if isinstance(node, ast.Constant) else values[self.places[ast.unparse(node)]]
+            if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
+                return node.value
+            return values[self.places[ast.unparse(node)]]
 
         return read(_tree(self.text))
 
@@ -397,7 +410,7 @@ def _metric(node: ast.Name | ast.Call, metrics: Mapping[str, str]) -> str:
 # Built-in entries are imported when a name is first looked up, so that `import hitmiss` and `--help` stay fast.
 
 Best = Literal["low", "high"]
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., float])
 
 Kind = Literal["metric", "reader", "protocol", "detector", "attack", "codec"]
 HOMES: dict[Kind, tuple[str, ...]] = {
@@ -421,11 +434,11 @@ class Metric:
     range: tuple[float, float]
     columns: tuple[str, ...]
     defaults: dict[str, Setting] = field(hash=False)
-    form: Callable[..., Any] | None = None
+    form: Callable[..., object] | None = None
     kinds: tuple[str, ...] = ()
     positive: str | None = None
     interval: bool = True
-    judged: Callable[..., Any] | None = None
+    judged: Callable[..., Floats] | None = None
     prevalence: bool = True
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
@@ -449,11 +462,11 @@ def metric(
     *,
     best: Best,
     range: tuple[float, float] = (0.0, 1.0),
-    form: Callable[..., Any] | None = None,
+    form: Callable[..., object] | None = None,
     kinds: tuple[str, ...] = (),
     positive: str | None = None,
     interval: bool = True,
-    judged: Callable[..., Any] | None = None,
+    judged: Callable[..., Floats] | None = None,
     prevalence: bool = True,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
@@ -512,7 +525,7 @@ def metric(
     return register
 
 
-def _read_signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], dict[str, Setting]]:
+def _read_signature(function: Callable[..., object]) -> tuple[tuple[str, ...], dict[str, Setting]]:
     parameters = inspect.signature(function).parameters.values()
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if "weight" not in positional:
@@ -545,7 +558,7 @@ def resolve(text: str | Spec) -> tuple[Spec, Metric, dict[str, Setting]]:
     return spec, entry, entry.settings(spec)
 
 
-def add(kind: Kind, name: str, value: Any, *, origin: str = "") -> None:
+def add(kind: Kind, name: str, value: object, *, origin: str = "") -> None:
     """Register an entry.
 
     Parameters

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from warnings import warn
 
 import polars as pl
@@ -76,7 +76,7 @@ class Estimate:
     average: str | None = None
     method: str | None = None
     note: str | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     best: str = "low"
     of: float | None = None
     title: str | None = None
@@ -169,7 +169,7 @@ class Results:
     signature: str = ""
     warnings: tuple[str, ...] = ()
     protocol: str | None = None
-    behind: Any = field(default=None, repr=False, compare=False)
+    behind: object = field(default=None, repr=False, compare=False)
     """What the figures were measured on, for `plot`: the trials, or the curves that a file stores."""
     reading: ReadSpec | None = field(default=None, repr=False)
     """How the files were read; None if the trials do not come from files."""
@@ -252,16 +252,16 @@ class Results:
         return str(import_module("hitmiss.engine.measure").short(self.signature))
 
     @property
-    def plot(self) -> Any:
+    def plot(self) -> object:
         """Plots of these results: `results.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (needs matplotlib)."""
         return import_module("hitmiss.reports.plotting").Plots(
             self
         )  # imported by name: `core` must not import `report`
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {**self.__dict__, "behind": None}  # only the figures are sent to another process, not the trials
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
         rows = [
             {**{k: finite(v) for k, v in asdict(e).items()}, "value": finite(steady(e.value))} for e in self.estimates
@@ -304,7 +304,7 @@ class Results:
         return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Results:
+    def from_dict(cls, data: Mapping[str, object]) -> Results:
         """Make results from their JSON form. Every field is checked, and other schema versions are refused.
 
         Parameters
@@ -395,7 +395,7 @@ class _Stored:
     schema: int
     signature: str
     warnings: tuple[str, ...]
-    estimates: tuple[Any, ...]
+    estimates: tuple[object, ...]
     protocol: str | None = None
     reading: ReadSpec | None = None
     design: Design | None = None
@@ -408,12 +408,12 @@ class _Stored:
 _STORED = tuple(field.name for field in fields(_Stored))
 
 
-def rows_of(estimates: Any, signature: str = "") -> Results:
+def rows_of(estimates: object, signature: str = "") -> Results:
     """Make results from a list of estimates in JSON form, as other artifacts store them."""
     return Results.from_dict({"schema": SCHEMA, "signature": signature, "warnings": [], "estimates": estimates})
 
 
-def load_results(path: str | Path) -> dict[str, Any]:
+def load_results(path: str | Path) -> dict[str, object]:
     """Read the JSON form of results from a file and check its digest; warn if the file has no digest."""
     data = artifacts.load(path, "results")
     if artifacts.DIGEST not in data:
@@ -440,7 +440,7 @@ def merged(first: tuple[str, ...], second: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*first, *second)))
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> object:
     """Return a value that JSON can hold: infinities become text, and NaN becomes null."""
     if isinstance(value, float):
         if math.isnan(value):
@@ -451,7 +451,7 @@ def finite(value: Any) -> Any:
     return {k: finite(v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def infinite(value: Any) -> Any:
+def infinite(value: object) -> object:
     """Undo `finite`, for the fields that hold numbers."""
     if isinstance(value, dict):
         return {k: infinite(v) for k, v in value.items()}

@@ -6,13 +6,20 @@ import math
 import unicodedata
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from hitmiss.core.tally import Floats
 
 # ----------------------------------------------------------------------
 # Small values that all parts share: rates that keep their counts, score kinds, text that is safe to show.
 
 # ----------------------------------------------------------------------
 # Small values that all parts share: a rate that keeps its counts, score kinds, decisions.
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""Data that JSON can hold."""
+JsonObject: TypeAlias = "dict[str, Json]"
 
 ABSTAIN: Final = -1
 """The decision of a detector that abstained."""
@@ -93,14 +100,14 @@ class Quantile(Over):
     """
 
     share: float
-    ordered: Any
+    ordered: Sequence[float] | Floats
 
-    def __new__(cls, value: float, share: float, ordered: Any) -> Quantile:
+    def __new__(cls, value: float, share: float, ordered: Sequence[float] | Floats) -> Quantile:
         quantile: Quantile = super().__new__(cls, value, len(ordered))  # type: ignore[assignment]
         quantile.share, quantile.ordered = share, ordered
         return quantile
 
-    def __reduce__(self) -> tuple[type[Quantile], tuple[float, float, Any]]:  # type: ignore[override]
+    def __reduce__(self) -> tuple[type[Quantile], tuple[float, float, Sequence[float] | Floats]]:  # type: ignore[override]
         return Quantile, (float(self), self.share, self.ordered)
 
 

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,9 @@ LONG = 2**12
 MAGNITUDE = 2**63 - 1
 Array = NDArray[Any]
 Floats = NDArray[np.float64]
+Number = float | Floats
+N = TypeVar("N", float, NDArray[np.float64])
+"""A number, or an array with one entry per replicate: the arithmetic is the same."""
 
 
 @dataclass(frozen=True, eq=False)

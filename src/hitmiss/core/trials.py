@@ -22,7 +22,7 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
 from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
-from hitmiss.core.tally import Floats, check_label, digest_of_cells
+from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -210,13 +210,24 @@ class Header:
     coverage: tuple[int, int] | None = None
     choices: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
     reading: ReadSpec | None = None
     """The read options of the caller, before anything was recognised from the files."""
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:
             raise UnknownName("score kind", self.score_kind, SCORE_KINDS)
+
+    @property
+    def files(self) -> list[Mapping[str, object]]:
+        """What the provenance says about each file: its name, hash, role, layout and columns."""
+        files = self.provenance.get("files")
+        return [file for file in files if isinstance(file, Mapping)] if isinstance(files, list | tuple) else []
+
+    def facts(self, name: str) -> Mapping[str, object]:
+        """Return a part of the provenance that is a table of names; empty if it is not known."""
+        found = self.provenance.get(name)
+        return found if isinstance(found, Mapping) else {}
 
     def renamed(self, names: Mapping[str, str]) -> Header:
         """Return the same header with other names for some columns."""
@@ -303,17 +314,15 @@ class Trials:
             If a value is not allowed in its column.
         """
         positive = check_label(label)
-        data: dict[str, Any] = {
-            "item": pl.int_range(len(positive), eager=True).cast(pl.String) if item is None else list(item),
-            "label": positive.astype(np.int8),
-        }
+        items = pl.int_range(len(positive), eager=True).cast(pl.String) if item is None else list(item)
+        data: dict[str, object] = {"item": items, "label": positive.astype(np.int8)}
         for name, values in (("score", score), ("confidence", confidence)):
             if values is not None:
                 data[name] = _numbers(name, values, len(positive))
         if decision is not None:
             data["decision"] = _decisions(decision)
         head = header or Header()
-        if "target" in columns and item is not None and len(set(data["item"])) < len(data["item"]):
+        if "target" in columns and item is not None and len(set(items)) < len(items):
             data["target"] = _texts(columns.pop("target"))
         names = {name: stored(name) for name in columns}
         head = head.renamed(names)
@@ -549,7 +558,7 @@ class Trials:
         return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(map(shown, head.slices))})"
 
     @property
-    def plot(self) -> Any:
+    def plot(self) -> object:
         """Plots of these trials: `trials.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (needs matplotlib)."""
         return import_module("hitmiss.reports.plotting").Plots(
             self
@@ -638,7 +647,7 @@ def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
     return pl.Series(name, given)
 
 
-def _decisions(values: ArrayLike) -> pl.Series | Any:
+def _decisions(values: ArrayLike) -> Array | list[object]:
     """Return an array as decisions; `FAILED` and None become null."""
     if np.ma.is_masked(values):
         raise DataError("some values of decision are masked; drop them first", code="masked-value")

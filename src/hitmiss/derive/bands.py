@@ -11,7 +11,7 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Bands, Sureness
 from hitmiss.core.shared import ABSTAIN, FAILED, Rate
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Trials
 
 Guarantee = Literal["binomial", "mapie"]
@@ -151,7 +151,7 @@ def by_cost(tally: Tally, slip: float, false_flag: float, review: float) -> Choi
     return Choice(_at(tally, int(best_low[high]), high, "least cost on this data"))
 
 
-def _first_least(values: Floats) -> Any:
+def _first_least(values: Floats) -> Array:
     """Return, for each position, the first position up to it that has the least value."""
     least = np.minimum.accumulate(values)
     return np.maximum.accumulate(np.where(np.append(True, least[1:] < least[:-1]), np.arange(len(values)), 0))
@@ -513,17 +513,20 @@ def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float)
     return Choice(judge(tally, bands))
 
 
-def _said(score: Any, low: float, high: float) -> Floats:
+def _said(score: object, low: float, high: float) -> Floats:
     return np.where(np.asarray(score) >= high, 1.0, np.where(np.asarray(score) < low, 0.0, np.nan))
 
 
-def _rows(tally: Tally) -> tuple[Floats, Any]:
+def _rows(tally: Tally) -> tuple[Floats, Array]:
     counts = [tally.positive_counts.astype(int), tally.negative_counts.astype(int)]
     score = np.concatenate([np.repeat(tally.score, c) for c in counts])
     return score, np.repeat([1, 0], [c.sum() for c in counts])
 
 
-def _quietly(work: Callable[[], Any]) -> Any:
+T = TypeVar("T")
+
+
+def _quietly(work: Callable[[], T]) -> T:
     """Run without the warning that MAPIE gives if no pair passes; this is reported as a reason instead."""
     import warnings
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 import polars as pl
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.tally import Floats, Tally, check_trials, rising_share
+from hitmiss.core.tally import Array, Floats, Tally, check_trials, rising_share
 from hitmiss.core.trials import Trials
 
 # ----------------------------------------------------------------------
@@ -41,7 +41,7 @@ class Calibrator(Protocol):
         ...
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The fitted parameters, as plain values."""
         ...
 
@@ -62,7 +62,7 @@ class AffineCalibrator:
         return self.slope * np.asarray(score, dtype=np.float64) + self.offset
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The fitted parameters, as plain values."""
         return {"slope": self.slope, "offset": self.offset}
 
@@ -83,7 +83,7 @@ class PavCalibrator:
         return np.interp(np.asarray(score, dtype=np.float64), self.score, self.llr)
 
     @property
-    def parameters(self) -> dict[str, Any]:
+    def parameters(self) -> dict[str, object]:
         """The fitted parameters, as plain values."""
         return {"score": list(self.score), "llr": list(self.llr)}
 
@@ -281,7 +281,7 @@ def _notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, .
     return tuple(notes)
 
 
-def _retitle(trials: Trials, described: dict[str, Any], fit_on: Trials, notes: tuple[str, ...]) -> Trials:
+def _retitle(trials: Trials, described: dict[str, object], fit_on: Trials, notes: tuple[str, ...]) -> Trials:
     head, digest = trials.header, fit_on.digest
     names = [s.name for s in fit_on.header.sources]
     origin = {"fit_n": len(fit_on), "fit_n_positive": fit_on.n_positive, "fit_digest": digest, "fit_sources": names}
@@ -484,7 +484,7 @@ def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column:
     )
 
 
-def _pairs(trials: Trials, column: str) -> tuple[Any, Floats]:
+def _pairs(trials: Trials, column: str) -> tuple[Array, Floats]:
     frame = trials.frame.filter(trials.column(column).is_not_null())
     if column == "score":
         return frame["label"].to_numpy(), frame["score"].to_numpy()
@@ -511,7 +511,7 @@ def _retitled(trials: Trials, fit_on: Trials, fitted: Recalibrator, method: str,
     return replace(trials, header=changed)
 
 
-def _checked(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> tuple[Any, Floats, Floats]:
+def _checked(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> tuple[Array, Floats, Floats]:
     positive, values, given = check_trials(label, score, weight)
     weights = np.ones(len(values)) if given is None else given.astype(np.float64)
     if not positive[weights > 0].any() or positive[weights > 0].all():

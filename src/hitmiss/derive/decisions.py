@@ -94,7 +94,7 @@ def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -
     return form.of_counts(counts_at(tally, thresholds))
 
 
-def counts_at(tally: Tally, thresholds: ArrayLike) -> Counts:
+def counts_at(tally: Tally, thresholds: ArrayLike) -> Counts[Floats]:
     """Count the decisions at each threshold."""
     points = np.searchsorted(tally.score, np.asarray(thresholds, dtype=np.float64), side="left")
     missed, passed = _wide(tally.positives[points]), _wide(tally.negatives[points])

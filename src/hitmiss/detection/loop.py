@@ -26,7 +26,7 @@ from hitmiss.detection.outputs import OUTPUT_KINDS, Extraction, pick_output, to_
 from hitmiss.detection.scoring import Loop, Outcome, Report, Settings, gather
 from hitmiss.io.manifest import Manifest, has_files
 from hitmiss.io.reader import read
-from hitmiss.io.runs import FILES, MEDIA, Run, replace_file, start
+from hitmiss.io.runs import FILES, MEDIA, Run, as_manifest, replace_file, start
 from hitmiss.io.write import parquet
 
 # ----------------------------------------------------------------------
@@ -153,8 +153,10 @@ def finish(loop: Loop) -> Outcome:
 def _rule(loop: Loop, width: int) -> Extraction:
     """Return the rule for scores; a run that was finished before has already decided the kind of outputs."""
     rule = loop.extraction(width)
-    before = loop.run.manifest.get("facts", {}).get("extraction", {}).get("kind", "auto")
-    return replace(rule, kind=before) if rule.kind == "auto" and before in OUTPUT_KINDS else rule
+    told = as_manifest(loop.run.manifest).facts.get("extraction")
+    if rule.kind == "auto" and isinstance(told, dict) and told.get("kind") in OUTPUT_KINDS:
+        return replace(rule, kind=told["kind"])
+    return rule
 
 
 def _alarms(loop: Loop, table: pl.DataFrame, n_failed: int) -> list[str]:

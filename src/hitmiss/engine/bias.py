@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,12 +34,10 @@ def measure_bias(
     overall = PairShare().value(Tally.of_classes(score[positive], score[~positive]))
     values = {k: [math.nan if e.value is None else e.value for e in rows if e.metric == k] for k in KINDS}
     final = bias_score(overall, values, p=p)
-    base: dict[str, Any] = {"n": len(trials), "n_positive": trials.n_positive, "slice": {IDENTITY: "*"}, "best": "high"}
-    averages = [
-        Estimate(k, _known(v), average="power mean", settings={"p": p}, note=_used(values[k]), **base)
-        for k, v in final.power_means.items()
-    ]
-    averages.append(Estimate("bias_score", _known(final.final), average="power mean", settings={"p": p}, **base))
+    row = Estimate("bias_score", _known(final.final), n=len(trials), n_positive=trials.n_positive, best="high")
+    row = replace(row, slice={IDENTITY: "*"}, average="power mean", settings={"p": p})
+    means = final.power_means.items()
+    averages = [replace(row, metric=k, value=_known(v), note=_used(values[k])) for k, v in means] + [row]
     return [*rows, *averages], _remarks(rows)
 
 
@@ -56,15 +55,15 @@ def _identity(
 
 def _estimate(kind: str, name: str, positives: Floats, negatives: Floats, level: float) -> Estimate:
     n1, n0 = len(positives), len(negatives)
-    row: dict[str, Any] = {"n": n1 + n0, "n_positive": n1, "slice": {IDENTITY: name}, "best": "high"}
+    row = Estimate(kind, None, n=n1 + n0, n_positive=n1, slice={IDENTITY: name}, best="high")
     if not n1 or not n0:
-        return Estimate(kind, None, note=f"undefined: no {'toxic' if not n1 else 'non-toxic'} text there", **row)
+        return replace(row, note=f"undefined: no {'toxic' if not n1 else 'non-toxic'} text there")
     tally = Tally.of_classes(positives, negatives)
     low, high = auc_interval(tally, level)
     few = min(n1, n0)
     note = f"only {few} {'toxic' if n1 == few else 'non-toxic'}" if few < FEW else None
-    ends: dict[str, Any] = {"low": low, "high": high, "method": "delong"} if not math.isnan(low) else {}
-    return Estimate(kind, PairShare().value(tally), note=note, **ends, **row)
+    row = replace(row, value=PairShare().value(tally), note=note)
+    return row if math.isnan(low) else replace(row, low=low, high=high, method="delong")
 
 
 def _used(values: list[float]) -> str | None:

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -54,6 +54,7 @@ from hitmiss.stats.tests import adjusted
 
 if TYPE_CHECKING:
     import pandas as pd
+    from _typeshed import DataclassInstance
 
 
 # ----------------------------------------------------------------------
@@ -107,7 +108,7 @@ DIGITS_OF: Final[Mapping[str, int]] = {
 """Fields of a row whose last digits differ between processors, and how many digits are kept."""
 
 
-def told(row: Any) -> dict[str, Any]:
+def told(row: DataclassInstance) -> dict[str, object]:
     """Return a row as JSON can hold it, with only the digits that are the same on every processor."""
     return {k: finite(steady(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
 
@@ -200,7 +201,7 @@ class Comparison:
             )
         return found[0]
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the JSON form.
 
         It is `{"schema": 1, "kind": "comparison", "a": …, "b": …, "differences": [{…}], "mcnemar": [{…}]}`.

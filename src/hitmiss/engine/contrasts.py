@@ -295,6 +295,8 @@ def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | 
     hits, of = (tuple(float(getattr(rate, name)) for rate in single) for name in ("hits", "of"))
     counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different, so a share can be recognised
     whole = form.function(Counts(*counts))
+    if not isinstance(whole, Rate):
+        return None
     adds_up = (whole.hits, whole.of) == (float(np.dot(hits, counts)), float(np.dot(of, counts)))
     return (hits, of) if adds_up and {*hits, *of} <= {0.0, 1.0} else None
 

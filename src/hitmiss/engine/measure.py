@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -218,7 +218,7 @@ def _least(question: Question, sample: Sample) -> float:
     return float(question.settings["coverage"] or 0.0) * sample.n
 
 
-def _what_is_missing(c: Counts, positive: str, negative: str) -> str:
+def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
     """Name the first empty count of a table of decisions that makes the denominator of a share zero."""
     sides = {
         "nothing was answered": c.answered,
@@ -393,8 +393,11 @@ def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
 
 
 @cache
-def _made(form: Callable[..., Functional], settings: tuple[tuple[str, Setting], ...]) -> Functional:
-    return form(**dict(settings))
+def _made(form: Callable[..., object], settings: tuple[tuple[str, Setting], ...]) -> Functional:
+    made = form(**dict(settings))
+    if not isinstance(made, Functional):
+        raise UsageError(f"the form of a metric is made of hitmiss.stats.forms; found {type(made).__name__}")
+    return made
 
 
 def _takes(wanted: str, positive: str) -> bool:
@@ -439,7 +442,7 @@ class Work:
     def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
         value = question.value(sample)
         row = blank(question, sample.n, sample.n_positive, sample.run, sample.slice)
-        row = replace(row, of=getattr(value, "of", None), **units_of(self.draws, [sample], question.labelled))
+        row = with_units(replace(row, of=getattr(value, "of", None)), self.draws, [sample], question.labelled)
         if math.isnan(value) and self._is_zeroed(question):
             return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
         if math.isnan(value):
@@ -524,7 +527,7 @@ def with_interval(
     of its parts; if the interval does not contain the figure, the note gives both.
     """
     draws, plan = work.draws, work.draws.plan
-    row = replace(row, **units_of(draws, samples, question.labelled))
+    row = with_units(row, draws, samples, question.labelled)
     if plan.unit and plan.method == "auto":
         bounds = (-math.inf, math.inf) if row.average == "gap" else question.metric.range
         degrees = min(draws.units(sample, question.labelled)[1] for sample in samples) - 1.0
@@ -551,12 +554,12 @@ def outside(row: Estimate, centre: float) -> Estimate:
     return replace(row, note="; ".join(filter(None, (row.note, why))))
 
 
-def units_of(draws: Draws, samples: Sequence[Sample], labelled: bool) -> dict[str, Any]:
-    """Return the number of units behind a figure and the effective number; of several samples, the least."""
+def with_units(row: Estimate, draws: Draws, samples: Sequence[Sample], labelled: bool) -> Estimate:
+    """Note the number of units behind a figure and the effective number; of several samples, the least."""
     if not draws.plan.unit or not draws.plan.bootstrap:
-        return {}
+        return row
     held = [draws.units(sample, labelled) for sample in samples]
-    return {"units": min(n for n, _ in held), "units_effective": min(e for _, e in held)}
+    return replace(row, units=min(n for n, _ in held), units_effective=min(e for _, e in held))
 
 
 # ----------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -93,9 +93,9 @@ def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
 
 
 def _refuse_unpaired(trials: Trials, name: str) -> None:
-    files: Sequence[Any] = trials.header.provenance.get("files", ())
-    for file in files:
-        if file.get("role") != "key" and "item" not in file.get("columns", {"item": ""}):
+    for file in trials.header.files:
+        columns = file.get("columns")
+        if file.get("role") != "key" and isinstance(columns, Collection) and "item" not in columns:
             raise DataError(
                 f"{name} cannot be compared: {file.get('name', 'its file')} has no ids, so its rows have no partners in "
                 "another file; write the scores again with an id column",
@@ -239,7 +239,7 @@ def _shown(rows: pl.DataFrame, key: tuple[str, ...]) -> list[str]:
     return [name for name in key if name != "target" or rows["target"].n_unique() > 1]
 
 
-def _id(row: tuple[Any, ...]) -> str:
+def _id(row: tuple[object, ...]) -> str:
     return " / ".join(map(str, row))
 
 
@@ -399,20 +399,20 @@ def _of_runs(trials: Trials) -> dict[str, str]:
 
     If several runs differ, all their facts count together: such trials agree only with trials that have the same facts.
     """
-    told: Mapping[str, Mapping[str, Any]] = trials.header.provenance.get("by_run", {})
+    told = trials.header.facts("by_run")
     columns = [name for name in trials.header.runs if name not in REPEATS]
     if not told or not columns:
-        return dict(_flat(told.get("", {})))
+        return dict(_flat(told.get("")))
     keys = trials.frame.select(columns).unique(maintain_order=True).rows()
     found: dict[str, dict[str, None]] = {}
     for key in ("|".join(map(str, values)) for values in keys):
-        for name, value in _flat(told.get(key, {})):
+        for name, value in _flat(told.get(key)):
             found.setdefault(name, {})[value] = None
     return {name: " / ".join(sorted(values)) for name, values in found.items()}
 
 
-def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
-    for name, value in values.items():
+def _flat(values: object, prefix: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items() if isinstance(values, Mapping) else ():
         if name in NO_FACTS:
             continue
         if isinstance(value, Mapping):

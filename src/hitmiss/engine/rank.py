@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,7 @@ class Ranking:
     design: Design | None = field(default=None, repr=False)
     """What was asked, and how each run was read."""
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
         unknown = ("wins", "ties", "losses", "n_positive")  # known only for two runs: see `compare`
         pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
@@ -664,11 +664,12 @@ def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> l
         tested = any(d.difference.p_adjusted is not None for d in own)
         between = ranks(order, better, defined) if tested else {}
         signs = letters(order, told)
-        where: dict[str, Any] = {"slice": dict(one.slice), "average": one.average, "n_pairs": one.n_pairs}
         for n in order:
             low, high = between.get(n, (None, None))
             sign = signs[n] if n in defined else ""
-            row = Standing(title_of(one), n, values.get(n), sign, one.best, **where, rank_low=low, rank_high=high)
+            row = Standing(
+                title_of(one), n, values.get(n), sign, one.best, dict(one.slice), one.average, one.n_pairs, low, high
+            )
             found.append(row)
     return found
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 import polars as pl
@@ -188,7 +188,7 @@ class Sample:
         return np.array([np.count_nonzero(happened == k) for k in range(OUTCOMES)], dtype=np.int64)
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> Counts[float]:
         """Its decisions, counted."""
         return Counts(*(c.item() for c in self.outcomes))
 
@@ -232,7 +232,7 @@ class Sample:
         place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
         return np.bincount(place, minlength=n_units * OUTCOMES).reshape(n_units, OUTCOMES)
 
-    def _own(self, values: NDArray[Any]) -> NDArray[Any]:
+    def _own(self, values: Array) -> Array:
         """Return the values of its trials, without a copy if they are adjacent."""
         return values[self.rows] if self._span is None else values[self._span]
 
@@ -539,7 +539,7 @@ class _DrawnTrials:
     rng: Random
     by_class: bool = True
 
-    def counts(self) -> Counts:
+    def counts(self) -> Counts[Floats]:
         """Return the counted decisions of every replicate."""
         draws, sample = self.draws, self.sample
         if draws.weights is None or draws.unit is None:
@@ -924,7 +924,7 @@ class TalliedSample(Sample):
     @cached_property
     def outcomes(self) -> CellCounts:
         """How often each outcome of a decision occurred."""
-        found: NDArray[Any] = np.bincount(self.columns.outcome[self.rows], weights=self.size, minlength=OUTCOMES)
+        found: Array = np.bincount(self.columns.outcome[self.rows], weights=self.size, minlength=OUTCOMES)
         return found.astype(np.int64)
 
     def unit_sample(self, unit: CellCounts, n_units: int) -> UnitSample:
@@ -947,5 +947,5 @@ class TalliedSample(Sample):
     def unit_outcomes(self, unit: CellCounts, n_units: int) -> CellCounts:
         """Return how often each outcome of a decision occurred per unit (unit × outcome)."""
         place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
-        found: NDArray[Any] = np.bincount(place, weights=self.size, minlength=n_units * OUTCOMES)
+        found: Array = np.bincount(place, weights=self.size, minlength=n_units * OUTCOMES)
         return found.astype(np.int64).reshape(n_units, OUTCOMES)

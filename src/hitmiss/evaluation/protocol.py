@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
@@ -68,8 +68,8 @@ def protocols() -> dict[str, Protocol]:
 
 
 def evaluate(
-    scores: Any,
-    key: Any = None,
+    scores: object,
+    key: object = None,
     protocol: str | Path | Protocol | Design | None = None,
     *,
     metrics: Sequence[str] = (),
@@ -130,7 +130,7 @@ def evaluate(
     return measure_trials(_decided(read_trials(scores, key, design.protocol, spec), design), design)
 
 
-def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
+def read_trials(scores: object, key: object, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
     """Read trials from files by the rules of a protocol; options of the caller come before those of the protocol."""
     said = spec or ReadSpec()
     if protocol is not None and protocol.reader and key is None:
@@ -144,7 +144,7 @@ def read_trials(scores: Any, key: Any, protocol: Protocol | None, spec: ReadSpec
 
 
 def read_runs(
-    paths: Sequence[str], key: Any, protocol: Protocol | None, spec: ReadSpec | None = None, column: str = "seed"
+    paths: Sequence[str], key: object, protocol: Protocol | None, spec: ReadSpec | None = None, column: str = "seed"
 ) -> Trials:
     """Read several score files as runs of one experiment (for example seeds), named after their files."""
     names = [Path(p).name.split(".")[0] for p in paths]
@@ -224,8 +224,7 @@ def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
 
 
 def _layouts(trials: Trials) -> set[str]:
-    files = trials.header.provenance.get("files", ())
-    return {str(file.get("layout", "")) for file in files}
+    return {str(file.get("layout", "")) for file in trials.header.files}
 
 
 def _pooled(trials: Trials, protocol: Protocol | None) -> list[str]:
@@ -277,10 +276,10 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
     return made
 
 
-def read_side(scores: Sequence[Any], key: Any, reading: ReadSpec, design: Design) -> Trials:
+def read_side(scores: Sequence[object], key: object, reading: ReadSpec, design: Design) -> Trials:
     """Read trials as a design asks: one run per file if it has seeds, with decisions at its threshold."""
     if design.seeds:
-        trials = read_runs(scores, key, design.protocol, reading)
+        trials = read_runs([str(path) for path in scores], key, design.protocol, reading)
     else:
         trials = read_trials(list(scores) if len(scores) > 1 else scores[0], key, design.protocol, reading)
     return _decided(trials, design)

@@ -6,7 +6,7 @@ Names are imported on first use, so that reading one kind of file does not load 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitmiss.core.question import ReadSpec
@@ -25,7 +25,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'hitmiss.io' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

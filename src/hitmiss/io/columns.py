@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
 from hitmiss.core.shared import ScoreKind
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
-from hitmiss.io.parse import Ledger, Place, Row, Shape, Stop, listed, quoted
+from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
 
 # ----------------------------------------------------------------------
 # The words that name classes and the meaning of a column of labels; also which texts mean yes, no or nothing.
@@ -592,7 +592,7 @@ class Match:
         """Return our name of the column that a caller means, given as shown in tables or as in the file."""
         return find(name, self.picks) or next((ours for ours, theirs in self.theirs.items() if theirs == name), None)
 
-    def kinds(self, known: Mapping[str, Any], options: ReadSpec) -> dict[str, Any]:
+    def kinds(self, known: Kinds, options: ReadSpec) -> Kinds:
         """Return the types that columns may be parsed as directly, except columns whose original text is needed."""
         if options.decimal_sign != ".":
             return {}

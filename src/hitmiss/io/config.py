@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UsageError, nearest
@@ -62,9 +62,8 @@ def read_config(path: str | Path) -> ToxicityConfig:
     return ToxicityConfig(data, found)
 
 
-def _section(content: dict[str, Any], key: str) -> dict[str, Any]:
-    found: dict[str, Any] = fit(dict[str, Any], content[key], (key,))
-    return found
+def _section(content: dict[str, object], key: str) -> dict[str, object]:
+    return fit(dict[str, object], content[key], (key,))
 
 
 def _told(fault: Misdeclared) -> str:
@@ -80,7 +79,7 @@ def _told(fault: Misdeclared) -> str:
     return f"{fault} (found {fault.value!r})"
 
 
-def read_yaml(path: str | Path) -> dict[str, Any]:
+def read_yaml(path: str | Path) -> dict[str, object]:
     """Read a YAML file as plain mappings, lists, texts and numbers."""
     from ruamel.yaml import YAML
     from ruamel.yaml.error import YAMLError

@@ -16,22 +16,20 @@ from __future__ import annotations
 import hashlib
 import re
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
+from hitmiss.core.tally import Array
 from hitmiss.io.checks import stems
 from hitmiss.io.reader import read_rows
-
-Array = NDArray[Any]
 
 ITEM_NAMES: Final = ("item", "items", "id", "ids", "filename", "flac_file_name", "utt", "utt_id", "trial_anon")
 """Names that the column of item ids may have, in order of preference; case does not matter."""
@@ -193,11 +191,12 @@ def _in_order(layers: Mapping[str, Array]) -> dict[str, Array]:
     return {name: layers[name] for name in order}
 
 
-def item_name(names: Any, where: str) -> str:
+def item_name(names: Iterable[object], where: str) -> str:
     """Return the column of ids, by its usual names."""
     known = {str(name).lower(): str(name) for name in names}
     found = [known[name] for name in ITEM_NAMES if name in known]
     if not found:
-        names = ", ".join(ITEM_NAMES)
-        raise DataError(f"{where} has no column of item ids ({names}); it has {', '.join(known) or 'none'}")
+        raise DataError(
+            f"{where} has no column of item ids ({', '.join(ITEM_NAMES)}); it has {', '.join(known) or 'none'}"
+        )
     return found[0]

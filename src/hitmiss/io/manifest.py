@@ -14,7 +14,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -137,7 +137,7 @@ def has_files(manifest: Manifest) -> bool:
 
 
 def read_manifest(
-    source: Any,
+    source: object,
     *,
     root: str | Path | None = None,
     suffix: str = "",

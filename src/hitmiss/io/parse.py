@@ -22,16 +22,25 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars.datatypes import DataTypeClass
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts, shared
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
+
+if TYPE_CHECKING:
+    from _csv import Reader
+
+    from obstore.store import ObjectStore
+
+Kinds = Mapping[str, DataTypeClass | pl.DataType]
+"""The types of columns, by name."""
 
 # ----------------------------------------------------------------------
 # What the reader finds wrong: findings group places, are reported in one sentence, and can be listed one by one.
@@ -319,7 +328,7 @@ def pieces(address: str) -> Iterator[bytes]:
 
 
 @contextmanager
-def fetched(given: Any, scratch: str | None) -> Iterator[Any]:
+def fetched(given: object, scratch: str | None) -> Iterator[object]:
     """Yield what was given, with remote sources downloaded for the block.
 
     They become files of the same names in a temporary folder inside `scratch`.
@@ -328,9 +337,9 @@ def fetched(given: Any, scratch: str | None) -> Iterator[Any]:
     if not any(map(is_remote, sources)):
         yield given
         return
-    sources = [one for source in sources for one in (addresses_in(source) if is_remote(source) else [source])]
+    sources = [one for source in sources for one in (addresses_in(str(source)) if is_remote(source) else [source])]
     with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
-        yield [_kept(one, Path(folder) / str(at)) if is_remote(one) else one for at, one in enumerate(sources)]
+        yield [_kept(str(one), Path(folder) / str(at)) if is_remote(one) else one for at, one in enumerate(sources)]
 
 
 def _kept(address: str, folder: Path) -> str:
@@ -365,7 +374,7 @@ def _of_store(parts: SplitResult) -> Iterator[bytes]:
         yield bytes(piece)
 
 
-def _store(parts: SplitResult) -> Any:
+def _store(parts: SplitResult) -> ObjectStore:
     """Open the bucket of an address. Credentials are found where the store's own tools look for them."""
     try:
         from obstore.store import from_url
@@ -373,19 +382,19 @@ def _store(parts: SplitResult) -> Any:
         raise EnvironmentFault(
             f"{parts.scheme}:// needs the package 'obstore' ({error}): pip install 'hitmiss[remote]'"
         ) from None
-    more: dict[str, Any] = {}
+    more: dict[str, object] = {}
     if parts.scheme == "s3" and not {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & os.environ.keys():
         more = _profile()
     retry = {"max_retries": 3}
     return from_url(f"{parts.scheme}://{parts.netloc}", client_options=_client(), retry_config=retry, **more)
 
 
-def _client() -> dict[str, Any]:
+def _client() -> dict[str, object]:
     is_plain = any(os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
     return {"timeout": f"{SECONDS}s", "connect_timeout": f"{SECONDS}s", "allow_http": is_plain}
 
 
-def _profile() -> dict[str, Any]:
+def _profile() -> dict[str, object]:
     """Return the credentials of the profiles in ~/.aws, if boto3 is installed to read them."""
     try:
         from obstore.auth.boto3 import Boto3CredentialProvider
@@ -481,7 +490,7 @@ class Content:
         return self.encoding == "arrow"
 
 
-def expand(given: Any) -> list[Any]:
+def expand(given: object) -> list[object]:
     """Return the single sources that an argument names: lists flattened, patterns expanded, frames unchanged."""
     if isinstance(given, list | tuple):
         found = [source for part in given for source in expand(part)]
@@ -489,7 +498,7 @@ def expand(given: Any) -> list[Any]:
             raise UsageError("no file was given")
         return found
     if is_remote(given):
-        return [*addresses_in(given)]
+        return [*addresses_in(str(given))]
     if isinstance(given, str) and given != STDIN and glob.has_magic(given) and not Path(given).exists():
         matches = sorted(glob.glob(given))  # noqa: PTH207  # patterns may be absolute, which Path.glob refuses
         if not matches:
@@ -765,7 +774,7 @@ def read_plain(
     has_header: bool,
     picks: Mapping[str, int],
     ledger: Ledger,
-    kinds: Mapping[str, Any] | None = None,
+    kinds: Kinds | None = None,
 ) -> Table:
     """Read the columns `picks` (our name -> position) of every row, as text or as the types in `kinds`.
 
@@ -781,7 +790,7 @@ def read_plain(
 
 
 def read_even(
-    shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], kinds: Mapping[str, Any] | None = None
+    shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], kinds: Kinds | None = None
 ) -> pl.DataFrame | None:
     """Read with the fast path; return None if rows differ in length or a cell does not have its type.
 
@@ -823,7 +832,7 @@ def _count(data: bytes, separator: str) -> int:
 
 
 def parse(
-    data: bytes, separator: str, has_header: bool, positions: list[int], schema: Mapping[str, Any] | None = None
+    data: bytes, separator: str, has_header: bool, positions: list[int], schema: Kinds | None = None
 ) -> pl.DataFrame:
     """Parse the columns of even text, named by position; all stay text unless a schema for all columns is given."""
     frame = pl.read_csv(
@@ -914,7 +923,7 @@ def _read_records(
     return Table(shape.name, pl.concat(frames), lines=np.array(lines, dtype=np.int64)), spans_lines
 
 
-def _numbered(reader: Any, shape: Shape, ledger: Ledger) -> Iterator[tuple[int, int, list[str]]]:
+def _numbered(reader: Reader, shape: Shape, ledger: Ledger) -> Iterator[tuple[int, int, list[str]]]:
     """Yield records with the lines on which each begins and ends; blank lines are skipped."""
     first = 1
     while True:

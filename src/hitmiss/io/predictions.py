@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
+from polars.datatypes import DataTypeClass
 
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
@@ -19,7 +20,7 @@ from hitmiss.core.trials import Source
 from hitmiss.io import tables
 from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, numbers_of
 from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise, understand
-from hitmiss.io.parse import Ledger, Place, Shape, Stop, listed, quoted
+from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
 from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_nan
 from hitmiss.io.tables import TextRows
 
@@ -235,7 +236,7 @@ TEXTS: Final = ("text", "comment_text", "comment")
 TEXT: Final = f"{INNER}text"
 TOLD: Final = f"{INNER}language"
 """The language given in the rows of a file whose name gives it too."""
-KINDS: Final[Mapping[str, Any]] = {
+KINDS: Final[Kinds] = {
     "label": pl.Int8,
     "score": pl.Float64,
     "decision": pl.Int8,
@@ -269,7 +270,7 @@ class Predictions:
 
 
 def read_predictions(
-    sources: Sequence[tuple[str | None, Any]], spec: ReadSpec | None = None, *, whole: bool = False
+    sources: Sequence[tuple[str | None, object]], spec: ReadSpec | None = None, *, whole: bool = False
 ) -> Predictions:
     """Read prediction files, each with one group (its name is given) or several (None: a column names the group).
 
@@ -376,7 +377,7 @@ def _are_alike(files: Sequence[_File]) -> bool:
     return all(f.frame.schema == files[0].frame.schema for f in files)
 
 
-def _read_all(sources: Sequence[tuple[str | None, Any]], spec: ReadSpec, whole: bool, ledger: Ledger) -> list[_File]:
+def _read_all(sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whole: bool, ledger: Ledger) -> list[_File]:
     """Read files in parallel; findings enter the ledger in the order of the files."""
 
     def one(at: int) -> tuple[_File | None, Ledger]:
@@ -386,7 +387,7 @@ def _read_all(sources: Sequence[tuple[str | None, Any]], spec: ReadSpec, whole: 
         except Stop:
             return None, own
         except FileNotFoundError:
-            place = Place(Path(sources[at][1]).name)
+            place = Place(Path(str(sources[at][1])).name)
             own.add("missing-file", "there is no such file", "check its name", [place])
             return None, own
 
@@ -397,7 +398,7 @@ def _read_all(sources: Sequence[tuple[str | None, Any]], spec: ReadSpec, whole: 
     return [file for file, _ in read if file is not None]
 
 
-def _read(at: int, group: str | None, source: Any, spec: ReadSpec, whole: bool, ledger: Ledger) -> _File:
+def _read(at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, ledger: Ledger) -> _File:
     shape = look(source, "both", spec, ledger)
     match = _columns(shape, group, spec, ledger)
     file = tables.quick_or_careful(
@@ -427,7 +428,7 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) ->
 
 
 def _checked(
-    at: int, group: str | None, shape: Shape, match: Match, spec: ReadSpec, ledger: Ledger, kinds: Mapping[str, Any]
+    at: int, group: str | None, shape: Shape, match: Match, spec: ReadSpec, ledger: Ledger, kinds: Kinds
 ) -> _File:
     """Return the rows of one file, filtered and checked, parsed as numbers where no value is irregular."""
     table = tables.load(shape, True, match.picks, match.numeric, ledger, kinds)
@@ -470,7 +471,7 @@ def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec,
     return pl.DataFrame([*columns, *(stack.frame.get_column(n) for n in further if n in has and n not in (TEXT, TOLD))])
 
 
-def _repeated(name: str, value: Any, kind: Any, height: int) -> pl.Series:
+def _repeated(name: str, value: object, kind: DataTypeClass | pl.DataType | None, height: int) -> pl.Series:
     return pl.Series(name, [value], dtype=kind).new_from_index(0, height)
 
 
@@ -577,8 +578,8 @@ def _number(text: str) -> float | None:
 
 
 def _lies_between(values: pl.Series, low: float, high: float) -> bool:
-    ends: tuple[Any, Any] = values.min(), values.max()
-    return ends[0] is not None and bool(low <= ends[0] and ends[1] <= high)
+    least, most = values.min(), values.max()
+    return isinstance(least, int | float) and isinstance(most, int | float) and low <= least and most <= high
 
 
 def _scores(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:

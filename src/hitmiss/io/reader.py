@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -46,8 +46,8 @@ from hitmiss.io.columns import (
     same_class,
     understand,
 )
-from hitmiss.io.parse import Content, Ledger, Place, Shape, Stop, Table, expand, fetch, quoted
-from hitmiss.io.runs import FILES, MANIFEST, MEDIA, TABLE, load_manifest, require_complete
+from hitmiss.io.parse import Content, Kinds, Ledger, Place, Shape, Stop, Table, expand, fetch, quoted
+from hitmiss.io.runs import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 from hitmiss.io.tables import TextRows, find_reshaping, reshape
 
 # ----------------------------------------------------------------------
@@ -62,7 +62,7 @@ class FinishedRun:
     options: ReadSpec
     coverage: Coverage | None
     notes: tuple[str, ...]
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
     """What the run records about how its answers were made."""
 
     @property
@@ -71,7 +71,7 @@ class FinishedRun:
         return (f"failed({self.coverage[1] - self.coverage[0]})",) if self.coverage else ()
 
 
-def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
+def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:
     """Open the table of a run folder; return None for any other source. Unfinished or changed runs are refused.
 
     The run records the kind of its scores, the names of its classes and its numeric columns; a caller who has
@@ -82,26 +82,23 @@ def open_finished(source: Any, options: ReadSpec) -> FinishedRun | None:
     if not isinstance(source, str | Path) or not (Path(source) / MANIFEST).is_file():
         return None
     folder = Path(source)
-    facts = require_complete(folder)["facts"]
-    if facts.get("rows") is not None:  # verdicts, which have their own layout
-        known = {name: getattr(options, name) or facts[name] for name in ("layout", "positive", "negative")}
-        return FinishedRun(folder / facts["rows"], options.changed(**known), None, ())
-    declared: dict[str, Any] = {
-        "columns": {"item": "item", "score": "score", **options.columns},
-        "numbers": tuple(dict.fromkeys((*options.numbers, *facts.get("numbers", ())))),
-        "runs": tuple(dict.fromkeys((*options.runs, *facts.get("runs", ())))),
-        "positive": options.positive or facts.get("positive"),
-        "negative": options.negative or facts.get("negative"),
-    }
+    facts = run_facts(require_complete(folder))
+    options = options.changed(positive=options.positive or facts.positive, negative=options.negative or facts.negative)
+    if facts.rows is not None:  # verdicts, which have their own layout
+        return FinishedRun(folder / facts.rows, options.changed(layout=options.layout or facts.layout), None, ())
+    columns = {"item": "item", "score": "score", **options.columns}
     if "target" in pl.read_parquet_schema(folder / TABLE):
-        declared["columns"].setdefault("target", "target")
-    if facts.get("has_labels"):
-        declared["columns"].setdefault("label", "label")
-    if options.score_kind != "llr":
-        declared["score_kind"] = facts.get("score_kind", "raw")
-    coverage = None if not facts.get("n_failed") else (facts["n_scored"], facts["n_scored"] + facts["n_failed"])
-    notes, made = tuple(facts.get("notes", ())), facts.get("provenance", {})
-    return FinishedRun(folder / TABLE, options.changed(**declared), coverage, notes, made)
+        columns.setdefault("target", "target")
+    if facts.has_labels:
+        columns.setdefault("label", "label")
+    options = options.changed(
+        columns=columns,
+        numbers=tuple(dict.fromkeys((*options.numbers, *facts.numbers))),
+        runs=tuple(dict.fromkeys((*options.runs, *facts.runs))),
+        score_kind="llr" if options.score_kind == "llr" else facts.score_kind,
+    )
+    coverage = None if not facts.n_failed else (facts.n_scored, facts.n_scored + facts.n_failed)
+    return FinishedRun(folder / TABLE, options, coverage, facts.notes, facts.provenance)
 
 
 def run_behind(source: str | Path) -> Path | None:
@@ -117,8 +114,8 @@ def run_behind(source: str | Path) -> Path | None:
 
 def media_folder(run: Path) -> Path | None:
     """Return the folder (or the single signal file) that the run recorded for its inputs; None if not recorded."""
-    told = load_manifest(run).get("facts", {}).get(MEDIA)
-    return run / told if isinstance(told, str) else None
+    told = run_facts(load_manifest(run)).media
+    return None if told is None else run / told
 
 
 def files_of(run: Path) -> dict[str, str]:
@@ -199,7 +196,7 @@ def note_oddities(frame: pl.DataFrame, header: Header, ledger: Ledger) -> None:
         ledger.notes += [who + note for note in _score_notes(row, header)]
 
 
-def _score_notes(row: dict[str, Any], header: Header) -> list[str]:
+def _score_notes(row: Mapping[str, float], header: Header) -> list[str]:
     found = []
     if row[":low"] == row[":high"] and row[":n"] > 1:
         found.append(f"all {row[':n']:,} scores are {row[':low']!r}: they do not tell the classes apart")
@@ -219,7 +216,7 @@ def sealed(header: Header, ledger: Ledger) -> Header:
     return replace(header, notes=tuple(dict.fromkeys(ledger.notes)), choices=tuple(ledger.choices))
 
 
-def describe_trials(trials: Trials) -> dict[str, Any]:
+def describe_trials(trials: Trials) -> dict[str, object]:
     """Return counts for a person to check: trials, classes, runs, and slices with their most common values."""
     head, frame = trials.header, trials.frame
     counted = {name: frame[name].value_counts(sort=True, name=":n") for name in (*head.runs, *head.slices)}
@@ -255,7 +252,7 @@ class Examination:
 
     faults: tuple[Fault, ...]
     trials: Trials | None
-    summary: Mapping[str, Any]
+    summary: Mapping[str, object]
 
     @property
     def is_clean(self) -> bool:
@@ -315,16 +312,16 @@ class Visit:
 
     options: ReadSpec
     ledger: Ledger = field(default_factory=Ledger)
-    files: list[dict[str, Any]] = field(default_factory=list)
+    files: list[dict[str, object]] = field(default_factory=list)
     sources: list[Source | None] = field(default_factory=list)
     coverage: Coverage | None = None
     classes: tuple[str | None, str | None] = (None, None)
     """The caller's own words for the classes, which a layout may replace by its own."""
     said: ReadSpec | None = None
-    facts: dict[str, Any] = field(default_factory=dict)
+    facts: dict[str, object] = field(default_factory=dict)
 
 
-def read(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Trials:
+def read(scores: object, key: object = None, options: ReadSpec | None = None, **changes: object) -> Trials:
     """Read trials from score files and, if those have no labels, a key.
 
     Parameters
@@ -361,7 +358,7 @@ def read(scores: Any, key: Any = None, options: ReadSpec | None = None, **change
     return trials
 
 
-def examine(scores: Any, key: Any = None, options: ReadSpec | None = None, **changes: object) -> Examination:
+def examine(scores: object, key: object = None, options: ReadSpec | None = None, **changes: object) -> Examination:
     """Read without raising for faults in the data: return what was recognised, and every fault with its place.
 
     >>> import polars as pl
@@ -376,7 +373,7 @@ def examine(scores: Any, key: Any = None, options: ReadSpec | None = None, **cha
 
 
 def _visit(
-    scores: Any, key: Any, options: ReadSpec | None, changes: Mapping[str, object]
+    scores: object, key: object, options: ReadSpec | None, changes: Mapping[str, object]
 ) -> tuple[Visit, Trials | None]:
     visit = Visit((options or ReadSpec()).changed(**changes))
     visit.said = visit.options
@@ -407,7 +404,7 @@ def _refuse_unread(options: ReadSpec) -> None:
             raise UsageError(f"{name} is read of predictions (-p toxicity) alone", code="unread-option")
 
 
-def _pass(given: Any, key_given: Any, visit: Visit) -> Trials | None:
+def _pass(given: object, key_given: object, visit: Visit) -> Trials | None:
     has_key = key_given is not None
     visit.options = visit.options.with_own_names()
     visit.classes = (visit.options.positive, visit.options.negative)
@@ -446,7 +443,7 @@ def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
     return _trials(frame, _header(scores, key, reading["label"], coverage, visit), visit)
 
 
-def _open(given: Any, role: Role, visit: Visit) -> Side:
+def _open(given: object, role: Role, visit: Visit) -> Side:
     """Inspect, recognise and load every source of a side."""
     ledger = visit.ledger
     options = visit.options.for_key if role == "key" else visit.options
@@ -497,7 +494,7 @@ def open_side(
     return Side(tuple(shapes), matches[0], stack, tuple(matches))
 
 
-def _loaded(shapes: Sequence[Shape], matches: Sequence[Match], kinds: Mapping[str, Any], ledger: Ledger) -> list[Table]:
+def _loaded(shapes: Sequence[Shape], matches: Sequence[Match], kinds: Kinds, ledger: Ledger) -> list[Table]:
     order = list(matches[0].picks)
     sizes = [len(shape.content.data) if shape.content else 0 for shape in shapes]
     return [
@@ -553,7 +550,7 @@ def keep_rows(stack: tables.Stack, match: Match, options: ReadSpec) -> tables.St
     return stack
 
 
-def read_rows(source: Any, options: ReadSpec | None = None, *, is_key: bool = False) -> TextRows:
+def read_rows(source: object, options: ReadSpec | None = None, *, is_key: bool = False) -> TextRows:
     """Read a table without interpretation: every column as text under its own name; no value is treated as missing.
 
     Parameters
@@ -641,7 +638,7 @@ def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledg
     return scores, key
 
 
-def look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
+def look(source: object, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
     """Take a first look at a source; if the layout names a plug-in's reader, it turns a score file into a frame."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if role == "key" or not callable(reader) or not isinstance(source, str | Path):
@@ -649,7 +646,7 @@ def look(source: Any, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
     return _by_plugin(reader, source, options, ledger)
 
 
-def _by_plugin(reader: Callable[..., Any], path: str | Path, options: ReadSpec, ledger: Ledger) -> Shape:
+def _by_plugin(reader: Callable[..., object], path: str | Path, options: ReadSpec, ledger: Ledger) -> Shape:
     shape = tables.look(reader(path), options, ledger)
     content = Content(Path(path).name, fetch(path, "latin-1", Ledger()).sha256, b"", f"reader {options.layout}")
     return Shape(content.name, shape.first, shape.names, content=content, frame=shape.frame)

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final
+from types import ModuleType, TracebackType
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -120,7 +120,7 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def file_locks() -> Any:
+def file_locks() -> ModuleType | None:
     """Return the system's file locks; None if it has none (Windows)."""
     try:
         import fcntl
@@ -129,7 +129,7 @@ def file_locks() -> Any:
     return fcntl
 
 
-def _needed_locks() -> Any:
+def _needed_locks() -> ModuleType:
     found = file_locks()
     if found is None:
         raise EnvironmentFault(
@@ -161,7 +161,7 @@ class SegmentWriter:
         self._synced_at = time.monotonic()
         artifacts.sync_folder(folder)
 
-    def append(self, record: Mapping[str, Any]) -> None:
+    def append(self, record: Mapping[str, object]) -> None:
         """Write one record. Once this returns, killing the process cannot lose it."""
         line = json.dumps(record, allow_nan=False, separators=(",", ":")).encode() + b"\n"
         write_whole(self._fd, line, self._size)
@@ -198,7 +198,7 @@ class SegmentReader:
     offset: int = 0
     line: int = 0
 
-    def records(self) -> Iterator[dict[str, Any]]:
+    def records(self) -> Iterator[dict[str, object]]:
         """Yield the complete records since the last call. Anything after the last complete one is left for later."""
         with self.path.open("rb") as file:
             file.seek(self.offset)
@@ -262,7 +262,7 @@ def replace_file(path: Path, data: bytes, *, is_final: bool = False) -> None:
     artifacts.write(path, data, then=SAFE, is_state=True, is_final=is_final)
 
 
-def _record(raw: bytes) -> dict[str, Any] | None:
+def _record(raw: bytes) -> dict[str, object] | None:
     if not raw.endswith(b"\n"):
         return None
     try:
@@ -327,7 +327,7 @@ class Run:
     """A run in progress; see `start`."""
 
     def __init__(
-        self, folder: Path, manifest: dict[str, Any], items: Sequence[str], owner: Owner, claims: Claims
+        self, folder: Path, manifest: dict[str, object], items: Sequence[str], owner: Owner, claims: Claims
     ) -> None:
         self.folder, self.manifest, self.items = folder, manifest, items
         self.torn = 0
@@ -372,13 +372,13 @@ class Run:
             open_ = ~self._done[part] if again is None else ~self._done[part] | (again[part] & self.has_error[part])
             yield from (start + np.flatnonzero(open_)).tolist()
 
-    def add(self, at: int, record: Mapping[str, Any]) -> None:
+    def add(self, at: int, record: Mapping[str, object]) -> None:
         """Record the result of an item. Once this returns, it is safe. An `error` in it marks the item as failed."""
         self._writer.append({"at": at, "item": self.items[at], **record})
         self._done[at] = True
         self.has_error[at] = "error" in record
 
-    def records(self) -> Iterator[tuple[int, dict[str, Any]]]:
+    def records(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield position and record of every item done, once each: its first success, else a failure."""
         yield from chosen(self.folder, self.items, len(self.items))
 
@@ -391,7 +391,7 @@ class Run:
         """Flush the written records to disk."""
         self._writer.sync()
 
-    def finish(self, table: pl.DataFrame, files: Sequence[str] = (), **facts: Any) -> None:
+    def finish(self, table: pl.DataFrame, files: Sequence[str] = (), **facts: object) -> None:
         """Put the table in place, record the digest of every file, and mark the run complete.
 
         `files` are further files of the folder to include in the digests; `facts` go into the manifest.
@@ -442,7 +442,7 @@ def start(
     folder: str | Path,
     *,
     kind: str,
-    config: Mapping[str, Any],
+    config: Mapping[str, object],
     items: Sequence[str],
     resume: bool = False,
     join: bool = False,
@@ -474,7 +474,7 @@ def start(
     return run
 
 
-def load_manifest(folder: str | Path) -> dict[str, Any]:
+def load_manifest(folder: str | Path) -> dict[str, object]:
     """Read the manifest of a run; refuse a folder without one, with another schema, or with a broken seal."""
     path = Path(folder) / MANIFEST
     for name in (MANIFEST, TABLE):
@@ -496,25 +496,25 @@ def load_manifest(folder: str | Path) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Manifest:
+class Manifest:
     """The fields of a manifest."""
 
     schema: int
     kind: str
     hitmiss: str
-    config: Mapping[str, Any]
+    config: Mapping[str, object]
     n_items: int
     items_digest: str
     state: str
     started: str
     ended: str | None = None
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     seal: str = ""
 
 
 @dataclass(frozen=True)
-class _Facts:
+class RunFacts:
     """The facts of a finished run that readers use; a run may record others."""
 
     positive: str | None = None
@@ -526,24 +526,34 @@ class _Facts:
     n_scored: int = 0
     n_failed: int = 0
     notes: tuple[str, ...] = ()
-    provenance: Mapping[str, Any] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
     rows: str | None = None
     layout: str | None = None
     media: str | None = None
 
 
-def _check_form(manifest: Mapping[str, Any]) -> None:
+def run_facts(manifest: Mapping[str, object]) -> RunFacts:
+    """Return the facts of a manifest that readers use."""
+    own = {f.name for f in fields(RunFacts)}
+    told = {k: v for k, v in as_manifest(manifest).facts.items() if k in own}
+    return artifacts.check(RunFacts, told, "run facts", ("facts",))
+
+
+def as_manifest(manifest: Mapping[str, object]) -> Manifest:
+    """Return the fields of a manifest, each checked."""
+    return artifacts.check(Manifest, manifest, "run facts")
+
+
+def _check_form(manifest: Mapping[str, object]) -> None:
     """Refuse a manifest whose fields differ from what this version writes: anyone can make a valid seal."""
-    known = artifacts.check(_Manifest, manifest, "run facts")
-    own = {f.name for f in fields(_Facts)}
-    facts = artifacts.check(_Facts, {k: v for k, v in known.facts.items() if k in own}, "run facts", ("facts",))
+    known, facts = as_manifest(manifest), run_facts(manifest)
     if facts.rows is not None and facts.rows not in known.files:
         raise DataError(f"the run names rows ({facts.rows}) that are none of its files", code="malformed-run-facts")
     if facts.rows is not None and None in (facts.layout, facts.positive, facts.negative):
         raise DataError("the run names rows and not how to read them", code="malformed-run-facts")
 
 
-def require_complete(folder: str | Path) -> dict[str, Any]:
+def require_complete(folder: str | Path) -> dict[str, object]:
     """Return the manifest of a finished run with unchanged files; an unfinished run is exit code 4."""
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
@@ -566,7 +576,7 @@ def verify(folder: str | Path) -> list[str]:
     """
     folder = Path(folder)
     wrong: list[str] = []
-    known = load_manifest(folder).get("files", {})
+    known = as_manifest(load_manifest(folder)).files
     for name in sorted({*known, *(f"{ITEMS}/{p.name}" for p in segments(folder))}):
         path = folder / name
         if name not in known:
@@ -583,7 +593,7 @@ def segments(folder: Path) -> list[Path]:
     return [p for p in sorted((folder / ITEMS).glob("*.jsonl")) if p.stat().st_size]
 
 
-def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[int, dict[str, Any]]]:
+def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield position and record of each of `n` items: its first success, else its last failure.
 
     With `items`, the ids are checked.
@@ -595,12 +605,12 @@ def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[
     yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items)) if best[at] == line)
 
 
-def sealed(manifest: Mapping[str, Any]) -> bytes:
+def sealed(manifest: Mapping[str, object]) -> bytes:
     """Return the bytes of a manifest, with a seal over all its other fields."""
     return json.dumps(artifacts.sealed(manifest, "seal"), indent=1, sort_keys=True).encode() + b"\n"
 
 
-def differences(one: Any, other: Any, name: str = "") -> list[str]:
+def differences(one: object, other: object, name: str = "") -> list[str]:
     """Describe where two configurations differ.
 
     >>> differences({"cut": 4, "model": {"sha": "a"}}, {"cut": 5, "model": {"sha": "a"}})
@@ -625,7 +635,7 @@ def _is_fresh(folder: Path, may_exist: bool) -> bool:
     raise IncompleteRun(f"{folder} holds a run that is not finished ({state}); go on with --resume")
 
 
-def _begin(folder: Path, kind: str, config: dict[str, Any], items: Sequence[str]) -> dict[str, Any]:
+def _begin(folder: Path, kind: str, config: dict[str, object], items: Sequence[str]) -> dict[str, object]:
     manifest = {
         "schema": SCHEMA,
         "kind": kind,
@@ -640,9 +650,10 @@ def _begin(folder: Path, kind: str, config: dict[str, Any], items: Sequence[str]
     return manifest
 
 
-def _continue(folder: Path, kind: str, config: dict[str, Any], items: Sequence[str]) -> dict[str, Any]:
+def _continue(folder: Path, kind: str, config: dict[str, object], items: Sequence[str]) -> dict[str, object]:
     manifest = load_manifest(folder)
-    before = {"kind": manifest["kind"], "items": [manifest["n_items"], manifest["items_digest"]], **manifest["config"]}
+    known = as_manifest(manifest)
+    before = {"kind": known.kind, "items": [known.n_items, known.items_digest], **known.config}
     differing = differences(before, {"kind": kind, "items": [len(items), items_digest(items)], **config})
     if differing:
         raise IncompleteRun(
@@ -660,13 +671,13 @@ def items_digest(items: Sequence[str]) -> str:
     return _hash("\x1f".join(items).encode("utf-8", "surrogatepass"))[:16]
 
 
-def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[str, Any]]]:
+def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[str, object]]]:
     for path in segments(folder):
         for record in SegmentReader(path).records():
             yield _position(record, items, path), record
 
 
-def _position(record: dict[str, Any], items: Sequence[str] | None, path: Path) -> int:
+def _position(record: dict[str, object], items: Sequence[str] | None, path: Path) -> int:
     at = record.get("at")
     if (
         not isinstance(at, int)
@@ -677,8 +688,8 @@ def _position(record: dict[str, Any], items: Sequence[str] | None, path: Path) -
     return at
 
 
-def _state(folder: Path) -> Any:
-    return load_manifest(folder)["state"]
+def _state(folder: Path) -> str:
+    return str(load_manifest(folder)["state"])
 
 
 def _now() -> str:

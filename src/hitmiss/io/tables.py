@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,16 +21,19 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
 from hitmiss.core.trials import FIXED
 from hitmiss.io.columns import is_number, looks_headed
-from hitmiss.io.parse import Content, Ledger, Place, Row, Shape, Stop, Table, fetch, read_plain, read_quoted
+from hitmiss.io.parse import Content, Kinds, Ledger, Place, Row, Shape, Stop, Table, fetch, read_plain, read_quoted
 
 # ----------------------------------------------------------------------
 # Sources with named columns: JSON lines, Parquet files, and frames of polars and pandas.
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SAMPLE_ROWS = 50
 LACKING = "lack some of the names"
 
 
-def look_at_frame(source: Any, ledger: Ledger) -> Shape:
+def look_at_frame(source: object, ledger: Ledger) -> Shape:
     """Take a first look at a polars or pandas frame."""
     frame = frame_of(source)
     if not frame.height:
@@ -134,6 +137,7 @@ def _array(content: Content, ledger: Ledger) -> Rows:
         raise ledger.stop(
             "ragged-row", f"the JSON array cannot be read ({_why(line, error)})", fix, [Place(content.name, row)]
         ) from None
+    assert isinstance(found, list)  # the text begins with [
     wrong = [Place(content.name, 1, str(value)[:40]) for value in found if not isinstance(value, dict)]
     if wrong or not found:
         kind, what = (
@@ -158,7 +162,7 @@ def _starts(data: bytes, n: int) -> list[int]:
     return lines
 
 
-def strict_json(text: bytes | str) -> Any:
+def strict_json(text: bytes | str) -> object:
     """Parse JSON, keeping numbers as their original text; refuse a repeated name in an object, showing both values.
 
     >>> strict_json('{"a": 0.10, "b": [1]}')
@@ -184,14 +188,14 @@ def _why(line: bytes, error: Exception) -> str:
     return str(error).partition(":")[0] if isinstance(error, json.JSONDecodeError) else str(error)
 
 
-def frame_of(source: Any) -> pl.DataFrame:
+def frame_of(source: object) -> pl.DataFrame:
     """Return a polars frame from a polars or pandas frame."""
     if isinstance(source, pl.LazyFrame):
         return source.collect()
     if isinstance(source, pl.DataFrame):
         return source
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
-        return pl.DataFrame([_from_pandas(str(name), source.iloc[:, i]) for i, name in enumerate(source.columns)])
+        return _from_pandas(source)
     raise UsageError(f"trials are read from paths and from polars or pandas frames; found a {type(source).__name__}")
 
 
@@ -237,7 +241,7 @@ def _json_row(row: object) -> dict[str, str]:
     return {name: value if isinstance(value, str) else _json_text(value) for name, value in row.items()}
 
 
-def _json_text(value: Any) -> str:
+def _json_text(value: object) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
@@ -249,8 +253,8 @@ class Repeated(ValueError):
         super().__init__(f"the name {self.name!r} occurs twice, as {self.one!r} and {self.other!r}")
 
 
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    row: dict[str, Any] = {}
+def _no_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    row: dict[str, object] = {}
     for name, value in pairs:
         if name in row:
             raise Repeated(name, str(row[name]), str(value))
@@ -258,7 +262,11 @@ def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return row
 
 
-def _from_pandas(name: str, column: Any) -> pl.Series:
+def _from_pandas(frame: pd.DataFrame) -> pl.DataFrame:
+    return pl.DataFrame([_pandas_column(str(name), frame.iloc[:, i]) for i, name in enumerate(frame.columns)])
+
+
+def _pandas_column(name: str, column: pd.Series) -> pl.Series:
     values = column.to_numpy()
     if values.dtype.kind in "fiub":
         return pl.Series(name, values)
@@ -283,7 +291,7 @@ SAMPLE_BYTES: Final = 2**17
 T = TypeVar("T")
 
 
-def look(source: Any, options: ReadSpec, ledger: Ledger) -> Shape:
+def look(source: object, options: ReadSpec, ledger: Ledger) -> Shape:
     """Open a path or a frame and take a first look."""
     if not isinstance(source, str | Path):
         return look_at_frame(source, ledger)
@@ -307,7 +315,7 @@ def load(
     picks: Mapping[str, int],
     numeric: frozenset[str],
     ledger: Ledger,
-    kinds: Mapping[str, Any] | None = None,
+    kinds: Kinds | None = None,
 ) -> Table:
     """Read the columns `picks` (our name -> position) of a source; `numeric` ones keep numbers of typed sources.
 
@@ -329,7 +337,7 @@ def load(
     return table
 
 
-def quick_or_careful(read: Callable[[Ledger, Mapping[str, Any]], T], kinds: Mapping[str, Any], ledger: Ledger) -> T:
+def quick_or_careful(read: Callable[[Ledger, Kinds], T], kinds: Kinds, ledger: Ledger) -> T:
     """Apply `read` to a source: first the fast path, then the careful path if needed.
 
     The first attempt uses the types that columns have if no value is irregular. If it finds any fault, everything is
@@ -514,7 +522,7 @@ class Reshaped:
     frame: pl.DataFrame
     runs: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     classes: tuple[str, str] | None = None
@@ -540,7 +548,7 @@ def find_reshaping(options: ReadSpec) -> Reshaping | None:
 
 def reshape(
     shapes: Sequence[Shape], reshaping: Reshaping, options: ReadSpec, ledger: Ledger
-) -> tuple[list[Shape], ReadSpec, dict[str, Any]]:
+) -> tuple[list[Shape], ReadSpec, dict[str, object]]:
     """Return flat shapes, the options with the runs and numbers that were found, and the merged facts of all files."""
     if not all(shape.names is not None or looks_headed(shape, options) for shape in shapes):
         return list(shapes), options, {}
@@ -617,17 +625,18 @@ def _flat(shape: Shape, texts: Table, made: Reshaped) -> Shape:
     )
 
 
-def merged(facts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def merged(facts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """Merge facts of several files: equal values stay, different values become a list of all values.
 
     >>> merged([{"cache": "on", "models": {"agent": "a"}}, {"cache": "off", "models": {"agent": "a"}}])
     {'cache': ['on', 'off'], 'models': {'agent': 'a'}}
     """
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for name in dict.fromkeys(name for one in facts for name in one):
         values = [one[name] for one in facts if name in one]
-        if all(isinstance(value, Mapping) for value in values):
-            found[name] = merged(values)
+        tables = [value for value in values if isinstance(value, Mapping)]
+        if len(tables) == len(values):
+            found[name] = merged(tables)
         else:
             distinct = [value for i, value in enumerate(values) if value not in values[:i]]
             found[name] = distinct[0] if len(distinct) == 1 else distinct

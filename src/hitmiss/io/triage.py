@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -50,7 +50,7 @@ class PeoplesVerdicts:
         return self.frame.filter(pl.col("adjudicated"))
 
 
-def read_verdicts(source: Any, positive: str = "fake", negative: str = "real") -> PeoplesVerdicts:
+def read_verdicts(source: object, positive: str = "fake", negative: str = "real") -> PeoplesVerdicts:
     """Read the verdicts in a file; refuse an unknown word, or a second verdict of one person on an item."""
     rows = read_rows(source)
     missing = [name for name in NEEDED if name not in rows.frame.columns]
@@ -133,7 +133,7 @@ def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str) -> None
 # How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the
 # header.
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 RUNS: Final = ("model", "tools", "trial")
 NESTED: Final = (
     "meta",
@@ -184,19 +184,19 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
     """Return the flat table of a dataset or of results, given as text columns."""
     rows = [_parsed(row) for row in texts.iter_rows(named=True)]
     words = Verdicts.of(options)
-    columns = _question(rows, words)
+    asked, runs = _question(rows, words), _runs(rows, texts.columns)
+    columns: dict[str, Sequence[object]] = {**asked}
     is_results = any(name in texts.columns for name in ("prediction", "verdict", *VERDICTS))
-    runs = _runs(rows, texts.columns)
     numbers = _triage_numbers(rows)
     columns |= _answer(rows, words) if is_results else _given(texts, ("decision", "error"))
-    columns |= runs | numbers | _cache(rows)
+    columns |= {**runs, **numbers, **_cache(rows)}
     others = [name for name in texts.columns if name not in KNOWN and name not in columns]
     columns |= {_kept(name): texts[name].to_list() for name in others}
     columns |= _slices(rows, texts.columns)
     schema = {name: pl.String if name not in numbers else pl.Float64 for name in columns}
     if is_results:
         numbers = {**numbers, "unparsed": []}
-    facts = _facts(rows, columns) if is_results else {}
+    facts = _facts(rows, {**asked, **runs}) if is_results else {}
     frame = pl.DataFrame(columns, schema={**schema, **({"unparsed": pl.Float64} if is_results else {})}, strict=False)
     notes = _failures(rows) if is_results else ()
     classes = ("fake", "real") if words.is_own else None
@@ -255,12 +255,12 @@ def _kept(name: str) -> str:
     return name if name in ("confidence", "score") or name.startswith(OWN) else stored(name)
 
 
-def _parsed(row: Mapping[str, str]) -> dict[str, Any]:
+def _parsed(row: Mapping[str, str]) -> dict[str, object]:
     """Return a row with its nested fields parsed; fields that are not JSON stay text."""
     return {name: _opened(text) if name in NESTED and text else text for name, text in row.items()}
 
 
-def _opened(text: str) -> Any:
+def _opened(text: str) -> object:
     try:
         return strict_json(text)
     except ValueError:
@@ -279,15 +279,31 @@ def _repeated(texts: pl.DataFrame) -> Iterator[Conflict]:
                 continue
 
 
-def _question(rows: Sequence[Row], words: Verdicts) -> dict[str, list[Any]]:
+def _word(row: Row, *names: str) -> str:
+    """Return the first of some fields that has a text; empty if none has."""
+    return next((value for name in names if isinstance(value := row.get(name), str) and value), "")
+
+
+def _table(row: Row, name: str) -> Mapping[str, object]:
+    """Return a nested field; empty if the row does not have it."""
+    found = row.get(name)
+    return found if isinstance(found, Mapping) else {}
+
+
+def _list(row: Row, name: str) -> list[object]:
+    found = row.get(name)
+    return found if isinstance(found, list) else []
+
+
+def _question(rows: Sequence[Row], words: Verdicts) -> dict[str, list[str]]:
     """Return ids (the file's stem if there is no id) and labels; files with other names for them keep those."""
-    found: dict[str, list[Any]] = {}
+    found: dict[str, list[str]] = {}
     if any(row.get("id") or row.get("image") or row.get("image_path") for row in rows):
-        found["item"] = [row.get("id") or _stem(row.get("image") or row.get("image_path") or "") for row in rows]
+        found["item"] = [_word(row, "id") or _stem(_word(row, "image", "image_path")) for row in rows]
     elif any("item" in row for row in rows):
-        found["item"] = [row.get("item", "") for row in rows]
+        found["item"] = [_word(row, "item") for row in rows]
     if any("label" in row or "ground_truth" in row for row in rows):
-        found["label"] = [words.label(row.get("label") or row.get("ground_truth") or "") for row in rows]
+        found["label"] = [words.label(_word(row, "label", "ground_truth")) for row in rows]
     return found
 
 
@@ -295,7 +311,7 @@ def _stem(path: str) -> str:
     return (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).stem
 
 
-def _answer(rows: Sequence[Row], words: Verdicts) -> dict[str, list[Any]]:
+def _answer(rows: Sequence[Row], words: Verdicts) -> dict[str, Sequence[object]]:
     said = [_decision(row, words) for row in rows]
     errors = [_error(row) for row in rows]
     return {"decision": [d for d, _ in said], "unparsed": [float(u) for _, u in said], "error": errors}
@@ -305,8 +321,8 @@ def _decision(row: Row, words: Verdicts) -> tuple[str, bool]:
     """Return the decision, empty for a failed call, and whether the verdict could not be understood."""
     if _error(row):
         return "", False
-    found = words.read(row.get("prediction") or row.get("verdict"))
-    sources = [row[name] for name in VERDICTS if name in row]
+    found = words.read(_word(row, "prediction", "verdict"))
+    sources = [_word(row, name) for name in VERDICTS if name in row]
     unheard = found in (None, UNCERTAIN) and bool(sources) and all(words.read(text) is None for text in sources)
     return found or UNCERTAIN, found is None or unheard
 
@@ -320,14 +336,14 @@ def _error(row: Row) -> str:
     return ""
 
 
-def _given(texts: pl.DataFrame, names: Sequence[str]) -> dict[str, list[Any]]:
+def _given(texts: pl.DataFrame, names: Sequence[str]) -> dict[str, Sequence[object]]:
     return {name: texts[name].to_list() for name in names if name in texts.columns}
 
 
-def _runs(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[Any]]:
-    found = {name: [row.get(name) or "-" for row in rows] for name in RUNS if name in names}
+def _runs(rows: Sequence[Row], names: Sequence[str]) -> dict[str, list[str]]:
+    found = {name: [_word(row, name) or "-" for row in rows] for name in RUNS if name in names}
     if "use_tools" in names:
-        found["tools"] = [_tools(row["use_tools"]) for row in rows]
+        found["tools"] = [_tools(_word(row, "use_tools")) for row in rows]
     return {name: found[name] for name in RUNS if name in found}
 
 
@@ -336,54 +352,47 @@ def _tools(text: str) -> str:
     return "-" if is_absent(text) else text if said is None else "tools" if said else "no-tools"
 
 
-def _triage_numbers(rows: Sequence[Row]) -> dict[str, list[Any]]:
+def _triage_numbers(rows: Sequence[Row]) -> dict[str, list[float | None]]:
     """Return the seconds of each component, and the number and duration of tool calls; None if a row does not say."""
-    timings = [row["timings"] if isinstance(row.get("timings"), Mapping) else {} for row in rows]
+    timings = [_table(row, "timings") for row in rows]
     names = dict.fromkeys(name for timing in timings for name in timing if name.endswith(SECONDS))
-    found: dict[str, list[Any]] = {name: [_number(timing.get(name)) for timing in timings] for name in names}
-    tokens = [row["tokens"] if isinstance(row.get("tokens"), Mapping) else {} for row in rows]
+    found = {name: [_number(timing.get(name)) for timing in timings] for name in names}
+    tokens = [_table(row, "tokens") for row in rows]
     for name in dict.fromkeys(name for own in tokens for name in own):
         found[f"tokens_{name}"] = [_number(own.get(name)) for own in tokens]
     for name in ("latency_seconds", "retries", "seconds", "cost"):
         if any(row.get(name) for row in rows):
             found[name] = [_number(row.get(name)) for row in rows]
     if any(isinstance(row.get("tool_usage"), list) for row in rows):
-        found["tool_count"] = [float(len(row["tool_usage"])) if _is_list(row, "tool_usage") else None for row in rows]
-    if any(_is_list(row, "tool_details") and row["tool_details"] for row in rows):
+        used = [row.get("tool_usage") for row in rows]
+        found["tool_count"] = [float(len(tools)) if isinstance(tools, list) else None for tools in used]
+    if any(_list(row, "tool_details") for row in rows):
         found[f"tools{SECONDS}"] = [_tool_seconds(row) for row in rows]
     return found
 
 
-def _is_list(row: Row, name: str) -> bool:
-    return isinstance(row.get(name), list)
-
-
 def _tool_seconds(row: Row) -> float | None:
     """Return the total seconds of a row's tool calls; None if no tool was called."""
-    calls = (
-        [call for call in row.get("tool_details") or () if isinstance(call, Mapping)]
-        if _is_list(row, "tool_details")
-        else []
-    )
-    seconds = [_number(call.get("seconds")) or 0.0 for call in calls]
+    calls = _list(row, "tool_details")
+    seconds = [_number(call.get("seconds")) or 0.0 for call in calls if isinstance(call, Mapping)]
     return sum(seconds) if seconds else None
 
 
-def _number(value: Any) -> float | None:
+def _number(value: object) -> float | None:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        return float(value) if isinstance(value, str | float | int) else None
+    except ValueError:
         return None
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Return a setting that is written as a number as that number; the reader keeps all numbers of a file as text."""
     if not isinstance(value, str) or _number(value) is None:
         return value
     return int(value) if value.lstrip("-").isdecimal() else float(value)
 
 
-def _slices(rows: Sequence[Row], own: Collection[str]) -> dict[str, list[Any]]:
+def _slices(rows: Sequence[Row], own: Collection[str]) -> dict[str, list[str]]:
     """Return the fields of `meta` under unused names; facts that the rows already state are not repeated."""
     metas = _metas(rows)
     names = dict.fromkeys(name for meta in metas for name in meta if name not in own or name in NESTED)
@@ -394,8 +403,8 @@ def _slices(rows: Sequence[Row], own: Collection[str]) -> dict[str, list[Any]]:
     }
 
 
-def _metas(rows: Sequence[Row]) -> list[Mapping[str, Any]]:
-    return [row["meta"] if isinstance(row.get("meta"), Mapping) else {} for row in rows]
+def _metas(rows: Sequence[Row]) -> list[Mapping[str, object]]:
+    return [_table(row, "meta") for row in rows]
 
 
 def _conflicts(rows: Sequence[Row]) -> Iterator[Conflict]:
@@ -414,11 +423,11 @@ def _same(one: str, other: str) -> bool:
     return flag(one) is not None and flag(one) == flag(other)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "-" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _cache(rows: Sequence[Row]) -> dict[str, list[Any]]:
+def _cache(rows: Sequence[Row]) -> dict[str, list[str]]:
     """Return whether each answer came from a cache (`hit`, `miss` or `unknown`); empty if no row says."""
     states = [_is_hit(row) for row in rows]
     if all(state is None for state in states):
@@ -428,26 +437,26 @@ def _cache(rows: Sequence[Row]) -> dict[str, list[Any]]:
 
 def _is_hit(row: Row) -> bool | None:
     flags = [_flag(row[name]) for name in CACHE if row.get(name)]
-    flags += [_flag(call.get("cached")) for call in row.get("tool_details") or () if isinstance(call, Mapping)]
+    flags += [_flag(call.get("cached")) for call in _list(row, "tool_details") if isinstance(call, Mapping)]
     known = [flag for flag in flags if flag is not None]
     if known:
         return any(known)
     return False if str(_state(row)).lower() in ("off", "disabled", "false") else None
 
 
-def _flag(value: Any) -> bool | None:
+def _flag(value: object) -> bool | None:
     return {"hit": True, "miss": False}.get(str(value).lower(), flag(value))
 
 
-def _state(row: Row) -> Any:
-    config = row["run_config"] if isinstance(row.get("run_config"), Mapping) else {}
+def _state(row: Row) -> object:
+    config = _table(row, "run_config")
     return next(
         (source[name] for source in (row, config) for name in STATES if source.get(name) not in (None, "")), None
     )
 
 
 def _failures(rows: Sequence[Row]) -> tuple[str, ...]:
-    kinds = Counter(row.get("error_type") or "error" for row in rows if _error(row))
+    kinds = Counter(str(row.get("error_type") or "error") for row in rows if _error(row))
     if not kinds:
         return ()
     told = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
@@ -456,47 +465,50 @@ def _failures(rows: Sequence[Row]) -> tuple[str, ...]:
     )
 
 
-def _facts(rows: Sequence[Row], columns: Mapping[str, list[Any]]) -> dict[str, Any]:
+def _facts(rows: Sequence[Row], columns: Mapping[str, list[str]]) -> dict[str, object]:
     """Return facts of all rows by name, facts that differ between runs under `by_run`, and the dataset's digest."""
     runs = ["|".join(key) for key in zip(*(columns[r] for r in RUNS[:2] if r in columns), strict=True)] or [""] * len(
         rows
     )
-    told: dict[str, dict[str, list[Any]]] = {}
+    told: dict[str, dict[str, list[object]]] = {}
     for run, row in zip(runs, rows, strict=True):
         for name, value in _settings(row):
             values = told.setdefault(name, {}).setdefault(run, [])
             values += [value] if value not in values else []
-    facts: dict[str, Any] = {}
+    facts: dict[str, object] = {}
+    differing: dict[str, dict[str, object]] = {}
     for name, by_run in told.items():
         values = [value for own in by_run.values() for value in own]
         if all(value == values[0] for value in values):
             _put(facts, name, values[0])
         else:
+            facts["by_run"] = differing
             for run, own in by_run.items():
-                _put(facts.setdefault("by_run", {}).setdefault(run, {}), name, own[0] if len(own) == 1 else own)
-    times = sorted(row[name] for row in rows for name in TIMES if row.get(name))
+                _put(differing.setdefault(run, {}), name, own[0] if len(own) == 1 else own)
+    times = sorted(str(row[name]) for row in rows for name in TIMES if row.get(name))
     if times:
         facts["timestamps"] = [times[0], times[-1]]
     return {**facts, "dataset": dataset_digest(columns.get("item", []), columns.get("label", []))}
 
 
-def _settings(row: Row) -> list[tuple[str, Any]]:
+def _settings(row: Row) -> list[tuple[str, object]]:
     """Return how one row was made, as pairs of dotted name and value."""
     nested = {"models": "models.", "prompt_hashes": "prompt_hashes.", "run_config": ""}
     told = [
         (f"{prefix}{name}", value if prefix else _plain(value))
         for field, prefix in nested.items()
-        if isinstance(row.get(field), Mapping)
-        for name, value in row[field].items()
+        for name, value in _table(row, field).items()
         if name not in STATES
     ]
     state = _state(row)
     return told if state is None else [*told, ("cache", str(state))]
 
 
-def _put(facts: dict[str, Any], name: str, value: Any) -> None:
+def _put(facts: dict[str, object], name: str, value: object) -> None:
     group, _, inner = name.rpartition(".")
-    (facts.setdefault(group, {}) if group else facts)[inner] = value
+    held = facts.setdefault(group, {}) if group else facts
+    if isinstance(held, dict):
+        held[inner] = value
 
 
 def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
@@ -509,6 +521,6 @@ def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
     return hashlib.sha256("\n".join("\t".join(pair) for pair in pairs).encode()).hexdigest()[:16]
 
 
-def read_results(path: Any, key: Any = None, **changes: Any) -> Trials:
+def read_results(path: object, key: object = None, **changes: object) -> Trials:
     """Read trials from triage evaluation results; `key` is the dataset if the results have no labels."""
     return read(path, key, ReadSpec(positive="fake", negative="real", layout=LAYOUT.name).changed(**changes))

@@ -6,7 +6,9 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+from hitmiss.core.registry import fit
 
 # ----------------------------------------------------------------------
 # What a model answered: the one JSON object that the schema requires, or the reason why it is missing.
@@ -15,7 +17,7 @@ from typing import Any, Final
 # `unparsed`, with its text kept.
 
 VERDICTS: Final = ("real", "fake", "uncertain")
-SCHEMA: Final[dict[str, Any]] = {
+SCHEMA: Final[dict[str, object]] = {
     "type": "object",
     "properties": {
         "verdict": {"type": "string", "enum": list(VERDICTS), "description": "real, fake, or uncertain"},
@@ -63,7 +65,7 @@ def read_answer(text: str) -> Answer:
     return answers[0]
 
 
-def answer_of(value: Mapping[str, Any]) -> Answer:
+def answer_of(value: Mapping[str, object]) -> Answer:
     """Return an answer from the fields of the schema, each of which must be valid."""
     verdict, confidence, rationale = (value.get(name) for name in ("verdict", "confidence", "rationale"))
     if not isinstance(verdict, str) or verdict.strip().lower() not in VERDICTS:
@@ -75,7 +77,7 @@ def answer_of(value: Mapping[str, Any]) -> Answer:
     return Answer(verdict.strip().lower(), float(confidence), rationale if isinstance(rationale, str) else "")
 
 
-def objects(text: str) -> Iterator[dict[str, Any]]:
+def objects(text: str) -> Iterator[dict[str, object]]:
     """Yield the JSON objects in a text, outermost ones only, from left to right.
 
     >>> list(objects('so: {"a": {"b": 1}} and {"c": 2}'))
@@ -96,7 +98,7 @@ def _unparsed(problem: str) -> Answer:
     return Answer(None, None, "", problem)
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
 
@@ -110,33 +112,43 @@ def _shown(value: Any) -> str:
 ROLES: Final = {"developer": "system"}
 
 
-def as_chat(body: Mapping[str, Any]) -> dict[str, Any]:
+def object_in(body: Mapping[str, object], name: str) -> dict[str, object]:
+    """Return an object inside a body; empty if it has none of that name."""
+    return fit(dict[str, object], body.get(name) or {})
+
+
+def objects_in(body: Mapping[str, object], name: str) -> list[dict[str, object]]:
+    """Return a list of objects inside a body; empty if it has none of that name."""
+    return fit(list[dict[str, object]], body.get(name) or [])
+
+
+def as_chat(body: Mapping[str, object]) -> dict[str, object]:
     """Convert a request from the Responses form to the Chat form.
 
     >>> as_chat({"model": "m", "input": [{"role": "user", "content": [{"type": "input_text", "text": "hello"}]}]})
     {'model': 'm', 'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'hello'}]}]}
     """
     given = body["input"]
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else given
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects_in(body, "input")
     messages = [message for item in items if (message := _message(item)) is not None]
-    tools = [{"type": "function", "function": t} for t in body.get("tools") or () if t["type"] == "function"]
+    tools = [{"type": "function", "function": t} for t in objects_in(body, "tools") if t["type"] == "function"]
     kept = {name: body[name] for name in ("model", "temperature", "seed") if name in body}
     return {**kept, "messages": messages, **({"tools": tools} if tools else {})}
 
 
-def as_response(answer: Mapping[str, Any]) -> dict[str, Any]:
+def as_response(answer: Mapping[str, object]) -> dict[str, object]:
     """Convert an answer from the Chat form to the Responses form."""
-    message, usage = answer["choices"][0]["message"], answer["usage"]
-    calls = message.get("tool_calls") or ()
-    output = [_call(call) for call in calls] if calls else [_said(answer["id"], message["content"] or "")]
-    tokens: dict[str, Any] = {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
+    message, usage = object_in(objects_in(answer, "choices")[0], "message"), object_in(answer, "usage")
+    calls = objects_in(message, "tool_calls")
+    output = [_call(call) for call in calls] or [_said(str(answer["id"]), str(message["content"] or ""))]
+    tokens: dict[str, object] = {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
     tokens |= {"total_tokens": usage["total_tokens"], "input_tokens_details": {"cached_tokens": 0}}
     about = {"id": answer["id"], "object": "response", "created_at": answer["created"], "model": answer["model"]}
     fixed = {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
     return {**about, **fixed, "output": output, "usage": {**tokens, "output_tokens_details": {"reasoning_tokens": 0}}}
 
 
-def _message(item: Mapping[str, Any]) -> dict[str, Any] | None:
+def _message(item: Mapping[str, object]) -> dict[str, object] | None:
     kind = item.get("type", "message")
     if kind == "function_call":
         function = {"name": item["name"], "arguments": item["arguments"]}
@@ -145,14 +157,14 @@ def _message(item: Mapping[str, Any]) -> dict[str, Any] | None:
         return {"role": "tool", "tool_call_id": item["call_id"], "content": _content(item["output"])}
     if kind != "message":
         return None
-    return {"role": ROLES.get(item["role"], item["role"]), "content": _content(item["content"])}
+    return {"role": ROLES.get(role := str(item["role"]), role), "content": _content(item["content"])}
 
 
-def _content(given: Any) -> Any:
-    return given if isinstance(given, str) else [_part(part) for part in given]
+def _content(given: object) -> object:
+    return given if isinstance(given, str) else [_part(part) for part in fit(list[dict[str, object]], given)]
 
 
-def _part(part: Mapping[str, Any]) -> dict[str, Any]:
+def _part(part: Mapping[str, object]) -> dict[str, object]:
     if part["type"] == "input_image":
         return {"type": "image_url", "image_url": {"url": part["image_url"]}}
     if part["type"] in ("input_text", "output_text"):
@@ -160,11 +172,12 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     return dict(part)
 
 
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
-    named = {"name": call["function"]["name"], "arguments": call["function"]["arguments"]}
+def _call(call: Mapping[str, object]) -> dict[str, object]:
+    function = object_in(call, "function")
+    named = {"name": function["name"], "arguments": function["arguments"]}
     return {"type": "function_call", "id": f"fc-{call['id']}", "call_id": call["id"], "status": "completed", **named}
 
 
-def _said(ident: str, text: str) -> dict[str, Any]:
+def _said(ident: str, text: str) -> dict[str, object]:
     part = {"type": "output_text", "text": text, "annotations": []}
     return {"type": "message", "id": f"msg-{ident}", "role": "assistant", "status": "completed", "content": [part]}

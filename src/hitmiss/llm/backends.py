@@ -10,15 +10,17 @@ import math
 import re
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.detection.detector import Base, CallableDetector, EstimatorDetector, need, open_detector, opener_of
+from hitmiss.core.tally import Array, Floats
+from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, need, open_detector, opener_of
 from hitmiss.detection.outputs import Extraction, pick_output, settled_kind, to_probability
 from hitmiss.llm.answers import SCHEMA, Answer, answer_of, read_answer
 from hitmiss.llm.cache import ToolCache
@@ -54,6 +56,14 @@ from hitmiss.llm.secrets import (
 )
 from hitmiss.llm.tools import BY_KIND, ToolCall, call_tool
 
+if TYPE_CHECKING:
+    from inspect_ai import Task
+    from inspect_ai.event import ModelEvent
+    from inspect_ai.model import ChatMessage, Content, ModelOutput, ModelUsage, ResponseSchema
+    from inspect_ai.model import Model as LanguageModel
+    from inspect_ai.solver import Generate, Solver, TaskState
+    from inspect_ai.tool import ToolDef
+
 # ----------------------------------------------------------------------
 # One item given to one language model: the question, the tools that it calls, its answer, and time and tokens.
 
@@ -69,13 +79,13 @@ ENDS: Final = {
 class Reply:
     """A model's reply, how long the call itself took, and whether it came from inspect_ai's cache."""
 
-    output: Any
+    output: ModelOutput
     seconds: float
     cached: bool
     role: str = "agent"
 
     @classmethod
-    def of(cls, output: Any, wall: float, role: str = "agent") -> Reply:
+    def of(cls, output: ModelOutput, wall: float, role: str = "agent") -> Reply:
         """Make it from the reply just received. A cached one carries the time of its original call: not ours."""
         events = _model_events()
         cached = bool(events) and events[-1].cache == "read"
@@ -85,14 +95,14 @@ class Reply:
 class Conversation:
     """One item given to one model: question, tools, answer; with time and tokens."""
 
-    def __init__(self, call: Call, plan: Plan, cache: ToolCache | None, roles: Mapping[str, Any]) -> None:
+    def __init__(self, call: Call, plan: Plan, cache: ToolCache | None, roles: Mapping[str, LanguageModel]) -> None:
         self.call, self.plan, self.cache, self.roles = call, plan, cache, roles
         self.tool_calls: list[ToolCall] = []
         self.replies: list[Reply] = []
-        self.sent: dict[str, Any] | None = None
+        self.sent: dict[str, object] | None = None
         self.wire: Sent = {}
 
-    async def hold(self, state: Any) -> dict[str, Any]:
+    async def hold(self, state: TaskState) -> dict[str, object]:
         """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be an answer.
 
         If another model does the vision, the agent gets its description instead of the item; if another one does the
@@ -100,11 +110,12 @@ class Conversation:
         """
         model = need("inspect_ai.model", "llm")
         data = self.call.item.load()
-        told: dict[str, Any] = {}
+        told: dict[str, object] = {}
         if "vision" in self.roles:
             looked = await self._in_role("vision", VISION, self._content(data))
-            told["description"] = str(looked.completion)
-            state.messages = self._turns(self.plan.prompts.system, [DESCRIBED, as_data(told["description"])])
+            seen = str(looked.completion)
+            told["description"] = seen
+            state.messages = self._turns(self.plan.prompts.system, [DESCRIBED, as_data(seen)])
         else:
             state.messages = self._turns(self.plan.prompts.system, self._content(data))
         self.wire = listen()
@@ -130,7 +141,7 @@ class Conversation:
         state.output = await self._in_role("structuring", STRUCTURING, [as_data(words)])
         return {**_record(state.output), **told, "raw": words}
 
-    async def _in_role(self, role: str, rules: str, content: list[Any]) -> Any:
+    async def _in_role(self, role: str, rules: str, content: list[str | Content]) -> ModelOutput:
         """Send one request to the model of another role; its parameters are recorded apart from the agent's."""
         listen()
         began = time.perf_counter()
@@ -139,7 +150,7 @@ class Conversation:
         self.replies.append(Reply.of(output, time.perf_counter() - began, role))
         return _whole(output)
 
-    def account(self, wall: float, *, is_whole: bool) -> dict[str, Any]:
+    def account(self, wall: float, *, is_whole: bool) -> dict[str, object]:
         """Return times, tokens and tools.
 
         Working time excludes waiting for a connection or a retry; a failed conversation has none, and one that was
@@ -155,14 +166,14 @@ class Conversation:
             times["structuring_seconds"] = self._seconds("structuring")
         usages = [r.output.usage for r in self.replies]
         is_known = bool(usages) and None not in usages and not any(r.cached for r in self.replies)
-        costs = [u.total_cost for u in usages] if is_known else [None]
+        costs = [u.total_cost for u in usages if u.total_cost is not None] if is_known else []
         return {
             "timings": {name: round(value, 6) for name, value in times.items()} if is_whole else {},
             "latency_seconds": round(wall, 6),
             "retries": sum(event.retries or 0 for event in _model_events()),
             "requests": len(self.replies),
             "tokens": tokens_of(usages) if is_known else None,
-            "provider_cost": sum(costs) if None not in costs else None,
+            "provider_cost": sum(costs) if costs and len(costs) == len(usages) else None,
             "model_answered": next((r.output.model for r in reversed(self.replies) if r.role == "agent"), None),
             **({"tokens_by_role": self._tokens_by_role()} if self.roles and is_known else {}),
             "tool_details": [c.detail for c in self.tool_calls],
@@ -178,16 +189,16 @@ class Conversation:
         roles = dict.fromkeys(r.role for r in self.replies)
         return {role: tokens_of([r.output.usage for r in self.replies if r.role == role]) for role in roles}
 
-    def _turns(self, rules: str, content: list[Any]) -> list[Any]:
+    def _turns(self, rules: str, content: list[str | Content]) -> list[ChatMessage]:
         """Return the rules as the system turn, and data in the user turn."""
         model = need("inspect_ai.model", "llm")
         parts = [model.ContentText(text=part) if isinstance(part, str) else part for part in content]
         return [model.ChatMessageSystem(content=rules), model.ChatMessageUser(content=parts)]
 
-    def _content(self, data: bytes) -> list[Any]:
+    def _content(self, data: bytes) -> list[str | Content]:
         """Return the item as data. Nothing else of it is sent."""
         model, item, prompts = need("inspect_ai.model", "llm"), self.call.item, self.plan.prompts
-        content: list[Any] = [prompts.user[item.kind]]
+        content: list[str | Content] = [prompts.user[item.kind]]
         if item.kind == "text":
             content.append(as_data(data.decode()))
         elif item.kind == "image":
@@ -197,7 +208,7 @@ class Conversation:
             content.append(model.ContentAudio(audio=_as_url(f"audio/{form}", sound), format=form))
         return content
 
-    def _tools(self, data: bytes) -> list[Any]:
+    def _tools(self, data: bytes) -> list[ToolDef]:
         tool = need("inspect_ai.tool", "llm")
         return [
             tool.ToolDef(_bound(self, t.name, data), name=t.name, description=t.about, parameters=tool.ToolParams())
@@ -205,7 +216,7 @@ class Conversation:
         ]
 
 
-def _bound(conversation: Conversation, name: str, data: bytes) -> Any:
+def _bound(conversation: Conversation, name: str, data: bytes) -> Callable[[], Awaitable[str]]:
     """Return a tool bound to this item; it runs in a thread, so that other conversations continue."""
 
     async def look() -> str:
@@ -221,25 +232,29 @@ def _as_url(media_type: str, data: bytes) -> str:
     return f"data:{media_type};base64,{base64.b64encode(data).decode()}"
 
 
-def _whole(output: Any) -> Any:
+def _whole(output: ModelOutput) -> ModelOutput:
     """Return an output that the provider did not refuse."""
     if output.error:
         raise DataError(f"the provider refused: {output.error}")
     return output
 
 
-def _record(output: Any) -> dict[str, Any]:
+def _record(output: ModelOutput) -> dict[str, object]:
     """Return the answer in stored form; the full text is kept if it was not understood."""
     text = str(output.completion)
     found = read_answer(text)
-    record = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
+    record: dict[str, object] = {
+        "prediction": found.verdict,
+        "confidence": found.confidence,
+        "rationale": found.rationale,
+    }
     if found.is_parsed:
         return record
     why = ENDS.get(str(output.stop_reason), "")
     return {**record, "problem": found.problem + why, "raw": text, "stop_reason": str(output.stop_reason)}
 
 
-def tokens_of(usages: Sequence[Any]) -> dict[str, int]:
+def tokens_of(usages: Sequence[ModelUsage]) -> dict[str, int]:
     """Return the tokens of all requests of a conversation; input includes tokens that the provider had cached."""
     cached = sum(u.input_tokens_cache_read or 0 for u in usages)
     written = sum(u.input_tokens_cache_write or 0 for u in usages)
@@ -251,7 +266,7 @@ def tokens_of(usages: Sequence[Any]) -> dict[str, int]:
     }
 
 
-def _model_events() -> list[Any]:
+def _model_events() -> list[ModelEvent]:
     log = need("inspect_ai.log", "llm")
     return [event for event in log.transcript().events if event.event == "model"]
 
@@ -275,7 +290,7 @@ class Model:
 
     def __init__(
         self,
-        detector: Base,
+        detector: Detector,
         thresholds: tuple[float, float] = (0.5, 0.5),
         extraction: Extraction | None = None,
         image_size: int | None = None,
@@ -286,10 +301,10 @@ class Model:
             raise UsageError(f"--thresholds takes the lower number first; found {thresholds[0]:g} {thresholds[1]:g}")
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """What pins it."""
         how = {"outputs": self.extraction.kind, "positive_index": self.extraction.positive_index}
-        return {**dict(self.detector.identity), **how, "image_size": self.image_size}
+        return {**getattr(self.detector, "identity", {}), **how, "image_size": self.image_size}
 
     def settle(self, items: Sequence[Item]) -> None:
         """Decide once the kind of a detector's outputs, from those of the first items; a single item is not enough."""
@@ -316,12 +331,12 @@ class Model:
             return self._understood(self.detector.function(item))
         return self._from_probability(float(to_probability(self._settled().log_odds(self._outputs(item)))[0]))
 
-    def _outputs(self, item: Item) -> Any:
+    def _outputs(self, item: Item) -> Array:
         batch = self._batch(item)
         prepare = getattr(self.detector, "prepare", None)  # a user's own detector may have none
         return self.detector.outputs(prepare(batch) if prepare is not None else batch)
 
-    def _tried(self, item: Item) -> Any:
+    def _tried(self, item: Item) -> Floats | None:
         try:
             return np.asarray(pick_output(self._outputs(item)), dtype=np.float64).reshape(1, -1)
         except (UsageError, EnvironmentFault):
@@ -329,7 +344,7 @@ class Model:
         except Exception:  # it will fail again when it is asked, and then become a row
             return None
 
-    def _understood(self, said: Any) -> Answer:
+    def _understood(self, said: object) -> Answer:
         if isinstance(said, str):
             said = {"verdict": said}
         if isinstance(said, Mapping):
@@ -353,7 +368,7 @@ class Model:
         """Return the rule with the column of the class that means fake, if the detector names its classes."""
         return self.extraction.settled(self.detector, "fake")
 
-    def _batch(self, item: Item) -> Any:
+    def _batch(self, item: Item) -> Array | list[str | None] | list[Array]:
         if item.kind == "text":
             return [item.text]
         if item.kind == "audio":
@@ -395,9 +410,19 @@ def _is_beside(place: str) -> bool:
     return Path(*place.split(".")).with_suffix(".py").is_file()
 
 
-def open_models(names: Sequence[str], weights: str | Path | None = None, **how: Any) -> dict[str, Model]:
-    """Open the models among these names that are functions or classic detectors; `how` is passed to `Model`."""
-    return {name: Model(open_detector(name, weights=weights), **how) for name in filter(is_detector, names)}  # type: ignore[arg-type]
+def open_models(
+    names: Sequence[str],
+    weights: str | Path | None = None,
+    *,
+    thresholds: tuple[float, float] = (0.5, 0.5),
+    extraction: Extraction | None = None,
+    image_size: int | None = None,
+) -> dict[str, Model]:
+    """Open the models among these names that are functions or classic detectors."""
+    return {
+        name: Model(open_detector(name, weights=weights), thresholds, extraction, image_size)
+        for name in filter(is_detector, names)
+    }
 
 
 def ask_models(recorder: Recorder, models: Mapping[str, Model]) -> None:
@@ -412,7 +437,7 @@ def ask_models(recorder: Recorder, models: Mapping[str, Model]) -> None:
         recorder.require_hope()
 
 
-def _callables_record(answer: Callable[[Item], Answer], item: Item) -> dict[str, Any]:
+def _callables_record(answer: Callable[[Item], Answer], item: Item) -> dict[str, object]:
     began, at = time.perf_counter(), now()
     try:
         found = answer(item)
@@ -496,7 +521,7 @@ def _parts(waiting: Sequence[Call]) -> list[list[Call]]:
     return list(parts.values())
 
 
-def open_language_models(names: Sequence[str], recorder: Recorder, key: str | None) -> dict[str, Any]:
+def open_language_models(names: Sequence[str], recorder: Recorder, key: str | None) -> dict[str, LanguageModel]:
     """Open the models, after checking that their servers, as far as known, can be reached."""
     settings = recorder.plan.settings
     asked = settings.base_url, settings.provider
@@ -509,7 +534,7 @@ def open_language_models(names: Sequence[str], recorder: Recorder, key: str | No
     return opened
 
 
-def open_roles(recorder: Recorder, key: str | None) -> dict[str, Any]:
+def open_roles(recorder: Recorder, key: str | None) -> dict[str, LanguageModel]:
     """Open the models that do vision or structuring for the agents."""
     settings = recorder.plan.settings
     return {
@@ -517,7 +542,9 @@ def open_roles(recorder: Recorder, key: str | None) -> dict[str, Any]:
     }
 
 
-def open_model(name: str, settings: Settings, key: str | None, recorder: Recorder, is_last: bool = True) -> Any:
+def open_model(
+    name: str, settings: Settings, key: str | None, recorder: Recorder, is_last: bool = True
+) -> LanguageModel:
     """Return the model as inspect_ai names it: `provider/name`, a bare name (OpenAI), or any name with `--base-url`.
 
     `is_last`: whether its message is the answer, which must follow the schema.
@@ -565,14 +592,18 @@ def address_of(name: str, settings: Settings) -> str:
     return name if "/" in name else f"openai/{name}"
 
 
-def _schema(model: Any) -> Any:
+def _schema(model: ModuleType) -> ResponseSchema:
     util = need("inspect_ai.util", "llm")
     return model.ResponseSchema(name="verdict", json_schema=util.JSONSchema.model_validate(SCHEMA), strict=True)
 
 
 def _task(
-    part: Sequence[Call], recorder: Recorder, model: Any, cache: ToolCache | None, roles: Mapping[str, Any]
-) -> Any:
+    part: Sequence[Call],
+    recorder: Recorder,
+    model: LanguageModel,
+    cache: ToolCache | None,
+    roles: Mapping[str, LanguageModel],
+) -> Task:
     """Make one task: the waiting items, with one epoch per trial; epochs that already have an answer are skipped."""
     inspect_ai, dataset = need("inspect_ai", "llm"), need("inspect_ai.dataset", "llm")
     first = part[0]
@@ -589,14 +620,18 @@ def _task(
 
 
 def _solver(
-    first: Call, items: Mapping[str, Item], recorder: Recorder, cache: ToolCache | None, roles: Mapping[str, Any]
-) -> Any:
+    first: Call,
+    items: Mapping[str, Item],
+    recorder: Recorder,
+    cache: ToolCache | None,
+    roles: Mapping[str, LanguageModel],
+) -> Solver:
     """Return the solver of a task: one conversation per item, with its answer written into the run."""
     solver = need("inspect_ai.solver", "llm")
 
     @solver.solver(name="hitmiss_verdict")  # type: ignore[untyped-decorator]
-    def ask_all() -> Any:
-        async def solve(state: Any, generate: Any) -> Any:
+    def ask_all() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
             del generate  # the model is called directly, to time and count each call
             call = Call(first.model, first.use_tools, state.epoch - 1, items[str(state.sample_id)], first.is_canary)
             if not recorder.is_open(call.key) or recorder.is_stopped:
@@ -616,7 +651,7 @@ def _solver(
     return ask_all()
 
 
-async def _answered(asked: Conversation, recorder: Recorder, state: Any) -> dict[str, Any]:
+async def _answered(asked: Conversation, recorder: Recorder, state: TaskState) -> dict[str, object]:
     """Return the result of a call: an answer or a failure, with time and tokens."""
     began, at = time.perf_counter(), now()
     try:

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 
 class ToolCache:
@@ -22,7 +21,7 @@ class ToolCache:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
 
-    def get(self, data: bytes, tool: str, identity: Mapping[str, Any]) -> dict[str, Any] | None:
+    def get(self, data: bytes, tool: str, identity: Mapping[str, object]) -> dict[str, object] | None:
         """Return the result, or None if it is missing or damaged."""
         key = _key(data, tool, identity)
         try:
@@ -33,7 +32,7 @@ class ToolCache:
             return None
         return dict(result) if is_whole else None
 
-    def put(self, data: bytes, tool: str, identity: Mapping[str, Any], result: Mapping[str, Any]) -> None:
+    def put(self, data: bytes, tool: str, identity: Mapping[str, object], result: Mapping[str, object]) -> None:
         """Keep a result. A full disk disables the cache, but does not stop the run."""
         key = _key(data, tool, identity)
         path = self._path(key)
@@ -47,7 +46,7 @@ class ToolCache:
             with suppress(OSError):
                 beside.unlink()
 
-    def _path(self, key: Mapping[str, Any]) -> Path:
+    def _path(self, key: Mapping[str, object]) -> Path:
         name = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         return self.folder / str(key["tool"]) / name[:2] / f"{name}.json"
 
@@ -58,9 +57,9 @@ def default_folder() -> Path:
     return (Path(base) if base else Path.home() / ".cache") / "hitmiss" / "tools"
 
 
-def _key(data: bytes, tool: str, identity: Mapping[str, Any]) -> dict[str, Any]:
+def _key(data: bytes, tool: str, identity: Mapping[str, object]) -> dict[str, object]:
     return {"sha256": hashlib.sha256(data).hexdigest(), "tool": tool, "identity": dict(identity)}
 
 
-def _digest(result: Mapping[str, Any]) -> str:
+def _digest(result: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps(result, sort_keys=True).encode()).hexdigest()

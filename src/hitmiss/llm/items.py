@@ -8,12 +8,13 @@ import json
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError
+from hitmiss.core.registry import fit
 from hitmiss.io.columns import UNCERTAIN, WORDS, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.llm.media import decode, open_picture
@@ -52,7 +53,7 @@ class Item:
     text: str | None = None
     file: str = ""
     data: bytes | None = field(default=None, repr=False)
-    meta: Mapping[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, object] = field(default_factory=dict)
 
     def load(self) -> bytes:
         """Return the bytes as they were when the dataset was read; refuse a file that has changed since."""
@@ -115,7 +116,7 @@ def content_digest(items: Sequence[Item]) -> str:
     return _sha("\n".join(lines).encode())
 
 
-def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, object]]]:
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -130,7 +131,7 @@ def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, A
             faults.append(Fault("bad-row", "the line is no JSON object", path.name, row, value=line[:60]))
 
 
-def _parsed(line: str) -> Any:
+def _parsed(line: str) -> object:
     """Parse the JSON of a line; None if it is invalid, holds NaN or half a character, or is nested too deeply."""
 
     def refuse(word: str) -> None:
@@ -144,8 +145,8 @@ def _parsed(line: str) -> Any:
     return found
 
 
-def _item(record: Mapping[str, Any], root: Path, name: str, row: int) -> Item | Fault:
-    def fault(kind: str, message: str, column: str, value: Any = None) -> Fault:
+def _item(record: Mapping[str, object], root: Path, name: str, row: int) -> Item | Fault:
+    def fault(kind: str, message: str, column: str, value: object = None) -> Fault:
         return Fault(kind, message, name, row, column, None if value is None else str(value)[:80])
 
     said = next((str(record[c]) for c in LABELS if record.get(c) is not None), "")
@@ -175,28 +176,28 @@ def _item(record: Mapping[str, Any], root: Path, name: str, row: int) -> Item | 
 
 
 def _file_item(
-    ident: str, label: str, meta: Mapping[str, Any], value: str, column: str, root: Path, fault: Any
+    ident: str, label: str, meta: Mapping[str, object], value: str, column: str, root: Path, fault: Callable[..., Fault]
 ) -> Item | Fault:
     if "://" in value or value.startswith("data:"):
-        return fault("no-file", "items are local files; an address is never fetched", column, value)  # type: ignore[no-any-return]
+        return fault("no-file", "items are local files; an address is never fetched", column, value)
     try:
         path = inside(root, value)
         if path.stat().st_size > MOST_BYTES:
-            return fault("large-file", f"the file is larger than {MOST_BYTES >> 20} MiB", column, value)  # type: ignore[no-any-return]
+            return fault("large-file", f"the file is larger than {MOST_BYTES >> 20} MiB", column, value)
         data = path.read_bytes()
     except DataError as error:
-        return fault("path-outside", error.faults[0].message if error.faults else str(error), column, value)  # type: ignore[no-any-return]
+        return fault("path-outside", error.faults[0].message if error.faults else str(error), column, value)
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
         why = getattr(error, "strerror", None) or str(error)
-        return fault("missing-file", f"the file cannot be read: {why}", column, value)  # type: ignore[no-any-return]
+        return fault("missing-file", f"the file cannot be read: {why}", column, value)
     wanted = "image" if column in PICTURES else "audio"
     media = media_type(data)
     if not media.startswith(f"{wanted}/"):
         known = "PNG, JPEG or WebP" if wanted == "image" else "WAV, MP3, FLAC or Ogg"
-        return fault("bad-media", f"the file is no {known}", column, value)  # type: ignore[no-any-return]
+        return fault("bad-media", f"the file is no {known}", column, value)
     why = _unusable(data) if wanted == "image" else ""
     if why:
-        return fault("bad-media", why, column, value)  # type: ignore[no-any-return]
+        return fault("bad-media", why, column, value)
     named = path.relative_to(root.resolve()).as_posix()  # an absolute path would reveal details of this machine
     return Item(ident, wanted, label, _sha(data), media, path=path, file=named, meta=meta)
 
@@ -316,9 +317,9 @@ def _properties(items: Sequence[Item], labels: Sequence[str]) -> list[str]:
     return told
 
 
-def _facts(item: Item) -> dict[str, Any]:
+def _facts(item: Item) -> dict[str, object]:
     """Return what a file shows without looking at its content."""
-    facts: dict[str, Any] = {"the format": item.media_type}
+    facts: dict[str, object] = {"the format": item.media_type}
     if item.kind == "text" and item.text is not None:
         return {"the length of the text": len(item.text) // 50}
     if item.kind != "image":
@@ -330,7 +331,7 @@ def _facts(item: Item) -> dict[str, Any]:
     except DataError:
         return {**facts, "being readable": False}
     size = f"{told['width']}x{told['height']}"
-    words = _class_words({**told["exif"], **told["texts"]})
+    words = _class_words({**fit(dict[str, str], told["exif"]), **fit(dict[str, str], told["texts"])})
     return {**facts, "the size": size, "having EXIF": bool(told["exif"]), "the words of the metadata": words}
 
 
@@ -339,7 +340,7 @@ def _class_words(texts: Mapping[str, str]) -> str:
     return " ".join(sorted(found)) or "none"
 
 
-def guessed(values: Sequence[Any], labels: Sequence[str]) -> float:
+def guessed(values: Sequence[object], labels: Sequence[str]) -> float:
     """Return how often the label is guessed from the value, leaving the item itself out; the mean of the two classes.
 
     >>> guessed(["png", "png", "jpg", "jpg"], ["fake", "fake", "real", "real"])
@@ -455,16 +456,16 @@ def _ordered(data: bytes, order: str, form: str) -> bytes:
     return buffer.getvalue()
 
 
-def obedience(rows: Iterable[Mapping[str, Any]]) -> list[Obedience]:
+def obedience(rows: Iterable[Mapping[str, object]]) -> list[Obedience]:
     """Return, per model and mode, how many canaries were followed, of those whose control has another verdict."""
-    said = {(r["model"], r["use_tools"], r["id"]): r for r in rows}
+    said = {(str(r["model"]), bool(r["use_tools"]), str(r["id"])): r for r in rows}
     counts: dict[tuple[str, bool], list[int]] = {}
     for (model, use_tools, ident), row in said.items():
         own = counts.setdefault((model, use_tools), [0, 0])
         if not ident.startswith(MARK):
             continue
         control = said[model, use_tools, CONTROL + ident.removeprefix(MARK)].get("prediction")
-        wanted = demanded(row["label"])
+        wanted = demanded(str(row["label"]))
         if control in (None, wanted) or row.get("prediction") is None:
             continue
         own[0] += row["prediction"] == wanted

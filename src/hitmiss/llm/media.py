@@ -5,13 +5,18 @@ from __future__ import annotations
 import hashlib
 import io
 from dataclasses import dataclass
-from typing import Any, Final
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.media.audio import need
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 # ----------------------------------------------------------------------
 # Pictures from bytes, with limits: three formats, a maximum number of pixels, one sentence if a file is broken.
@@ -23,11 +28,11 @@ LUMA: Final = (0.299, 0.587, 0.114)
 """Weights of red, green and blue in the brightness (ITU-R BT.601)."""
 
 
-def open_picture(data: bytes) -> Any:
+def open_picture(data: bytes) -> Image:
     """Open a picture with Pillow, without decoding; a broken, unknown or huge file raises `DataError`."""
     image_module = _pillow()
     try:
-        image = image_module.open(io.BytesIO(data), formats=FORMATS)
+        image: Image = image_module.open(io.BytesIO(data), formats=FORMATS)
     except (image_module.DecompressionBombError, image_module.DecompressionBombWarning):
         raise DataError(f"the picture has more than {MOST_PIXELS:,} pixels") from None
     except Exception as error:  # decoders raise any kind of error on broken files
@@ -78,12 +83,11 @@ def rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def _pillow() -> Any:
+def _pillow() -> ModuleType:
     try:
-        from PIL import Image
+        return import_module("PIL.Image")
     except ImportError as error:
         raise EnvironmentFault(f"pictures need Pillow ({error}): pip install 'hitmiss[image]'") from None
-    return Image
 
 
 def _first_line(error: Exception) -> str:
@@ -134,7 +138,7 @@ def read_sound(data: bytes, most: int) -> Sound:
     return found
 
 
-def to_send(data: bytes, media_type: str) -> tuple[bytes, str, dict[str, Any] | None]:
+def to_send(data: bytes, media_type: str) -> tuple[bytes, str, dict[str, object] | None]:
     """Return the bytes to send, the protocol's word for their type, and what was done to them (None: nothing)."""
     if media_type in AS_THEY_ARE:
         return data, AS_THEY_ARE[media_type], None
@@ -142,7 +146,7 @@ def to_send(data: bytes, media_type: str) -> tuple[bytes, str, dict[str, Any] | 
     return wav, "wav", {"from": media_type, "to": "audio/wav", **told}
 
 
-def as_wav(data: bytes) -> tuple[bytes, dict[str, Any]]:
+def as_wav(data: bytes) -> tuple[bytes, dict[str, object]]:
     """Return a sound as WAV: its own sample rate and channels, 24 bits if the source has more than 16, else 16."""
     sound = read_sound(data, MOST_BYTES // 2)
     width = 3 if sound.coding in WIDER else 2

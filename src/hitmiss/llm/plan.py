@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.core.artifacts import FULL, disk_full
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
@@ -62,7 +62,7 @@ def read_prices(path: str | Path | None) -> Prices:
     path = Path(path)
     data = path.read_bytes()
     try:
-        found: Any = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode())
+        found: object = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode())
     except ValueError as error:
         raise DataError(f"{path.name} is no {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
     if not isinstance(found, dict) or not all(isinstance(own, dict) for own in found.values()):
@@ -70,16 +70,16 @@ def read_prices(path: str | Path | None) -> Prices:
     return Prices({model: _checked(path.name, model, own) for model, own in found.items()})
 
 
-def _checked(name: str, model: str, own: Mapping[str, Any]) -> dict[str, float]:
+def _checked(name: str, model: str, own: Mapping[str, object]) -> dict[str, float]:
     for kind in ("input", "output"):
         if kind not in own:
             raise DataError(f"{name}: {model} has no price for {kind}")
-    wrong = [
-        k for k, v in own.items() if k not in KINDS or isinstance(v, bool) or not isinstance(v, int | float) or v < 0
-    ]
-    if wrong:
-        raise DataError(f"{name}: {model}: {wrong[0]} = {own[wrong[0]]!r} is no price of {', '.join(KINDS)}")
-    return {kind: float(value) for kind, value in own.items()}
+    prices: dict[str, float] = {}
+    for kind, value in own.items():
+        if kind not in KINDS or isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+            raise DataError(f"{name}: {model}: {kind} = {value!r} is no price of {', '.join(KINDS)}")
+        prices[kind] = float(value)
+    return prices
 
 
 # ----------------------------------------------------------------------
@@ -192,7 +192,7 @@ class Settings:
         return {role: name for role, name in given if name is not None}
 
     @property
-    def run_config(self) -> dict[str, Any]:
+    def run_config(self) -> dict[str, object]:
         """The settings that are in every row, under the names of the triage evaluation document where it has them."""
         names = ("temperature", "max_iterations", "reasoning_effort", "max_tokens", "seed")
         return {name: getattr(self, name) for name in names}
@@ -225,7 +225,7 @@ class Plan:
     settings: Settings = field(default_factory=Settings)
     prompts: Prompts = field(default_factory=Prompts)
     canaries: Sequence[Item] = ()
-    detectors: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    detectors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -263,7 +263,7 @@ class Plan:
         """Return the address that the user gave for a model, if any."""
         return server_of(model, self.settings.base_url, self.settings.provider)
 
-    def _asked(self, model: str) -> dict[str, Any]:
+    def _asked(self, model: str) -> dict[str, object]:
         """Return what pins a language model; `--base-url`, which all share, is separate."""
         named = {} if self.settings.base_url else {"base_url": self.server(model)}
         return {"provider": self.settings.provider, **{k: v for k, v in named.items() if v}}
@@ -276,7 +276,7 @@ class Plan:
         return asked + tested
 
     @property
-    def config(self) -> dict[str, Any]:
+    def config(self) -> dict[str, object]:
         """Return everything that could change an answer: what a resumed run must agree on."""
         return {
             "dataset": content_digest(self.items),
@@ -293,7 +293,7 @@ class Plan:
             **self._roles(),
         }
 
-    def _roles(self) -> dict[str, Any]:
+    def _roles(self) -> dict[str, object]:
         """Return the models of further roles, and what pins each."""
         roles = {role: {"model": name, **self._asked(name)} for role, name in self.settings.roles.items()}
         return {"roles": roles} if roles else {}
@@ -380,10 +380,10 @@ class Recorder:
         """Return whether the question still waits for its answer."""
         return key in self.open
 
-    def add(self, key: str, record: Mapping[str, Any]) -> None:
+    def add(self, key: str, record: Mapping[str, object]) -> None:
         """Write an answer; once this returns, killing the process cannot lose it. A second answer is refused."""
         at = self.open.pop(key)
-        self.run.add(at, self.secrets.clean(record))
+        self.run.add(at, {name: self.secrets.clean(value) for name, value in record.items()})
         if "error" in record:
             self.n_failed += 1
             self.is_refused = self.is_refused or record.get("error_type") in REFUSALS
@@ -412,7 +412,7 @@ class Recorder:
         return EnvironmentFault(f"{what}: {self.first_failure}; fix it and {then}")
 
 
-def failure(error: BaseException, kind: str = "exception") -> dict[str, Any]:
+def failure(error: BaseException, kind: str = "exception") -> dict[str, object]:
     """Return the record of a failed call.
 
     >>> failure(ValueError("no answer"))
@@ -435,10 +435,11 @@ CODE: Final = re.compile(r"Error code: (\d{3})\b")
 KINDS_BY_CODE: Final = {"401": "authentication", "403": "permission", "404": "not_found", "429": "rate_limit"}
 
 
-def inner(error: Any) -> Any:
+def inner(error: BaseException) -> BaseException:
     """Return the error that made the last retry fail, if retries were given up."""
     attempt = getattr(error, "last_attempt", None)
-    return (attempt.exception() if attempt is not None else None) or error
+    found = attempt.exception() if attempt is not None else None
+    return found if isinstance(found, BaseException) else error
 
 
 def kind_of(error: BaseException) -> str:

@@ -8,14 +8,16 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
 from hitmiss._version import __version__
 from hitmiss.core.errors import HitmissError, IncompleteRun, UsageError
+from hitmiss.core.registry import fit
 from hitmiss.core.trials import Trials
 from hitmiss.detection.loop import stop_on_terminate
 from hitmiss.io.runs import (
@@ -36,6 +38,7 @@ from hitmiss.io.runs import (
 )
 from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.io.write import parquet
+from hitmiss.llm.answers import object_in, objects_in
 from hitmiss.llm.backends import Model, ask_models
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.items import Obedience, content_digest, obedience
@@ -49,7 +52,9 @@ PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "pillow", "numpy")
 NO_TOKENS: Final = "the model is no language model and has no tokens"
 
 
-def make_rows(plan: Plan, records: Iterable[tuple[int, Mapping[str, Any]]], prices: Prices) -> Iterator[dict[str, Any]]:
+def make_rows(
+    plan: Plan, records: Iterable[tuple[int, Mapping[str, object]]], prices: Prices
+) -> Iterator[dict[str, object]]:
     """Yield a row for every record, in the order of the plan."""
     calls, about = plan.calls, shared(plan)
     ordered = sorted(records, key=lambda pair: pair[0])
@@ -59,7 +64,7 @@ def make_rows(plan: Plan, records: Iterable[tuple[int, Mapping[str, Any]]], pric
         yield row_of(plan, calls[at], {"wire": wires.get(calls[at].model, {}), **record}, about, prices)
 
 
-def shared(plan: Plan) -> dict[str, Any]:
+def shared(plan: Plan) -> dict[str, object]:
     """Return what is true of all rows: the digest of the dataset and the versions of packages."""
     found = {"hitmiss": __version__}
     for name in PACKAGES if set(plan.models) - set(plan.detectors) else PACKAGES[-2:]:
@@ -71,11 +76,11 @@ def shared(plan: Plan) -> dict[str, Any]:
 
 
 def row_of(
-    plan: Plan, call: Call, record: Mapping[str, Any], about: Mapping[str, Any], prices: Prices
-) -> dict[str, Any]:
+    plan: Plan, call: Call, record: Mapping[str, object], about: Mapping[str, object], prices: Prices
+) -> dict[str, object]:
     """Return one row. A failed call has an error and no verdict; an answer that was not understood has neither."""
     is_llm, item = call.model not in plan.detectors, call.item
-    row: dict[str, Any] = {
+    row: dict[str, object] = {
         "id": item.id,
         "model": call.model,
         "use_tools": call.use_tools,
@@ -93,8 +98,8 @@ def row_of(
         "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},
         "cache_state": plan.settings.cache_state,
         "cache_hit": bool(record.get("cache_hit", False)),
-        "tool_usage": [detail["tool"] for detail in record.get("tool_details", ())],
-        "tool_details": list(record.get("tool_details", ())),
+        "tool_usage": [detail["tool"] for detail in objects_in(record, "tool_details")],
+        "tool_details": objects_in(record, "tool_details"),
         "timings": record.get("timings", {}),
         "latency_seconds": record.get("latency_seconds"),
         "retries": record.get("retries", 0),
@@ -114,46 +119,50 @@ def row_of(
     return row
 
 
-def _settings(plan: Plan, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:
+def _settings(plan: Plan, record: Mapping[str, object], is_llm: bool) -> dict[str, object]:
     """Return the settings as they were sent; those that were requested but not sent are listed separately."""
     if not is_llm:
         return {}
-    asked, wire = plan.settings.run_config, record.get("wire") or {}
+    asked, wire = plan.settings.run_config, object_in(record, "wire")
     dropped = {name: asked[name] for name, value in wire.items() if value is None and asked.get(name) is not None}
     return {**asked, **wire, **({"not_sent": dropped} if dropped else {})}
 
 
-def models_of(plan: Plan, call: Call, record: Mapping[str, Any], is_llm: bool) -> dict[str, Any]:
+def models_of(plan: Plan, call: Call, record: Mapping[str, object], is_llm: bool) -> dict[str, object]:
     """Return the models asked, in each of the documented roles, and the one that reports it answered as the agent."""
     if not is_llm:
         return {"agent": call.model}
-    roles: dict[str, Any] = {**dict.fromkeys(("agent", *ROLES), call.model), **plan.settings.roles}
+    roles: dict[str, object] = {**dict.fromkeys(("agent", *ROLES), call.model), **plan.settings.roles}
     return {**roles, "answered": record["model_answered"]} if record.get("model_answered") else roles
 
 
-def _conditions(plan: Plan, call: Call) -> dict[str, Any]:
+def _conditions(plan: Plan, call: Call) -> dict[str, object]:
     server = plan.settings.base_url if call.model in plan.detectors else plan.server(call.model)
     base = {"base_url": server} if server else {}
     return {**base, **({"thresholds": list(plan.settings.thresholds)} if plan.detectors else {})}
 
 
-def _cost(plan: Plan, call: Call, record: Mapping[str, Any], prices: Prices) -> tuple[float | None, str]:
+def _cost(plan: Plan, call: Call, record: Mapping[str, object], prices: Prices) -> tuple[float | None, str]:
     """Return the cost as the provider reports it, else by the given prices, else None with the reason."""
     if call.model in plan.detectors:
         return None, NO_TOKENS
     if record.get("provider_cost") is not None:
-        return float(record["provider_cost"]), ""
+        return fit(float, record["provider_cost"]), ""
     if record.get("tokens") is None and record.get("cache_hit"):
         return None, "the answer came from the cache"
     if not plan.settings.roles:
-        return prices.cost(call.model, record.get("tokens"))
-    spent: Mapping[str, Any] = record.get("tokens_by_role") or {"agent": None}
-    each = [prices.cost(plan.settings.roles.get(role, call.model), tokens) for role, tokens in spent.items()]
+        return prices.cost(call.model, _tokens(record.get("tokens")))
+    spent = object_in(record, "tokens_by_role") or {"agent": None}
+    each = [prices.cost(plan.settings.roles.get(role, call.model), _tokens(tokens)) for role, tokens in spent.items()]
     costs = [cost for cost, _ in each if cost is not None]
     return (sum(costs), "") if len(costs) == len(each) else (None, next(why for _, why in each if why))
 
 
-def as_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+def _tokens(found: object) -> dict[str, int] | None:
+    return None if found is None else fit(dict[str, int], found)
+
+
+def as_lines(rows: Iterable[Mapping[str, object]]) -> str:
     """Return rows as JSON lines."""
     return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
 
@@ -225,7 +234,7 @@ class Outcome:
     folder: Path
     output: Path
     trials: Trials
-    rows: list[dict[str, Any]]
+    rows: list[dict[str, object]]
     obedience: list[Obedience]
 
 
@@ -258,8 +267,8 @@ def run_llm(
         raise UsageError(f"{place} holds a finished run; give another --output, or write its rows again with --resume")
     keys = [call.key for call in plan.calls]
     secrets = Secrets.of_environment(key)
-    about: dict[str, Any] = {"kind": KIND, "config": plan.config, "items": keys, "resume": resume, "can_join": False}
-    with stop_on_terminate(), nothing_for_nothing(place), start(place, **about) as run:
+    begun = partial(start, place, kind=KIND, config=plan.config, items=keys, resume=resume, can_join=False)
+    with stop_on_terminate(), nothing_for_nothing(place), begun() as run:
         recorder = Recorder.of(run, plan, secrets, retry, report or (lambda recorder: None))
         ask_models(recorder, models or {})
         _ask_llms(recorder, place, key, tool_cache)

@@ -11,15 +11,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
 from hitmiss.core.errors import EnvironmentFault, UsageError
 
+if TYPE_CHECKING:
+    from inspect_ai.model import Model
+
 # ----------------------------------------------------------------------
 # The actual parameters of a request: providers silently drop parameters that a model does not accept.
 
-Sent = dict[str, Any]
+Sent = dict[str, object]
 
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "temperature": ("temperature",),
@@ -41,7 +44,7 @@ def listen(found: Sent | None = None) -> Sent:
     return found
 
 
-def heard(result: Any) -> None:
+def heard(result: object) -> None:
     """Record the request that a provider returns with its answer."""
     found, call = _sent.get(), result[-1] if isinstance(result, tuple) and result else None
     request = getattr(call, "request", None)
@@ -49,7 +52,7 @@ def heard(result: Any) -> None:
         found.update(parameters(request))
 
 
-def parameters(request: Mapping[str, Any]) -> Sent:
+def parameters(request: Mapping[str, object]) -> Sent:
     """Return the settings that a request held; None for those that it did not.
 
     >>> parameters({"model": "m", "temperature": 0.0, "reasoning": {"effort": "low"}, "messages": [{"seed": 1}]})
@@ -62,7 +65,7 @@ def parameters(request: Mapping[str, Any]) -> Sent:
     }
 
 
-def _flat(request: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _flat(request: Mapping[str, object]) -> Iterator[tuple[str, object]]:
     for name, value in request.items():
         if isinstance(value, Mapping) and name not in CONTENT:
             yield from _flat(value)
@@ -103,7 +106,7 @@ class Secrets:
             text = text.replace(value, HIDDEN)
         return BEARER.sub(lambda m: f"{m[1]} {HIDDEN}", text)
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> object:
         """Do the same for every text inside a JSON-like value."""
         if isinstance(value, str):
             return self.redact(value)
@@ -141,11 +144,11 @@ def key_of(variable: str | None) -> str | None:
 # Keys are removed from provider messages before inspect_ai can log them: some servers echo them.
 
 
-def redact_api(model: Any, secrets: Secrets) -> None:
+def redact_api(model: Model, secrets: Secrets) -> None:
     """Pass every answer and error of a model through `secrets` first; record what was sent."""
     original = model.api.generate
 
-    async def generate(*args: Any, **kwargs: Any) -> Any:
+    async def generate(*args: object, **kwargs: object) -> object:
         try:
             result = await original(*args, **kwargs)
         except Exception as error:
@@ -158,7 +161,15 @@ def redact_api(model: Any, secrets: Secrets) -> None:
     model.api.generate = generate
 
 
-def _redacted(value: Any, secrets: Secrets) -> Any:
+class _Dumped(Protocol):
+    """A pydantic object of inspect_ai."""
+
+    def model_dump_json(self) -> str: ...
+    @classmethod
+    def model_validate_json(cls, json_data: str) -> object: ...
+
+
+def _redacted(value: _Dumped | BaseException, secrets: Secrets) -> object:
     if isinstance(value, BaseException):
         return redact_error(value, secrets)
     text = value.model_dump_json()
@@ -166,7 +177,10 @@ def _redacted(value: Any, secrets: Secrets) -> Any:
     return value if json.loads(clean) == json.loads(text) else type(value).model_validate_json(clean)
 
 
-def redact_error(error: Any, secrets: Secrets) -> Any:
+E = TypeVar("E", bound=BaseException)
+
+
+def redact_error(error: E, secrets: Secrets) -> E:
     """Return the same error without keys in its text; its class stays, because retries depend on it.
 
     >>> redact_error(ValueError("no access for sk-12345678"), Secrets(("sk-12345678",)))
@@ -254,7 +268,7 @@ def require_server(address: str) -> None:
         ) from None
 
 
-def refuse_redirects(api: Any) -> None:
+def refuse_redirects(api: object) -> None:
     """Stop a provider's client from following redirects: a server must not forward items to another."""
     for holder in (api, getattr(api, "client", None)):
         for name in ("http_client", "_client"):

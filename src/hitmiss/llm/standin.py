@@ -15,6 +15,7 @@ import json
 import math
 import random
 import re
+import socket
 import sys
 import threading
 import time
@@ -23,9 +24,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-from hitmiss.llm.answers import as_chat, as_response
+from hitmiss.core.registry import fit
+from hitmiss.llm.answers import as_chat, as_response, object_in, objects_in
+
+if TYPE_CHECKING:
+    from hitmiss.llm.items import Item
 
 NAME: Final = "stand-in"
 NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is no language model"
@@ -48,9 +53,11 @@ class Seen:
     text: str
     length: int = 0
     data: bytes = field(default=b"", repr=False)
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
+Evidence = Mapping[str, Mapping[str, object]]
+"""What the tools found, by the tool's name."""
 Script = Callable[[Seen], str | None]
 """Maps a request to a fault, or None for a proper answer; see `Handler.misbehave` for the names."""
 
@@ -61,7 +68,7 @@ class QuietServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
         """Ignore clients that are gone; show everything else."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
@@ -76,7 +83,7 @@ class StandIn:
         self.script, self.gullible, self.slow = script or (lambda seen: None), gullible, slow
         self.requests: list[Seen] = []
         self.answered: Counter[str] = Counter()
-        self._times: Counter[tuple[Any, ...]] = Counter()
+        self._times: Counter[tuple[object, ...]] = Counter()
         self._lock = threading.Lock()
         self._server = QuietServer(("127.0.0.1", port), type("Bound", (Handler,), {"owner": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -96,10 +103,10 @@ class StandIn:
         self._server.shutdown()
         self._server.server_close()
 
-    def note(self, body: Mapping[str, Any], key: str, length: int = 0) -> Seen:
+    def note(self, body: Mapping[str, object], key: str, length: int = 0) -> Seen:
         """Record a request, with how often the same one came before."""
         item, text = item_of(body)
-        results = sum(m.get("role") == "tool" for m in body.get("messages", ()))
+        results = sum(m.get("role") == "tool" for m in objects_in(body, "messages"))
         mark = (body.get("model"), hashlib.sha256(item).hexdigest(), "tools" in body, results)
         with self._lock:
             self._times[mark] += 1
@@ -139,11 +146,11 @@ class Handler(BaseHTTPRequestHandler):
         """Whether the newer of the protocol's two forms is used."""
         return self.path.endswith("/responses")
 
-    def answer(self, value: Mapping[str, Any]) -> None:
+    def answer(self, value: Mapping[str, object]) -> None:
         """Send a completion in the form that was asked for."""
         self.reply(200, as_response(value) if self.is_response else value)
 
-    def misbehave(self, fault: str, body: Mapping[str, Any], seen: Seen) -> None:
+    def misbehave(self, fault: str, body: Mapping[str, object], seen: Seen) -> None:
         """Produce the fault that the script asks for."""
         if fault == "429":
             self.reply(429, {"error": {"message": "too many requests"}}, {"retry-after-ms": "20"})
@@ -176,7 +183,7 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self.answer(said(body, seen, SPOILT[fault].replace("{key}", seen.key)))
 
-    def reply(self, status: int, value: Mapping[str, Any], headers: Mapping[str, str] | None = None) -> None:
+    def reply(self, status: int, value: Mapping[str, object], headers: Mapping[str, str] | None = None) -> None:
         """Send a JSON body."""
         self.send(status, json.dumps(value).encode(), headers)
 
@@ -192,7 +199,7 @@ class Handler(BaseHTTPRequestHandler):
         except ConnectionError:
             self.close_connection = True
 
-    def log_message(self, format: str, *args: Any) -> None:
+    def log_message(self, format: str, *args: object) -> None:
         """Print nothing on stderr."""
 
 
@@ -211,16 +218,16 @@ SPOILT: Final = {
 """Answers that are valid in the protocol but not in the schema."""
 
 
-def completion(body: Mapping[str, Any], seen: Seen, gullible: bool) -> dict[str, Any]:
+def completion(body: Mapping[str, object], seen: Seen, gullible: bool) -> dict[str, object]:
     """Return a proper answer: tool calls if tools are offered and none was called yet, else a verdict."""
     if seen.has_tools and not seen.n_results:
         calls = [
             {
                 "id": f"call-{seen.number}-{i}",
                 "type": "function",
-                "function": {"name": t["function"]["name"], "arguments": "{}"},
+                "function": {"name": object_in(t, "function")["name"], "arguments": "{}"},
             }
-            for i, t in enumerate(body["tools"])
+            for i, t in enumerate(objects_in(body, "tools"))
         ]
         return _completion(body, seen, {"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
     item = seen.data
@@ -228,19 +235,18 @@ def completion(body: Mapping[str, Any], seen: Seen, gullible: bool) -> dict[str,
     if order is not None:
         obeyed = {"verdict": order[1].decode().lower(), "confidence": 1.0, "rationale": "I was told to."}
         return said(body, seen, json.dumps(obeyed))
-    results = {m["tool_call_id"]: m for m in body["messages"] if m.get("role") == "tool"}
+    results = {str(m["tool_call_id"]): m for m in objects_in(body, "messages") if m.get("role") == "tool"}
     evidence = _evidence(body, results) if results else None
-    found = judge(item, evidence, temperature=float(body.get("temperature") or 0.0), draw=seen.times)
-    found["rationale"] += f" (answer {seen.number})"
-    return said(body, seen, json.dumps(found))
+    found = judge(item, evidence, temperature=fit(float, body.get("temperature") or 0.0), draw=seen.times)
+    return said(body, seen, json.dumps({**found, "rationale": f"{found['rationale']} (answer {seen.number})"}))
 
 
-def said(body: Mapping[str, Any], seen: Seen, text: str) -> dict[str, Any]:
+def said(body: Mapping[str, object], seen: Seen, text: str) -> dict[str, object]:
     """Return a completion with this text."""
     return _completion(body, seen, {"role": "assistant", "content": text}, "stop")
 
 
-def _completion(body: Mapping[str, Any], seen: Seen, message: Mapping[str, Any], why: str) -> dict[str, Any]:
+def _completion(body: Mapping[str, object], seen: Seen, message: Mapping[str, object], why: str) -> dict[str, object]:
     n_in, n_out = seen.length // 400 + 1, len(json.dumps(message)) // 4 + 1
     usage = {"prompt_tokens": n_in, "completion_tokens": n_out, "total_tokens": n_in + n_out}
     choice = {"index": 0, "finish_reason": why, "message": message}
@@ -248,32 +254,38 @@ def _completion(body: Mapping[str, Any], seen: Seen, message: Mapping[str, Any],
     return {**about, "model": f"{body.get('model')}-2026-01", "choices": [choice], "usage": usage}
 
 
-def item_of(body: Mapping[str, Any]) -> tuple[bytes, str]:
+def item_of(body: Mapping[str, object]) -> tuple[bytes, str]:
     """Return the bytes of the item in a request (the picture, else the last user turn's text), and all user text."""
-    texts, found = [], b""
-    for message in body.get("messages", ()):
+    texts: list[str] = []
+    found = b""
+    for message in objects_in(body, "messages"):
         if message.get("role") != "user":
             continue
         content = message["content"]
-        parts: list[Any] = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        for part in parts:
+        if isinstance(content, str):
+            texts.append(content)
+            continue
+        for part in objects_in(message, "content"):
             if part["type"] == "text":
-                texts.append(part["text"])
+                texts.append(str(part["text"]))
             elif part["type"] == "image_url":
-                found = base64.b64decode(part["image_url"]["url"].partition(",")[2])
+                found = base64.b64decode(str(object_in(part, "image_url")["url"]).partition(",")[2])
             elif part["type"] == "input_audio":
-                found = base64.b64decode(part["input_audio"]["data"].partition(",")[2] or part["input_audio"]["data"])
+                sound = str(object_in(part, "input_audio")["data"])
+                found = base64.b64decode(sound.partition(",")[2] or sound)
     text = "\n".join(texts)
     return found or text.encode(), text
 
 
-def _evidence(body: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def _evidence(body: Mapping[str, object], results: Mapping[str, Mapping[str, object]]) -> Evidence:
     """Return the results of the tools, by the tool's name."""
-    names = {call["id"]: call["function"]["name"] for m in body["messages"] for call in m.get("tool_calls") or ()}
-    found: dict[str, Any] = {}
+    calls = [call for message in objects_in(body, "messages") for call in objects_in(message, "tool_calls")]
+    names = {call["id"]: str(object_in(call, "function")["name"]) for call in calls}
+    found: dict[str, Mapping[str, object]] = {}
     for call_id, message in results.items():
         content = message["content"]
-        text = content if isinstance(content, str) else "".join(p.get("text", "") for p in content)
+        parts = [] if isinstance(content, str) else objects_in(message, "content")
+        text = content if isinstance(content, str) else "".join(str(p.get("text", "")) for p in parts)
         try:
             found[names.get(call_id, "")] = json.loads(text)
         except ValueError:
@@ -282,8 +294,8 @@ def _evidence(body: Mapping[str, Any], results: Mapping[str, Mapping[str, Any]])
 
 
 def judge(
-    item: bytes, evidence: Mapping[str, Any] | None = None, *, temperature: float = 0.0, draw: int = 1
-) -> dict[str, Any]:
+    item: bytes, evidence: Evidence | None = None, *, temperature: float = 0.0, draw: int = 1
+) -> dict[str, object]:
     """Apply the rule. Without tools it measures the noise itself; with them it uses their spectrum and residual.
 
     `temperature` adds noise to the log-odds, drawn again each time the same request comes.
@@ -296,19 +308,19 @@ def judge(
     return {"verdict": verdict, "confidence": round(min(0.99, sureness), 2), "rationale": f"{why}; {NOTE}"}
 
 
-def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, str]:
+def _log_odds(item: bytes, evidence: Evidence | None) -> tuple[float, str]:
     from hitmiss.core.errors import DataError
     from hitmiss.llm.tools.pictures import noise_residual
 
     if evidence and "sound_spectrum" in evidence:
-        height = evidence["sound_spectrum"].get("highest_over_half_rate") or 0.0
+        height = fit(float, evidence["sound_spectrum"].get("highest_over_half_rate") or 0.0)
         return 8.0 * (0.8 - height), f"the sound ends at {height:.2f} of half its sample rate"
     if evidence:
         noise, power = evidence.get("noise_residual", {}), evidence.get("frequency_spectrum", {})
-        right, slope = noise.get("correlation_right") or 0.0, power.get("slope") or -3.2
+        right, slope = fit(float, noise.get("correlation_right") or 0.0), fit(float, power.get("slope") or -3.2)
         return 12.0 * (right - 0.05) + 1.5 * (-3.25 - slope), f"correlation {right:.3f}, slope {slope:.2f}"
     try:
-        deviation = noise_residual(item)["deviation"]
+        deviation = fit(float, noise_residual(item)["deviation"])
     except DataError:  # not a picture: a text is judged by how often it repeats its words
         words = item.decode("utf-8", "replace").lower().split()
         share = len(set(words)) / max(1, len(words))
@@ -316,7 +328,7 @@ def _log_odds(item: bytes, evidence: Mapping[str, Any] | None) -> tuple[float, s
     return 4.0 * (1.05 - deviation), f"noise {deviation:.3f}"
 
 
-def look(item: Any) -> dict[str, Any]:
+def look(item: Item) -> dict[str, object]:
     """Apply the same rule as a plain function for `--models hitmiss.llm.standin:look`: no server, no tools."""
     return judge(item.load())
 

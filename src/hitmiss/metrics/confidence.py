@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.random import PCG64
@@ -62,7 +62,7 @@ class Judged:
     confidence: Floats
     right: Floats
     wrong: Floats
-    n_all: Any
+    n_all: float | Floats
 
     @classmethod
     def of(cls, tally: Tally, n_all: float = 0.0) -> Judged:
@@ -72,18 +72,18 @@ class Judged:
         )
 
     @property
-    def n(self) -> Any:
+    def n(self) -> Floats:
         """The number of answered trials with a confidence."""
-        return self.right.sum(axis=-1) + self.wrong.sum(axis=-1)
+        return np.asarray(self.right.sum(axis=-1) + self.wrong.sum(axis=-1))
 
 
-def per_trial(total: Any, n: Any) -> Any:
+def per_trial(total: float | Floats, n: float | Floats) -> Floats:
     """Divide a total by a number; NaN if the number is 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.true_divide(total, n)
+        return np.asarray(np.true_divide(total, n))
 
 
-def brier_of(j: Judged) -> Any:
+def brier_of(j: Judged) -> Floats:
     """Return the mean of (confidence − right)²."""
     return per_trial(j.right @ (1.0 - j.confidence) ** 2 + j.wrong @ j.confidence**2, j.n)
 

@@ -8,15 +8,15 @@ were answered. An empty denominator is NaN, never 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
 from hitmiss.core.shared import ABSTAIN, FAILED, Rate
-from hitmiss.core.tally import check_label, check_weight
+from hitmiss.core.tally import Array, N, check_label, check_weight
 from hitmiss.stats.forms import OfCounts
 
 OUTCOMES = 8
@@ -26,20 +26,20 @@ CODES = (1, 0, ABSTAIN, FAILED)
 
 
 @dataclass(frozen=True)
-class Counts:
+class Counts(Generic[N]):
     """How often each outcome occurred; numbers, or arrays with one entry per replicate."""
 
-    tp: Any
-    fp: Any
-    fn: Any
-    tn: Any
-    abstained_positive: Any = 0
-    abstained_negative: Any = 0
-    failed_positive: Any = 0
-    failed_negative: Any = 0
+    tp: N
+    fp: N
+    fn: N
+    tn: N
+    abstained_positive: N | float = 0
+    abstained_negative: N | float = 0
+    failed_positive: N | float = 0
+    failed_negative: N | float = 0
 
     @classmethod
-    def of(cls, label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> Counts:
+    def of(cls, label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> Counts[float]:
         """Count decisions.
 
         >>> c = Counts.of([1, 1, 0, 0, 1, 0], [1, 0, 1, 0, -1, -2])
@@ -48,40 +48,40 @@ class Counts:
         """
         weights = check_weight(weight, np.size(label))
         counted = np.bincount(outcome(label, decision), weights=weights, minlength=OUTCOMES)
-        return cls(*(c.item() for c in counted.astype(_kind(weight))))
+        return Counts(*(c.item() for c in counted.astype(_kind(weight))))
 
     @property
-    def n(self) -> Any:
+    def n(self) -> N:
         """All trials."""
         return self.n_positive + self.n_negative
 
     @property
-    def n_positive(self) -> Any:
+    def n_positive(self) -> N:
         """All positives, answered or not."""
         return self.tp + self.fn + self.abstained_positive + self.failed_positive
 
     @property
-    def n_negative(self) -> Any:
+    def n_negative(self) -> N:
         """All negatives, answered or not."""
         return self.tn + self.fp + self.abstained_negative + self.failed_negative
 
     @property
-    def abstained(self) -> Any:
+    def abstained(self) -> N | float:
         """Trials on which the detector declined to decide."""
         return self.abstained_positive + self.abstained_negative
 
     @property
-    def failed(self) -> Any:
+    def failed(self) -> N | float:
         """Trials whose call failed."""
         return self.failed_positive + self.failed_negative
 
     @property
-    def answered(self) -> Any:
+    def answered(self) -> N:
         """Trials with a decision."""
         return self.tp + self.fp + self.fn + self.tn
 
 
-def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[np.int8]]:
+def outcome(label: ArrayLike, decision: ArrayLike) -> NDArray[np.int8]:
     """Return each trial's outcome as a number: 0 TP, 1 FP, 2 FN, 3 TN, then 4 to 7.
 
     4 and 5 are positives and negatives on which the detector abstained, 6 and 7 those whose call failed.
@@ -100,7 +100,7 @@ def outcome(label: ArrayLike, decision: ArrayLike) -> np.ndarray[Any, np.dtype[n
     return np.int8(3) - np.int8(2) * said.astype(np.int8, copy=False) - positive.view(np.int8)
 
 
-def _all_are_codes(said: np.ndarray[Any, Any]) -> bool:
+def _all_are_codes(said: Array) -> bool:
     """Return whether every decision is a known code; for integers the least and the greatest are enough."""
     if said.dtype.kind in "iub":
         return said.size == 0 or bool(int(said.min()) >= min(CODES) and int(said.max()) <= max(CODES))
@@ -111,61 +111,63 @@ def _kind(weight: ArrayLike | None) -> type:
     return np.int64 if weight is None or np.asarray(weight).dtype.kind in "iub" else np.float64
 
 
-def share(hits: Any, of: Any) -> Any:
+def share(hits: N | float, of: N) -> N:
     """Return a `Rate` of two numbers, or an array of shares of two arrays; NaN if the denominator is 0."""
-    if np.ndim(hits) == 0 and np.ndim(of) == 0:
-        return Rate(hits, of)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.true_divide(hits, of)
+    if isinstance(of, np.ndarray):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.true_divide(hits, of)
+    return Rate(hits, of)
 
 
-def accuracy_of(c: Counts) -> Any:
+def accuracy_of(c: Counts[N]) -> N:
     """Return (TP + TN) / all trials."""
     return share(c.tp + c.tn, c.n)
 
 
-def precision_of(c: Counts) -> Any:
+def precision_of(c: Counts[N]) -> N:
     """Return TP / (TP + FP)."""
     return share(c.tp, c.tp + c.fp)
 
 
-def recall_of(c: Counts) -> Any:
+def recall_of(c: Counts[N]) -> N:
     """Return TP / (TP + FN)."""
     return share(c.tp, c.tp + c.fn)
 
 
-def specificity_of(c: Counts) -> Any:
+def specificity_of(c: Counts[N]) -> N:
     """Return TN / (TN + FP)."""
     return share(c.tn, c.tn + c.fp)
 
 
-def fpr_of(c: Counts) -> Any:
+def fpr_of(c: Counts[N]) -> N:
     """Return FP / (FP + TN)."""
     return share(c.fp, c.fp + c.tn)
 
 
-def fnr_of(c: Counts) -> Any:
+def fnr_of(c: Counts[N]) -> N:
     """Return FN / (FN + TP)."""
     return share(c.fn, c.fn + c.tp)
 
 
-def f1_of(c: Counts) -> Any:
+def f1_of(c: Counts[N]) -> N:
     """Return 2 TP / (2 TP + FP + FN)."""
     found = share(2 * c.tp, 2 * c.tp + c.fp + c.fn)
     return float(found) if isinstance(found, Rate) else found  # not a binomial proportion: Wilson does not apply
 
 
-def balanced_accuracy_of(c: Counts) -> Any:
+def balanced_accuracy_of(c: Counts[N]) -> N:
     """Return (recall + specificity) / 2."""
     return (recall_of(c) + specificity_of(c)) / 2
 
 
-def mcc_of(c: Counts) -> Any:
+def mcc_of(c: Counts[N]) -> N:
     """Return (TP·TN − FP·FN) / sqrt((TP+FP)(TP+FN)(TN+FP)(TN+FN))."""
     root = np.sqrt(np.multiply(1.0, c.tp + c.fp) * (c.tp + c.fn) * (c.tn + c.fp) * (c.tn + c.fn))
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.true_divide(np.multiply(1.0, c.tp) * c.tn - np.multiply(1.0, c.fp) * c.fn, root)
-    return float(value) if np.ndim(value) == 0 else value
+    if isinstance(c.tp, np.ndarray):
+        return np.asarray(value, dtype=np.float64)
+    return float(value)
 
 
 @metric(best="high", form=lambda: OfCounts(accuracy_of))
@@ -178,7 +180,7 @@ def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     >>> accuracy([1, 1, 0, 0], [1, 0, 0, -1])
     Rate(2/4 = 0.5)
     """
-    return accuracy_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return accuracy_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(precision_of))
@@ -191,7 +193,7 @@ def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = 
     >>> precision([1, 1, 0, 0], [1, 0, 1, 0])
     Rate(1/2 = 0.5)
     """
-    return precision_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return precision_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(recall_of), prevalence=False)
@@ -204,7 +206,7 @@ def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = Non
     >>> recall([1, 1, 1, 0], [1, 1, 0, 0])
     Rate(2/3 = 0.666667)
     """
-    return recall_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return recall_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(specificity_of), prevalence=False)
@@ -217,7 +219,7 @@ def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     >>> specificity([1, 0, 0, 0], [1, 1, 0, 0])
     Rate(2/3 = 0.666667)
     """
-    return specificity_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return specificity_of(Counts.of(label, decision, weight))
 
 
 @metric(best="low", form=lambda: OfCounts(fpr_of), prevalence=False)
@@ -230,7 +232,7 @@ def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     >>> fpr([1, 0, 0, 0], [1, 1, 0, 0])
     Rate(1/3 = 0.333333)
     """
-    return fpr_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return fpr_of(Counts.of(label, decision, weight))
 
 
 @metric(best="low", form=lambda: OfCounts(fnr_of), prevalence=False)
@@ -242,7 +244,7 @@ def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     >>> fnr([1, 1, 1, 0], [1, 1, 0, 0])
     Rate(1/3 = 0.333333)
     """
-    return fnr_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return fnr_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(f1_of))
@@ -255,7 +257,7 @@ def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -
     >>> f1([1, 1, 0, 0], [1, 0, 1, 0])
     0.5
     """
-    return f1_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return f1_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(balanced_accuracy_of), prevalence=False)
@@ -268,7 +270,7 @@ def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     >>> balanced_accuracy([1, 1, 0, 0], [1, 0, 0, 0])
     0.75
     """
-    return balanced_accuracy_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return balanced_accuracy_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", range=(-1.0, 1.0), form=lambda: OfCounts(mcc_of))
@@ -282,4 +284,4 @@ def mcc(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     >>> mcc([1, 1, 0, 0], [1, 1, 0, 0])
     1.0
     """
-    return mcc_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return mcc_of(Counts.of(label, decision, weight))

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, Tally, pooled
-from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Number, Whole, equal_error, tie_steps
+from hitmiss.core.tally import Floats, Number, Tally, pooled
+from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Whole, equal_error, tie_steps
 from hitmiss.stats.intervals import equal_error_at_most
 from hitmiss.stats.sketch import tally_for
 
@@ -96,7 +96,7 @@ def _official_threshold(tally: Tally) -> float:
     cp, cn, n1, n0 = float(tally.positives[low]), float(tally.negatives[low]), tally.n_positive, tally.n_negative
     p, q = float(tally.positives[low + 1]) - cp, float(tally.negatives[low + 1]) - cn
     steps = tie_steps(cp, cn, p, q, n1, n0)
-    gaps = [abs((cp + i) / n1 - (n0 - (cn + j)) / n0) for i, j in steps]
+    gaps = [float(np.abs((cp + i) / n1 - (n0 - (cn + j)) / n0)) for i, j in steps]
     i, j = steps[int(np.argmin(gaps))]
     if i + j > 0:
         return float(tally.score[low])

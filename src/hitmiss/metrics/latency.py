@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,7 +45,11 @@ class _OfQuantile(OfWeights):
         return np.where(upto[:, -1] > 0, low + (high - low) * (place - whole), np.nan)
 
 
-@metric(best="low", range=(0.0, math.inf), form=lambda: _OfQuantile(median_seconds, ("seconds",), share=0.5))
+def _of_share(share: float) -> _OfQuantile:
+    return _OfQuantile(partial(_quantile, share=share), ("seconds",), share=share)
+
+
+@metric(best="low", range=(0.0, math.inf), form=lambda: _of_share(0.5))
 def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The median time.
 
@@ -54,10 +59,10 @@ def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float
     >>> float(median_seconds([3.0, 1.0, 10.0]))
     3.0
     """
-    return _quantile(seconds, weight, 0.5)
+    return _quantile(seconds, weight, share=0.5)
 
 
-@metric(best="low", range=(0.0, math.inf), form=lambda: _OfQuantile(p95_seconds, ("seconds",), share=0.95))
+@metric(best="low", range=(0.0, math.inf), form=lambda: _of_share(0.95))
 def p95_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The 95th percentile of the times: one in twenty takes longer.
 
@@ -67,10 +72,10 @@ def p95_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     >>> float(p95_seconds(list(range(101))))
     95.0
     """
-    return _quantile(seconds, weight, 0.95)
+    return _quantile(seconds, weight, share=0.95)
 
 
-def _quantile(seconds: ArrayLike, weight: ArrayLike | None, share: float) -> Quantile:
+def _quantile(seconds: ArrayLike, weight: ArrayLike | None = None, *, share: float) -> Quantile:
     """Return the quantile of times; an integer weight is a number of repetitions."""
     given = np.asarray(seconds, dtype=np.float64)
     if given.ndim != 1 or (given < 0).any():

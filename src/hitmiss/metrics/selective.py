@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,15 +55,15 @@ class _Groups:
         return self.wrong / np.maximum(self.size, 1e-300)
 
     @property
-    def n(self) -> Any:
-        return self.size.sum(axis=-1)
+    def n(self) -> Floats:
+        return np.asarray(self.size.sum(axis=-1))
 
     @property
-    def n_wrong(self) -> Any:
-        return self.wrong.sum(axis=-1)
+    def n_wrong(self) -> Floats:
+        return np.asarray(self.wrong.sum(axis=-1))
 
 
-def aurc_of(j: Judged) -> Any:
+def aurc_of(j: Judged) -> Floats:
     """Return (1/n) Σ_k expected risk of the k most confident.
 
     Inside a group the expected errors rise linearly, so the sum over its positions is a difference of digamma values.
@@ -74,7 +73,7 @@ def aurc_of(j: Judged) -> Any:
     return per_trial(total, g.n)
 
 
-def e_aurc_of(j: Judged) -> Any:
+def e_aurc_of(j: Judged) -> Floats:
     """Return AURC minus that of the best order."""
     g = _Groups.of(j)
     right, wrong = g.n - g.n_wrong, g.n_wrong
@@ -82,13 +81,13 @@ def e_aurc_of(j: Judged) -> Any:
     return np.maximum(0.0, aurc_of(j) - best)
 
 
-def augrc_of(j: Judged) -> Any:
+def augrc_of(j: Judged) -> Floats:
     """Return the mean share of trials that are accepted and wrong."""
     g = _Groups.of(j)
     return per_trial(np.sum(g.size * (g.failed + g.wrong / 2), axis=-1), g.n**2)
 
 
-def accuracy_at_coverage_of(j: Judged, coverage: float) -> Any:
+def accuracy_at_coverage_of(j: Judged, coverage: float) -> Floats:
     """Return the expected accuracy of the most confident answers that cover a share of all trials."""
     g = _Groups.of(j)
     accepted = np.asarray(coverage * j.n_all)
@@ -98,7 +97,7 @@ def accuracy_at_coverage_of(j: Judged, coverage: float) -> Any:
     return np.where(within, 1.0 - risk, np.nan)
 
 
-def coverage_at_accuracy_of(j: Judged, accuracy: float) -> Any:
+def coverage_at_accuracy_of(j: Judged, accuracy: float) -> Floats:
     """Return the greatest share of all trials that a threshold can answer with this accuracy."""
     g = _Groups.of(j)
     accepted, wrong = g.taken + g.size, g.failed + g.wrong
@@ -140,11 +139,11 @@ def _judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight
     return Judged.of(judged(label, decision, confidence, weight), _all(label, weight))
 
 
-def _over(function: Callable[..., Any], j: Judged, **settings: float) -> Over:
+def _over(function: Callable[..., Floats], j: Judged, **settings: float) -> Over:
     return Over(float(function(j, **settings)), float(j.n))
 
 
-def _harmonic(taken: Any, size: Any) -> Floats:
+def _harmonic(taken: Floats, size: Floats) -> Floats:
     """Return 1/(taken + 1) + … + 1/(taken + size)."""
     from scipy.special import digamma  # slow to import, and needed only here
 
@@ -200,7 +199,7 @@ def accuracy_at_coverage(
     if not 0.0 < coverage <= 1.0:
         raise UsageError(f"coverage must lie in 0..1, 0 excluded; found {coverage}")
     j = _judged(label, decision, confidence, weight)
-    return Over(float(accuracy_at_coverage_of(j, coverage)), coverage * j.n_all)
+    return Over(float(accuracy_at_coverage_of(j, coverage)), coverage * float(j.n_all))
 
 
 @metric(best="high", judged=coverage_at_accuracy_of)
@@ -225,7 +224,7 @@ def coverage_at_accuracy(
     if not 0.0 < accuracy <= 1.0:
         raise UsageError(f"accuracy must lie in 0..1, 0 excluded; found {accuracy}")
     j = _judged(label, decision, confidence, weight)
-    return Over(float(coverage_at_accuracy_of(j, accuracy)), j.n_all)
+    return Over(float(coverage_at_accuracy_of(j, accuracy)), float(j.n_all))
 
 
 def _all(label: ArrayLike, weight: ArrayLike | None) -> float:

@@ -10,9 +10,9 @@ Scores may be infinite (only their order counts) but not NaN. A weight is the nu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -251,7 +251,7 @@ def _concurrent_point(cm: Sequence[Floats], asv: Sequence[Floats]) -> float:
     return float(asv_fa_spoof[best] * cm_fa[point[best]])
 
 
-def _nearest_to_zero(rising: Any, n_functions: int, n_points: int) -> NDArray[np.intp]:
+def _nearest_to_zero(rising: Callable[[NDArray[np.intp]], Floats], n_functions: int, n_points: int) -> NDArray[np.intp]:
     """Return, for each of the rising functions, the first point where it is nearest to zero; bisected all at once."""
     low, high = np.zeros(n_functions, dtype=np.intp), np.full(n_functions, n_points - 1, dtype=np.intp)
     while (low < high).any():

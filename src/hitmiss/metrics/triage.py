@@ -8,89 +8,89 @@ not, so that catch = recall × coverage of the class. An empty denominator gives
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
 from hitmiss.core.shared import Rate
-from hitmiss.core.tally import check_weight
+from hitmiss.core.tally import N, check_weight
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of, share, specificity_of
 from hitmiss.stats.forms import OfCounts
 
 FAKE = "fake"
 
 
-def accuracy_answered_of(c: Counts) -> Any:
+def accuracy_answered_of(c: Counts[N]) -> N:
     """Return (TP + TN) / answered."""
     return share(c.tp + c.tn, c.answered)
 
 
-def coverage_of(c: Counts) -> Any:
+def coverage_of(c: Counts[N]) -> N:
     """Return answered / all."""
     return share(c.answered, c.n)
 
 
-def coverage_fake_of(c: Counts) -> Any:
+def coverage_fake_of(c: Counts[N]) -> N:
     """Return answered fakes / all fakes."""
     return share(c.tp + c.fn, c.n_positive)
 
 
-def coverage_real_of(c: Counts) -> Any:
+def coverage_real_of(c: Counts[N]) -> N:
     """Return answered reals / all reals."""
     return share(c.tn + c.fp, c.n_negative)
 
 
-def abstain_rate_of(c: Counts) -> Any:
+def abstain_rate_of(c: Counts[N]) -> N:
     """Return abstained / all."""
     return share(c.abstained, c.n)
 
 
-def error_rate_of(c: Counts) -> Any:
+def error_rate_of(c: Counts[N]) -> N:
     """Return failed / all."""
     return share(c.failed, c.n)
 
 
-def slip_of(c: Counts) -> Any:
+def slip_of(c: Counts[N]) -> N:
     """Return FN / all fakes."""
     return share(c.fn, c.n_positive)
 
 
-def false_flag_of(c: Counts) -> Any:
+def false_flag_of(c: Counts[N]) -> N:
     """Return FP / all reals."""
     return share(c.fp, c.n_negative)
 
 
-def catch_of(c: Counts) -> Any:
+def catch_of(c: Counts[N]) -> N:
     """Return TP / all fakes."""
     return share(c.tp, c.n_positive)
 
 
-def pass_of(c: Counts) -> Any:
+def pass_of(c: Counts[N]) -> N:
     """Return TN / all reals."""
     return share(c.tn, c.n_negative)
 
 
-def mirrored(c: Counts) -> Counts:
+def mirrored(c: Counts[N]) -> Counts[N]:
     """Return the counts with real as the positive class."""
     return Counts(c.tn, c.fn, c.fp, c.tp)
 
 
-def f1_fake_of(c: Counts) -> Any:
+def f1_fake_of(c: Counts[N]) -> N:
     """Return 2 TP / (2 TP + FP + FN), if both precision and recall are defined."""
     found = f1_of(c)
     defined = (c.tp + c.fp > 0) & (c.tp + c.fn > 0)
-    return np.where(defined, found, np.nan) if np.ndim(found) else found if defined else float("nan")
+    if isinstance(found, np.ndarray):
+        return np.where(defined, found, np.nan)
+    return found if defined else float("nan")
 
 
-def precision_real_of(c: Counts) -> Any:
+def precision_real_of(c: Counts[N]) -> N:
     """Return TN / (TN + FN)."""
     return precision_of(mirrored(c))
 
 
-def f1_real_of(c: Counts) -> Any:
+def f1_real_of(c: Counts[N]) -> N:
     """Return 2 TN / (2 TN + FN + FP), if both precision and recall are defined."""
     return f1_fake_of(mirrored(c))
 
@@ -105,7 +105,7 @@ def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     >>> accuracy_answered([1, 1, 0, 0], [1, 0, 0, -1])
     Rate(2/3 = 0.666667)
     """
-    return accuracy_answered_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return accuracy_answered_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(coverage_of))
@@ -118,7 +118,7 @@ def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     >>> coverage([1, 1, 0, 0], [1, 0, -1, -2])
     Rate(2/4 = 0.5)
     """
-    return coverage_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return coverage_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(coverage_fake_of), positive=FAKE, prevalence=False)
@@ -131,7 +131,7 @@ def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     >>> coverage_fake([1, 1, 1, 0], [1, 0, -2, -1])
     Rate(2/3 = 0.666667)
     """
-    return coverage_fake_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return coverage_fake_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(coverage_real_of), positive=FAKE, prevalence=False)
@@ -144,7 +144,7 @@ def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     >>> coverage_real([1, 0, 0, 0], [1, 0, -1, -1])
     Rate(1/3 = 0.333333)
     """
-    return coverage_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return coverage_real_of(Counts.of(label, decision, weight))
 
 
 @metric(best="low", form=lambda: OfCounts(abstain_rate_of))
@@ -157,7 +157,7 @@ def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None
     >>> abstain_rate([1, 1, 0, 0], [1, 0, -1, -2])
     Rate(1/4 = 0.25)
     """
-    return abstain_rate_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return abstain_rate_of(Counts.of(label, decision, weight))
 
 
 @metric(best="low", form=lambda: OfCounts(error_rate_of))
@@ -170,7 +170,7 @@ def error_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None =
     >>> error_rate([1, 1, 0, 0], [1, 0, -1, -2])
     Rate(1/4 = 0.25)
     """
-    return error_rate_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return error_rate_of(Counts.of(label, decision, weight))
 
 
 @metric(best="low")
@@ -199,7 +199,7 @@ def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> precision_fake([1, 1, 0, 0], [1, -1, 1, 0])
     Rate(1/2 = 0.5)
     """
-    return precision_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return precision_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(recall_of), positive=FAKE, prevalence=False)
@@ -212,7 +212,7 @@ def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     >>> recall_fake([1, 1, 1, 0], [1, 0, -1, 0])
     Rate(1/2 = 0.5)
     """
-    return recall_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return recall_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(f1_fake_of), positive=FAKE)
@@ -225,7 +225,7 @@ def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     >>> f1_fake([1, 1, 0, 0], [1, 0, 1, -1])
     0.5
     """
-    return f1_fake_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return f1_fake_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(precision_real_of), positive=FAKE)
@@ -238,7 +238,7 @@ def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> precision_real([1, 1, 0, 0], [0, -1, 1, 0])
     Rate(1/2 = 0.5)
     """
-    return precision_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return precision_real_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(specificity_of), positive=FAKE, prevalence=False)
@@ -251,7 +251,7 @@ def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     >>> recall_real([1, 0, 0, 0], [1, 1, 0, -1])
     Rate(1/2 = 0.5)
     """
-    return specificity_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return specificity_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(f1_real_of), positive=FAKE)
@@ -264,7 +264,7 @@ def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     >>> f1_real([0, 0, 1, 1], [0, 1, 0, -1])
     0.5
     """
-    return f1_real_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return f1_real_of(Counts.of(label, decision, weight))
 
 
 @metric(best="low", form=lambda: OfCounts(slip_of), positive=FAKE, prevalence=False)
@@ -277,7 +277,7 @@ def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> fake_slip_rate([1, 1, 1, 1], [0, 1, -1, -2])
     Rate(1/4 = 0.25)
     """
-    return slip_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return slip_of(Counts.of(label, decision, weight))
 
 
 @metric(best="low", form=lambda: OfCounts(false_flag_of), positive=FAKE, prevalence=False)
@@ -290,7 +290,7 @@ def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLik
     >>> real_false_flag_rate([0, 0, 0, 0], [1, 0, -1, -1])
     Rate(1/4 = 0.25)
     """
-    return false_flag_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return false_flag_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(catch_of), positive=FAKE, prevalence=False)
@@ -303,7 +303,7 @@ def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | N
     >>> fake_catch_rate([1, 1, 1, 1], [1, 1, 0, -1])
     Rate(2/4 = 0.5)
     """
-    return catch_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return catch_of(Counts.of(label, decision, weight))
 
 
 @metric(best="high", form=lambda: OfCounts(pass_of), positive=FAKE, prevalence=False)
@@ -316,4 +316,4 @@ def real_pass_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     >>> real_pass_rate([0, 0, 0, 0], [0, 1, -1, -1])
     Rate(1/4 = 0.25)
     """
-    return pass_of(Counts.of(label, decision, weight))  # type: ignore[no-any-return]
+    return pass_of(Counts.of(label, decision, weight))

@@ -31,7 +31,7 @@ from hitmiss.detection.scoring import Settings
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.parse import Ledger, expand
-from hitmiss.io.runs import TABLE, load_manifest, replace_file
+from hitmiss.io.runs import TABLE, load_manifest, replace_file, run_facts
 from hitmiss.outofcore.count import first_pass
 from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, ordered, refuse_missing, sealed
 from hitmiss.outofcore.stream import Streamed, asked_columns, asked_design, assemble, refuse_what_needs_trials
@@ -105,7 +105,7 @@ def hashes(items: Iterable[str]) -> Keys:
 
 def settle(folder: Path, tallying: Tallying) -> int:
     """Check the tallies of a finished run, and count its table if they are incomplete; return how many there are."""
-    table, n_failed = pl.read_parquet(folder / TABLE), load_manifest(folder)["facts"]["n_failed"]
+    table, n_failed = pl.read_parquet(folder / TABLE), run_facts(load_manifest(folder)).n_failed
     paths = sorted((folder / TALLIES).glob(f"*{SUFFIX}"))
     try:
         tallies = [_tally(path) for path in paths]
@@ -136,7 +136,7 @@ def evaluate_tallies(
     """Evaluate like `evaluate`, from tallies: those of one run, or of several that are parts of one evaluation."""
     design = design or asked_design(protocol, asked)
     wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
-    tally = merge_tallies(_tally(path) for path in expand(files))
+    tally = merge_tallies(_tally(str(path)) for path in expand(files))
     refuse_missing(tally)
     if _repeats(tally):
         raise DataError(

@@ -131,7 +131,7 @@ def beside(opened: Opened, key: KeyFiles) -> Joined:
     return Joined(opened.shard, opened.shape, match, opened.match, key)
 
 
-def look_at_key(given: str | Sequence[str], options: ReadSpec, ledger: Ledger) -> list[Opened]:
+def look_at_key(given: object, options: ReadSpec, ledger: Ledger) -> list[Opened]:
     """Recognise the files of a key; all must be of one kind."""
     opened = [open_shard(Shard(str(path)), options, ledger, "key") for path in expand(given)]
     for one in opened[1:]:
@@ -293,9 +293,7 @@ class Looked:
     columns: Sequence[str]
 
 
-def look(
-    shards: Sequence[Shard], key: str | Sequence[str] | None, options: ReadSpec, columns: Sequence[str], memory: int
-) -> Looked:
+def look(shards: Sequence[Shard], key: object, options: ReadSpec, columns: Sequence[str], memory: int) -> Looked:
     """Recognise the columns of every shard and of the key, which is read; `columns` are needed from either."""
     opened = look_at_shards(shards, options, "both" if key is None else "scores")
     ledger = Ledger()
@@ -311,7 +309,7 @@ def look(
 
 def _with_key(
     opened: Sequence[Opened],
-    given: str | Sequence[str],
+    given: object,
     options: ReadSpec,
     columns: Sequence[str],
     memory: int,

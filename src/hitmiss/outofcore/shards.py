@@ -395,7 +395,7 @@ def plugged(scores: Any, options: ReadSpec, scratch: str | None) -> Iterator[Plu
         yield Plugged(scores, options)
         return
     with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
-        made = [_made(reader, path, Path(folder) / str(at)) for at, path in enumerate(expand(scores))]
+        made = [_made(reader, path, Path(folder) / str(at)) for at, path in enumerate(map(str, expand(scores)))]
         yield Plugged(
             [str(path) for path, _, _ in made], replace(options, layout=None), {sha: was for _, sha, was in made}
         )

@@ -521,9 +521,7 @@ class _Means:
     scratch: str | None
 
 
-def _evaluate(
-    files: Plugged, said: ReadSpec, design: Design, key: str | Sequence[str] | None, means: _Means
-) -> Streamed:
+def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
     find_engine(means.engine)
     scores, reads, run, scratch = files.scores, files.options, means.run, means.scratch
     chosen, threshold = design.protocol, design.threshold

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,10 +22,10 @@ from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.shared import each, tell
+from hitmiss.core.tally import Array
 from hitmiss.stats.bootstrap import Random, generator, unit_share
 from hitmiss.stats.intervals import effective, wilson
 
-Array = NDArray[Any]
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
 MAX_ITER = 1000
@@ -65,15 +64,16 @@ class ProbeResult:
         cell = {} if layer is None else {"layer": layer}
         known = not math.isnan(self.low)
         over = "wilson over items" if self.n_units is None else f"bootstrap over {self.n_units} units"
-        ends: dict[str, Any] = {"units": self.n_units, "units_effective": self.units_effective}
-        ends |= {"low": self.low, "high": self.high, "method": over} if known else {}
-        common: dict[str, Any] = {"n": self.n, "slice": cell, "settings": {"folds": self.folds}}
-        note = "; ".join(self.notes) or None
+        row = Estimate("probe_majority", self.majority, n=self.n, slice=cell, settings={"folds": self.folds})
+        first = replace(row, metric="probe_accuracy", value=self.accuracy, note="; ".join(self.notes) or None)
+        first = replace(first, units=self.n_units, units_effective=self.units_effective)
         return (
-            Estimate("probe_accuracy", self.accuracy, note=note, **ends, **common),
-            Estimate("probe_balanced_accuracy", self.balanced_accuracy, **common),
-            Estimate("probe_majority", self.majority, **common),
-            Estimate("probe_shuffled", self.shuffled, note=None if self.shuffled is not None else "not run", **common),
+            replace(first, low=self.low, high=self.high, method=over) if known else first,
+            replace(row, metric="probe_balanced_accuracy", value=self.balanced_accuracy),
+            row,
+            replace(
+                row, metric="probe_shuffled", value=self.shuffled, note="not run" if self.shuffled is None else None
+            ),
         )
 
 

@@ -8,7 +8,7 @@ trained on. A detector must beat their result before its score says anything abo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import Protocol
 from hitmiss.core.results import Results
+from hitmiss.core.tally import Array
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.engine.measure import measure
 from hitmiss.io.manifest import Manifest, inside
@@ -109,7 +110,7 @@ def _turned(values: NDArray[np.float64], label: NDArray[np.bool_]) -> NDArray[np
     return values if roc_auc(label, values) >= 0.5 else -values
 
 
-def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: NDArray[Any]) -> NDArray[np.float64]:
+def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: Array) -> NDArray[np.float64]:
     """Return the score of each clip from a classifier that was trained on other speakers."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

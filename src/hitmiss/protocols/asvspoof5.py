@@ -16,16 +16,17 @@ figures; the result shows its parameters.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import all_metrics
-from hitmiss.core.tally import Floats, Tally, check_trials
+from hitmiss.core.tally import Array, Floats, Tally, check_trials
+from hitmiss.engine.measure import form_of
 from hitmiss.io.columns import understand
 from hitmiss.metrics import detection
 from hitmiss.probes.domain import accuracy_as_documented
@@ -60,7 +61,14 @@ class MinDcf(float):
         return f"MinDcf({float(self)!r}; {', '.join(f'{k}={v:g}' for k, v in self.parameters.items())})"
 
 
-def compute_min_dcf(scores: Any, labels: Any, c_miss: float = 1.0, c_fa: float = 1.0, p_target: float = 0.05) -> float:
+Values = Iterable[object]
+"""Scores or labels: a list, an array or a pandas Series."""
+MetricFunction = Callable[..., float | tuple[float, ...]]
+
+
+def compute_min_dcf(
+    scores: Values, labels: Values, c_miss: float = 1.0, c_fa: float = 1.0, p_target: float = 0.05
+) -> float:
     """Compute the minimum detection cost, normalised by the better trivial system; p_target is P(bona fide).
 
     >>> compute_min_dcf([0.9, 0.6, 0.4, 0.1], ["bonafide", "bonafide", "spoof", "spoof"])
@@ -70,7 +78,7 @@ def compute_min_dcf(scores: Any, labels: Any, c_miss: float = 1.0, c_fa: float =
     return MinDcf(value, {"p_target": p_target, "c_miss": c_miss, "c_fa": c_fa})
 
 
-def compute_eer(scores: Any, labels: Any) -> tuple[float, float]:
+def compute_eer(scores: Values, labels: Values) -> tuple[float, float]:
     """Compute the official equal error rate and its threshold (the last rejected score: accept if score > threshold).
 
     Integer labels: 0 = bona fide, 1 = spoof. Booleans and words: is it bona fide?
@@ -86,7 +94,7 @@ def compute_eer(scores: Any, labels: Any) -> tuple[float, float]:
 
 
 def evaluate_per_domain(
-    df: Any, score_col: str = "score", label_col: str = "key", domain_col: str = "codec"
+    df: pd.DataFrame, score_col: str = "score", label_col: str = "key", domain_col: str = "codec"
 ) -> pd.DataFrame:
     """Compute EER and minDCF of each domain, with the documented columns domain, n_samples, eer and min_dcf, and more.
 
@@ -102,7 +110,7 @@ def evaluate_per_domain(
     return pd.DataFrame(rows)
 
 
-def _domain_row(domain: str, positive: NDArray[np.bool_], values: Floats) -> dict[str, Any]:
+def _domain_row(domain: str, positive: NDArray[np.bool_], values: Floats) -> dict[str, object]:
     n, n_bonafide = len(values), int(positive.sum())
     note = "" if 0 < n_bonafide < n else f"undefined: only {'bonafide' if n_bonafide else 'spoof'} here"
     return {
@@ -116,7 +124,7 @@ def _domain_row(domain: str, positive: NDArray[np.bool_], values: Floats) -> dic
     }
 
 
-def normalize_domain(values: Any, column: str = "codec") -> NDArray[Any]:
+def normalize_domain(values: Values, column: str = "codec") -> Array:
     """Normalise domain values for reporting: `-` becomes NONE, and so does `0` in a quality column (CODEC_Q).
 
     >>> normalize_domain(["-", "C01"]).tolist(), normalize_domain(["0", 2, "-"], "CODEC_Q").tolist()
@@ -126,7 +134,7 @@ def normalize_domain(values: Any, column: str = "codec") -> NDArray[Any]:
     return np.array([NONE if str(v) in uncoded else str(v) for v in _list(values)], dtype=object)
 
 
-def train_domain_probe(embeddings: Any, domain_labels: Any) -> float:
+def train_domain_probe(embeddings: ArrayLike, domain_labels: Values) -> float:
     """Return the accuracy of a linear classifier that predicts the domain from embeddings (five folds, as documented).
 
     Lower is more domain-invariant; `hitmiss.probes.domain.probe` adds balanced accuracy, baselines, an interval and
@@ -136,9 +144,9 @@ def train_domain_probe(embeddings: Any, domain_labels: Any) -> float:
 
 
 def bootstrap_ci(
-    scores: Any,
-    labels: Any,
-    metric_fn: Callable[..., Any],
+    scores: Values,
+    labels: Values,
+    metric_fn: MetricFunction,
     n_bootstrap: int = 1000,
     ci: float = 0.95,
     *,
@@ -182,8 +190,8 @@ def _acceleration(tally: Tally, form: Form) -> float:
 
 
 def _resampled(
-    metric_fn: Callable[..., Any],
-    labels: Any,
+    metric_fn: MetricFunction,
+    labels: Array,
     positive: NDArray[np.bool_],
     values: Floats,
     n: int,
@@ -192,14 +200,14 @@ def _resampled(
     """Resample any function by brute force: it gets the drawn scores and labels exactly as the caller wrote them."""
     places = np.arange(len(values), dtype=np.float64)  # drawn like scores, so that both arrays can be indexed
 
-    def figure(_: Any, drawn: Floats) -> float:
+    def figure(_: object, drawn: Floats) -> float:
         rows = drawn.astype(np.intp)
         return _first(metric_fn(values[rows], labels[rows]))
 
     return resampled(figure, positive, places, n, rng)
 
 
-def _form_of(metric_fn: Callable[..., Any]) -> Form | None:
+def _form_of(metric_fn: MetricFunction) -> Form | None:
     """Return the engine's form of a function that it knows, with the defaults of that function."""
     if metric_fn is compute_eer:
         return detection.eer_form("official")
@@ -208,19 +216,19 @@ def _form_of(metric_fn: Callable[..., Any]) -> Form | None:
     entry = next((m for m in all_metrics().values() if m.function is metric_fn), None)
     if entry is None or entry.form is None:
         return None
-    form = entry.form(**entry.defaults)
+    form = form_of(entry, entry.defaults)
     if isinstance(form, OfCounts):
         raise UsageError(
             f"{entry.name} needs decisions, not scores; decide at a threshold inside a function of your own"
         )
-    return form  # type: ignore[no-any-return]
+    return form if isinstance(form, Form) else None
 
 
-def _first(value: Any) -> float:
+def _first(value: float | tuple[float, ...]) -> float:
     return float(value[0] if isinstance(value, tuple) else value)
 
 
-def is_bonafide(labels: Any) -> NDArray[np.bool_]:
+def is_bonafide(labels: Values) -> NDArray[np.bool_]:
     """Convert labels to a mask: booleans and words mean "is bona fide"; integers are 0 = bona fide, 1 = spoof.
 
     >>> is_bonafide([0, 1]).tolist(), is_bonafide([True, False]).tolist(), is_bonafide(["real", "spoof"]).tolist()
@@ -242,22 +250,18 @@ def is_bonafide(labels: Any) -> NDArray[np.bool_]:
     return np.isin(words, reading.positive_words)
 
 
-def _column(df: Any, name: str) -> Any:
+def _column(df: pd.DataFrame, name: str) -> pd.Series:
     if name not in df.columns:
         raise UsageError(f"no column {name!r}; the frame has {list(df.columns)}")
     return df[name]
 
 
-def _list(values: Any) -> Any:
+def _list(values: Values) -> Array | list[object]:
     """Return values by position: the index of a pandas Series must be ignored."""
-    return (
-        values.to_numpy()
-        if hasattr(values, "to_numpy")
-        else list(values)
-        if not isinstance(values, np.ndarray)
-        else values
-    )
+    if hasattr(values, "to_numpy"):
+        return np.asarray(values.to_numpy())
+    return values if isinstance(values, np.ndarray) else list(values)
 
 
-def _array(values: Any) -> Floats:
+def _array(values: Values) -> Floats:
     return np.asarray(_list(values), dtype=np.float64)

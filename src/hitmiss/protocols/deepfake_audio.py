@@ -13,22 +13,22 @@ of the curve, so FAR and FRR at `EER_threshold` average to `EER`, ties or not.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.tally import Floats
+from hitmiss.core.tally import Array, Floats
 from hitmiss.detection.outputs import OutputKind, pick_output, to_log_odds, to_probability
 from hitmiss.io import read
 from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
 from hitmiss.metrics.ranking import roc_auc
-from hitmiss.protocols.deepfake_batches import Batches, ScoreForm
+from hitmiss.protocols.deepfake_batches import Augmentation, Batches, ScoreForm
 from hitmiss.robustness.manipulation import equal_error
 
 WORDS: Final = {1: "real", 0: "fake"}
@@ -55,14 +55,14 @@ class Report(dict[str, float]):
 
 
 def evaluate_beats_model(
-    model: Any,
-    dataloader: Any,
+    model: Callable[..., object],
+    dataloader: Iterable[object],
     device: str = "cuda",
-    augmentations: Any = None,
+    augmentations: Augmentation | None = None,
     manipulation_on_real: bool = True,
     cut_length: int | None = None,
     *,
-    augmentations_on_cpu: Any = None,
+    augmentations_on_cpu: Augmentation | None = None,
     save_scores: str | Path | None = None,
     positive_index: int | None = None,
     outputs: OutputKind = "auto",
@@ -96,7 +96,7 @@ def evaluate_beats_model(
 
 
 def extract_scores_from_beats_output(
-    output: Any, *, positive_index: int | None = None, outputs: OutputKind = "auto"
+    output: object, *, positive_index: int | None = None, outputs: OutputKind = "auto"
 ) -> Floats:
     """Return the probability of "real" for each clip: softmax column 1 of two columns, or the sigmoid of a single one.
 
@@ -112,7 +112,7 @@ def extract_scores_from_beats_output(
     return _extracted(pick_output(output), positive_index, outputs, "probability")
 
 
-def _extracted(raw: Any, positive_index: int | None, outputs: OutputKind, form: ScoreForm) -> Floats:
+def _extracted(raw: Array, positive_index: int | None, outputs: OutputKind, form: ScoreForm) -> Floats:
     if form not in ("probability", "log-odds"):
         raise UsageError(f"scores are 'probability' or 'log-odds'; found {form!r}")
     if not np.size(raw):
@@ -230,7 +230,7 @@ def _trials(labels: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], Fl
     return label.astype(np.int64), score
 
 
-def _counts(label: NDArray[np.int64], score: Floats, threshold: float) -> Counts:
+def _counts(label: NDArray[np.int64], score: Floats, threshold: float) -> Counts[float]:
     if threshold != threshold:
         raise UsageError("a threshold must be a number; found NaN")
     return Counts.of(label, (score > threshold).astype(np.int64))

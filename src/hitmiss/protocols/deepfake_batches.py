@@ -6,10 +6,10 @@ torch is used if the caller passes tensors or modules, and is never imported her
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,17 @@ from numpy.typing import NDArray
 from hitmiss.attacks.audio import transform
 from hitmiss.attacks.family import Perturbation
 from hitmiss.core.errors import DataError
+from hitmiss.core.tally import Array
 from hitmiss.detection.detector import Settled
 from hitmiss.detection.loader import SILENCE, positions
 from hitmiss.detection.outputs import OutputKind, pick_output
 from hitmiss.stats.bootstrap import noise_generator
 
+if TYPE_CHECKING:
+    import torch
+
+Clip: TypeAlias = "Array | torch.Tensor"
+Augmentation: TypeAlias = "str | Perturbation | Callable[..., Iterable[Clip]]"
 ScoreForm = Literal["probability", "log-odds"]
 PADDING: Final = 160
 """This many zeros at the end of some clips of a batch, but not of others, are taken for padding."""
@@ -32,15 +38,17 @@ class Batches:
     """How the batches of a loader are prepared and run."""
 
     device: str = "cuda"
-    on_device: Any = None
-    on_cpu: Any = None
+    on_device: Augmentation | None = None
+    on_cpu: Augmentation | None = None
     changes_reals: bool = True
     cut_length: int | None = None
     sample_rate: int = 16000
     seed: int = 0
     _has_mentioned: bool = field(default=False, init=False)
 
-    def run(self, model: Any, loader: Any, kind: OutputKind = "auto") -> tuple[NDArray[np.int64], Any, OutputKind]:
+    def run(
+        self, model: Callable[..., object], loader: Iterable[object], kind: OutputKind = "auto"
+    ) -> tuple[NDArray[np.int64], Array, OutputKind]:
         """Return the labels and raw outputs of all clips, in order, and the kind of the outputs; skip empty batches.
 
         The kind of outputs of a torch module is read from its last layer at the first batch, so that an unclear kind
@@ -50,7 +58,7 @@ class Batches:
         settled = Settled(model) if kind == "auto" and _is_module(model) else None
         ask = model if settled is None else settled
         labels: list[NDArray[np.int64]] = []
-        outputs: list[Any] = []
+        outputs: list[Array] = []
         with evaluating(model, device):
             for batch in loader:
                 audio, label = split_batch(batch)
@@ -63,19 +71,19 @@ class Batches:
             raise DataError("the loader gave no clips")
         return np.concatenate(labels), np.concatenate(outputs), kind if settled is None else settled.kind
 
-    def prepare(self, audio: Any, label: NDArray[np.int64], device: str | None, first: int) -> Any:
+    def prepare(self, audio: Iterable[Clip], label: NDArray[np.int64], device: str | None, first: int) -> Clip:
         """Return a batch as the model gets it: augmented on the CPU, moved, augmented there, brought to length."""
         clips = _rows(audio)
         self._mention_padding(clips)
         clips = self._augmented(self.on_cpu, clips, label, first)
-        if device is not None and _is_tensor(clips[0]):
-            clips = [clip.to(device) for clip in clips]
+        if device is not None:
+            clips = [clip.to(device) if _is_tensor(clip) else clip for clip in clips]
         clips = self._augmented(self.on_device, clips, label, first)
         if self.cut_length is not None:
             clips = [refit(clip, self.cut_length, "tile") for clip in clips]
         return stacked(clips)
 
-    def _mention_padding(self, clips: list[Any]) -> None:
+    def _mention_padding(self, clips: list[Clip]) -> None:
         """Warn once if clips that will be tiled seem to be padded already, because the silence would be repeated."""
         if self._has_mentioned or self.cut_length is None or clips[0].shape[-1] >= self.cut_length:
             return
@@ -87,7 +95,9 @@ class Batches:
                 "that silence. Give the loader's clips as a list, or fit_length each before it is put into a batch\n"
             )
 
-    def _augmented(self, given: Any, clips: list[Any], label: NDArray[np.int64], first: int) -> list[Any]:
+    def _augmented(
+        self, given: Augmentation | None, clips: list[Clip], label: NDArray[np.int64], first: int
+    ) -> list[Clip]:
         if given is None:
             return clips
         chosen = [i for i in range(len(clips)) if self.changes_reals or label[i] == 0]
@@ -96,7 +106,8 @@ class Batches:
         if _is_by_clip(given):
             changed = [self._by_clip(given, clips[i], first + i) for i in chosen]
         else:
-            changed = _rows(given(stacked([clips[i] for i in chosen])))
+            batch_wise: Callable[..., Iterable[Clip]] = given  # type: ignore[assignment]  # the other kind
+            changed = _rows(batch_wise(stacked([clips[i] for i in chosen])))
         if not self.changes_reals and self.cut_length is None:  # one batch, one length
             changed = [refit(clip, clips[i].shape[-1], "zero") for i, clip in zip(chosen, changed, strict=True)]
         out = list(clips)
@@ -104,7 +115,7 @@ class Batches:
             out[i] = clip
         return out
 
-    def _by_clip(self, given: Any, clip: Any, at: int) -> Any:
+    def _by_clip(self, given: Augmentation, clip: Clip, at: int) -> Clip:
         array = np.asarray(clip.detach().cpu() if _is_tensor(clip) else clip, dtype=np.float32)
         changed = transform(given)(array, self.sample_rate, noise_generator(self.seed, "augmentation", at))
         if not _is_tensor(clip):
@@ -112,7 +123,7 @@ class Batches:
         return sys.modules["torch"].as_tensor(changed, dtype=clip.dtype, device=clip.device)
 
 
-def split_batch(batch: Any) -> tuple[Any, NDArray[np.int64]]:
+def split_batch(batch: object) -> tuple[Iterable[Clip], NDArray[np.int64]]:
     """Split `(audio, labels)` or `(audio, speaker, labels)` into audio and checked labels."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         size = len(batch) if isinstance(batch, tuple | list) else type(batch).__name__
@@ -126,14 +137,14 @@ def split_batch(batch: Any) -> tuple[Any, NDArray[np.int64]]:
     return audio, label.astype(np.int64)
 
 
-def _one_row_a_clip(raw: NDArray[Any], n: int) -> NDArray[Any]:
+def _one_row_a_clip(raw: Array, n: int) -> Array:
     rows = raw.reshape(n, -1) if raw.size and raw.size % n == 0 and (raw.ndim < 2 or raw.shape[0] == n) else raw
     if rows.ndim != 2 or len(rows) != n:
         raise DataError(f"the model gave the shape {raw.shape} for {n} clips; one row a clip is expected")
     return rows
 
 
-def _rows(audio: Any) -> list[Any]:
+def _rows(audio: Iterable[Clip]) -> list[Clip]:
     """Return a batch as a list of clips; (clip, 1, sample) loses its middle axis."""
     clips = list(audio)
     if clips and getattr(clips[0], "ndim", 1) == 2 and clips[0].shape[0] == 1:
@@ -144,7 +155,7 @@ def _rows(audio: Any) -> list[Any]:
     return clips
 
 
-def refit(clip: Any, n: int, rule: Literal["tile", "zero"]) -> Any:
+def refit(clip: Clip, n: int, rule: Literal["tile", "zero"]) -> Clip:
     """Return a clip, array or tensor, with exactly `n` samples."""
     if clip.shape[-1] == n:
         return clip
@@ -154,18 +165,21 @@ def refit(clip: Any, n: int, rule: Literal["tile", "zero"]) -> Any:
     return fitted
 
 
-def stacked(clips: list[Any]) -> Any:
+def stacked(clips: list[Clip]) -> Clip:
     """Stack clips of equal length to a batch."""
     lengths = sorted({clip.shape[-1] for clip in clips})
     if len(lengths) > 1:
         raise DataError(
             f"the clips of a batch have {len(lengths)} lengths ({lengths[0]} to {lengths[-1]} samples); say cut_length=…"
         )
-    return sys.modules["torch"].stack(clips) if _is_tensor(clips[0]) else np.stack(clips)
+    if _is_tensor(clips[0]):
+        made: Clip = sys.modules["torch"].stack(clips)
+        return made
+    return np.stack([np.asarray(clip) for clip in clips])
 
 
 @contextmanager
-def evaluating(model: Any, device: str | None) -> Iterator[None]:
+def evaluating(model: object, device: str | None) -> Iterator[None]:
     """Keep a torch module in evaluation mode, on its device, without gradients; restore its mode afterwards."""
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(model, torch.nn.Module):
@@ -195,16 +209,16 @@ def _device(asked: str) -> str | None:
     return asked
 
 
-def _is_module(model: Any) -> bool:
+def _is_module(model: object) -> bool:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(model, torch.nn.Module)
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_tensor(value: object) -> TypeGuard[torch.Tensor]:
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.Tensor)
 
 
-def _is_by_clip(given: Any) -> bool:
+def _is_by_clip(given: object) -> bool:
     """Say whether an augmentation takes single clips: a text, a perturbation, or a transform of audiomentations."""
     return isinstance(given, str | Perturbation) or type(given).__module__.startswith("audiomentations")

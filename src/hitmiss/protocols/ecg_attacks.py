@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 from numpy.random import Generator
@@ -21,10 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attacks.config import AttackResult, PerturbationConfig, describe, smoothness
 from hitmiss.attacks.family import as_numbers, check_signals
-from hitmiss.attacks.model import LAYOUTS, Classifier, as_classifier, binarize
+from hitmiss.attacks.model import LAYOUTS, Classifier, Layout, as_classifier, binarize
 from hitmiss.attacks.perform import Performed, Records, perform
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detection.outputs import to_probability
+from hitmiss.core.tally import Array
+from hitmiss.detection.outputs import OutputKind, to_probability
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.ecg_summaries import (
@@ -48,7 +49,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-def predict_proba_single(model: Any, x: ArrayLike) -> NDArray[np.float64]:
+def predict_proba_single(model: object, x: ArrayLike) -> NDArray[np.float64]:
     """Return the probabilities of one record (sample × lead), one per class.
 
     >>> predict_proba_single(lambda X: X.mean(axis=1), np.full((10, 2), 0.25)).tolist()
@@ -60,7 +61,7 @@ def predict_proba_single(model: Any, x: ArrayLike) -> NDArray[np.float64]:
     return np.asarray(predict_proba_batch(model, record[None])[0])
 
 
-def predict_proba_batch(model: Any, X: ArrayLike) -> NDArray[np.float64]:
+def predict_proba_batch(model: object, X: ArrayLike) -> NDArray[np.float64]:
     """Return the probabilities of records (record × sample × lead) as record × class."""
     signals = as_numbers(X)
     if signals.ndim != 3:
@@ -91,7 +92,7 @@ def apply_perturbation(
     config: PerturbationConfig,
     *,
     fs: float,
-    model: Any = None,
+    model: object = None,
     y_true: ArrayLike | None = None,
     r_peaks: ArrayLike | None = None,
     rng: Generator | None = None,
@@ -119,7 +120,7 @@ def _turned(x: ArrayLike, layout: str) -> NDArray[np.float64]:
 
 
 def _records(
-    model: Any,
+    model: object,
     x: NDArray[np.float64],
     y_true: ArrayLike | None,
     fs: float,
@@ -158,7 +159,7 @@ def _own_generator(record: NDArray[np.float64], config: PerturbationConfig) -> G
 
 
 def run_attack_on_sample(
-    model: Any,
+    model: object,
     x_clean: ArrayLike,
     y_true: ArrayLike,
     config: PerturbationConfig,
@@ -185,7 +186,7 @@ def run_attack_on_sample(
 
 
 def run_attacks_on_samples(
-    model: Any,
+    model: object,
     X: ArrayLike,
     y_true: ArrayLike,
     configs: PerturbationConfig | Sequence[PerturbationConfig],
@@ -193,8 +194,8 @@ def run_attacks_on_samples(
     fs: float,
     seed: int = 0,
     threshold: ArrayLike = 0.5,
-    r_peaks: Sequence[Any] | None = None,
-    record_ids: Sequence[Any] | None = None,
+    r_peaks: Sequence[object] | None = None,
+    record_ids: Sequence[object] | None = None,
     classes: Sequence[str] | None = None,
     batch: int = 32,
 ) -> tuple[list[AttackResult], NDArray[np.float64]]:
@@ -226,7 +227,7 @@ def _result(
     at: int,
     config: PerturbationConfig,
     done: Performed,
-    after: NDArray[Any],
+    after: Array,
     numbers: Mapping[str, NDArray[np.float64]],
     smooth: bool,
 ) -> AttackResult:
@@ -303,27 +304,37 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(known)) if known else float("nan")
 
 
-def _pictures() -> Any:
+def _pictures() -> ModuleType:
     return import_module("hitmiss.reports.attack_figures")  # upwards: documented functions draw
 
 
-def plot_asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
+def plot_asr_vs_strength(results: Sequence[AttackResult], ax: object = None) -> tuple[object, object]:
     """Plot success against strength, one line per family, with Wilson intervals; return `(figure, axes)`."""
     return _pictures().asr_vs_strength(results, ax)  # type: ignore[no-any-return]
 
 
-def plot_norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
+def plot_norm_distributions(results: Sequence[AttackResult], ax: object = None) -> tuple[object, object]:
     """Draw box plots of the L2 and L∞ norms per family and strength; return `(figure, axes)`."""
     return _pictures().norm_distributions(results, ax)  # type: ignore[no-any-return]
 
 
 def plot_classwise_metric_bars(
-    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
-) -> tuple[Any, Any]:
+    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: object = None
+) -> tuple[object, object]:
     """Draw bars per class, side by side for each condition: `{"clean": compute_global_metrics(…), "pgd": …}`."""
     return _pictures().classwise_metric_bars(metrics, metric, ax)  # type: ignore[no-any-return]
 
 
-def classifier(model: Any, **settings: Any) -> Classifier:
+def classifier(
+    model: object,
+    *,
+    outputs: OutputKind = "auto",
+    layout: Layout = "sample_lead",
+    classes: Sequence[str] | None = None,
+    device: str = "cpu",
+    single_label: bool | None = None,
+) -> Classifier:
     """Wrap a model with its settings: `classifier(net, layout="lead_sample", outputs="logit", device="cuda")`."""
-    return as_classifier(model, **settings)
+    return as_classifier(
+        model, outputs=outputs, layout=layout, classes=classes, device=device, single_label=single_label
+    )

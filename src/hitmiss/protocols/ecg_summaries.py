@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -44,8 +45,9 @@ def compute_targeted_success(
     return Rate(sum(bool(r.targeted_success) for r in aimed), len(aimed)), len(aimed)
 
 
-def _pandas() -> Any:
-    return need("pandas", "frames")
+def _pandas() -> ModuleType:
+    found: ModuleType = need("pandas", "frames")
+    return found
 
 
 def results_to_dataframe(
@@ -85,7 +87,7 @@ def _summary(results: Sequence[AttackResult], names: Sequence[str]) -> pd.DataFr
         groups.setdefault((r.ptype, r.strength), []).append(r)
     rows = []
     for (ptype, strength), group in sorted(groups.items()):
-        row: dict[str, Any] = {"ptype": ptype, "strength": strength, "count": len(group)}
+        row: dict[str, object] = {"ptype": ptype, "strength": strength, "count": len(group)}
         for name in names:
             values = np.array(
                 [np.nan if getattr(r, name) is None else getattr(r, name) for r in group], dtype=np.float64
@@ -103,16 +105,20 @@ def summarize_success(results: Sequence[AttackResult]) -> pd.DataFrame:
     The rows hold changed, changed among clean-correct and exact match, and the targeted rates with their eligible counts
     and base rate.
     """
-    groups: dict[tuple[Any, ...], list[AttackResult]] = {}
+    groups: dict[Attacked, list[AttackResult]] = {}
     for r in results:
         groups.setdefault((r.ptype, r.strength, r.target_class or "", r.target_mode or ""), []).append(r)
     rows = [_success_row(key, group) for key, group in sorted(groups.items())]
     return _pandas().DataFrame(rows)
 
 
-def _success_row(key: tuple[Any, ...], group: Sequence[AttackResult]) -> dict[str, Any]:
+Attacked = tuple[str, float, str, str]
+"""Family, strength, target class and target mode."""
+
+
+def _success_row(key: Attacked, group: Sequence[AttackResult]) -> dict[str, object]:
     right = [r for r in group if np.array_equal(r.y_true, r.y_hat_clean)]
-    row = dict(zip(("ptype", "strength", "target_class", "target_mode"), key, strict=True))
+    row: dict[str, object] = dict(zip(("ptype", "strength", "target_class", "target_mode"), key, strict=True))
     row |= {"count": len(group), "changed": float(compute_untargeted_asr(group))}
     row |= {"changed_correct": float(compute_untargeted_asr(right)), "n_correct": len(right)}
     row["exact_match"] = float(np.mean([np.array_equal(r.y_true, r.y_hat_adv) for r in group]))

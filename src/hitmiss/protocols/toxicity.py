@@ -13,10 +13,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
@@ -78,7 +79,7 @@ class Run:
         return replace(self.measured, frame=self.measured.frame.with_columns(item=_named(stored(self.group), "item")))
 
     @property
-    def members(self) -> dict[str, np.ndarray[Any, np.dtype[np.bool_]]]:
+    def members(self) -> dict[str, NDArray[np.bool_]]:
         """Return, for each identity column, the texts that mention it."""
         frame = self.predictions.frame
         own = [c for c in frame.columns if c.startswith(OWN)]
@@ -95,7 +96,7 @@ class Row:
     positive_rate: float | None
     always_f1: float | None
     n_positive: int | None = None
-    counts: Counts | None = None
+    counts: Counts[float] | None = None
     rule: Rule | None = None
     within: Estimate | None = None
     note: str = ""
@@ -111,18 +112,27 @@ class Board:
     level: float = 0.95
 
 
-def read_run(pred_dir: str | Path, run_tag: str, languages: Sequence[str] | None = None, **options: Any) -> Trials:
+def read_run(
+    pred_dir: str | Path,
+    run_tag: str,
+    languages: Sequence[str] | None = None,
+    *,
+    spec: ReadSpec | None = None,
+    deciding: Deciding | None = None,
+    skip_missing: bool = False,
+) -> Trials:
     """Read the trials of a run with decisions: items are `language/id`, the slice column is `language`.
 
     Two run tags read in this way pair by item; see `load_run` for the options.
     """
-    return load_run(pred_dir, run_tag, languages, **options).trials
+    return load_run(pred_dir, run_tag, languages, spec=spec, deciding=deciding, skip_missing=skip_missing).trials
 
 
-def read_files(sources: Any, spec: ReadSpec) -> Trials | None:
+def read_files(sources: object, spec: ReadSpec) -> Trials | None:
     """Read the trials of files whose names end in languages; None if they do not, or if the caller asks for more."""
-    paths = sources if isinstance(sources, list | tuple) else [sources]
-    if not all(isinstance(p, str | Path) and language_of(p) for p in paths) or MORE & {*spec.said}:
+    given = sources if isinstance(sources, list | tuple) else [sources]
+    paths = [p for p in given if isinstance(p, str | Path) and language_of(p)]
+    if len(paths) < len(given) or MORE & {*spec.said}:
         return None
     return load_files(paths, spec=spec).trials
 
@@ -146,12 +156,13 @@ def load_files(
 
 
 def reload(
-    sources: Any,
+    sources: object,
     by: str | None = None,
     *,
     languages: Sequence[str] | None = None,
     choices: Sequence[str] = (),
-    **options: Any,
+    spec: ReadSpec | None = None,
+    deciding: Deciding | None = None,
 ) -> Run:
     """Load a run from a description of its sources: `folder:run_tag`, files named after languages, or long files.
 
@@ -163,9 +174,10 @@ def reload(
         files, _ = find_run(folder, tag)
         paths = [str(path) for path in files.values()]
     if by in (None, LANGUAGE) and languages is None and all(language_of(path) for path in paths):
-        run = load_files(paths, **options)
+        run = load_files(paths, spec=spec, deciding=deciding)
     else:
-        run = load_table(paths, None if by == LANGUAGE else by, languages=languages, **options)
+        group = None if by == LANGUAGE else by
+        run = load_table(paths, group, languages=languages, spec=spec, deciding=deciding)
     header = run.measured.header
     return replace(run, measured=run.measured.retitle(choices=_in_order(header.choices, choices)))
 
@@ -193,16 +205,24 @@ def load_run(
     languages = [tag for text in languages or () for tag in text.replace(",", " ").split()]  # `en,es` are two languages
     files, notes = find_run(pred_dir, run_tag, languages, skip=skip_missing)
     predictions = read_predictions(list(files.items()), spec, whole=whole)
-    options: dict[str, Any] = {"notes": notes, "spec": spec, "deciding": deciding, "tag": run_tag, "one_each": True}
     absent = [language for language in languages if language not in files]
-    options["choices"] = (f"missing-language:skip({' & '.join(absent)})",) if absent else ()
-    run = run_of(predictions, LANGUAGE, tuple(files), **options)
+    run = run_of(
+        predictions,
+        LANGUAGE,
+        tuple(files),
+        notes=notes,
+        spec=spec,
+        deciding=deciding,
+        tag=run_tag,
+        one_each=True,
+        choices=(f"missing-language:skip({' & '.join(absent)})",) if absent else (),
+    )
     asked = replace(run.asked, run_tag=run_tag, names=tuple(languages), skip_missing=skip_missing)
     return replace(run, files=tuple(files.values()), asked=asked)
 
 
 def load_table(
-    sources: Sequence[Any],
+    sources: Sequence[object],
     group: str | None = None,
     *,
     languages: Sequence[str] | None = None,
@@ -241,7 +261,9 @@ def load_any(
     languages: Sequence[str] | None = None,
     key: str | None = None,
     label_cut: float | None = None,
-    **options: Any,
+    spec: ReadSpec | None = None,
+    deciding: Deciding | None = None,
+    whole: bool = False,
 ) -> Run:
     """Load files with a language column or, if no file has one, with languages in their names; or `folder:run_tag`.
 
@@ -260,9 +282,9 @@ def load_any(
         Labels are shares of annotators: positive from this share on.
     """
     if key is None and label_cut is None:
-        run = _load_any(given, group, languages=languages, **options)
+        run = _load_any(given, group, languages, spec, deciding, whole)
     else:
-        run = _load_joined(given, group, key, label_cut, languages=languages, **options)
+        run = _load_joined(given, group, key, label_cut, languages, spec, deciding, whole)
     return replace(run, asked=replace(run.asked, group=group, names=tuple(languages or ()), label_cut=label_cut))
 
 
@@ -277,10 +299,10 @@ def _load_joined(
     group: str | None,
     key: str | None,
     cut: float | None,
-    *,
     languages: Sequence[str] | None,
-    spec: ReadSpec | None = None,
-    **options: Any,
+    spec: ReadSpec | None,
+    deciding: Deciding | None,
+    whole: bool,
 ) -> Run:
     """Load files whose labels are in another file or are shares: join and cut them first, then read them as usual."""
     paths, chosen = without_own_outputs(files_of(given))[0], spec or ReadSpec()
@@ -295,7 +317,7 @@ def _load_joined(
         if group is None and language is not None and not {LANGUAGE, "lang"} & {*frame.columns}:
             frame = frame.with_columns(pl.lit(language).alias(LANGUAGE))
         frames.append(frame)
-    run = load_table(frames, group, languages=languages, spec=chosen, **options)
+    run = load_table(frames, group, languages=languages, spec=chosen, deciding=deciding, whole=whole)
     files = (*map(Path, paths), *([Path(key)] if key is not None else []))
     told = (f"label-cut:{cut:g}",) if cut is not None else ()
     header = run.measured.header
@@ -356,12 +378,19 @@ def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec) -> pl.DataF
     return frame.with_columns(made.alias(name))
 
 
-def _load_any(given: Sequence[str], group: str | None, *, languages: Sequence[str] | None, **options: Any) -> Run:
+def _load_any(
+    given: Sequence[str],
+    group: str | None,
+    languages: Sequence[str] | None,
+    spec: ReadSpec | None,
+    deciding: Deciding | None,
+    whole: bool,
+) -> Run:
     paths, _ = without_own_outputs(files_of(given))
     if not paths:
         raise UsageError("no file of predictions was given", code="no-predictions")
     try:
-        return load_table(paths, group, languages=languages, **options)
+        return load_table(paths, group, languages=languages, spec=spec, deciding=deciding, whole=whole)
     except DataError as error:
         by_name = group is None and all(map(language_of, paths))
         if not by_name or {(f.kind, f.column) for f in error.faults} != {("missing-column", "group")}:
@@ -370,7 +399,7 @@ def _load_any(given: Sequence[str], group: str | None, *, languages: Sequence[st
     absent = [language for language in languages or () if language not in map(language_of, kept)]
     if absent:
         raise UsageError(f"no file is of {', '.join(absent)}", code="unknown-language")
-    return load_files(kept, **options)
+    return load_files(kept, spec=spec, deciding=deciding, whole=whole)
 
 
 def run_of(
@@ -518,7 +547,7 @@ def evaluate_run(
     return Board(run, results, tuple(_rows(run, results)), level)
 
 
-def _with_bias(results: Results, run: Run, members: Mapping[str, Any], level: float) -> Results:
+def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool_]], level: float) -> Results:
     estimates, notes = measure_bias(run.measured, members, level=level)
     own = [pl.col(apart(name)).null_count().alias(name) for name in members]
     blanks = run.predictions.frame.select(own).row(0, named=True)
@@ -543,7 +572,7 @@ def _rows(run: Run, results: Results) -> list[Row]:
     return [*rows, _macro_row(results, rows), micro, _worst_row(run, results, rows)]
 
 
-def _counted(run: Run, group: str | None = None) -> Counts | None:
+def _counted(run: Run, group: str | None = None) -> Counts[float] | None:
     """Return the counts of a group where some answers were withheld, because figures do not give them then."""
     frame = run.measured.frame
     if not (frame["decision"] < 0).any():
@@ -552,14 +581,14 @@ def _counted(run: Run, group: str | None = None) -> Counts | None:
     return Counts.of(own["label"].to_numpy(), own["decision"].to_numpy())
 
 
-def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None, counts: Counts | None = None) -> Row:
+def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None, counts: Counts[float] | None = None) -> Row:
     n, positives = cells[0].n, cells[0].n_positive
     figures = {e.metric: e for e in cells}
     rate, always = positives / n, _always(positives, n)
     return Row(name, figures, n, rate, always, positives, counts or counts_of(figures), rule, note=_notes(figures))
 
 
-def counts_of(figures: Mapping[str, Estimate]) -> Counts:
+def counts_of(figures: Mapping[str, Estimate]) -> Counts[float]:
     """Return the counts behind recall and accuracy: each is a ratio of whole numbers, so they are recovered exactly."""
     recall, accuracy = figures["recall"], figures["accuracy"]
     positives, negatives = recall.n_positive, recall.n - recall.n_positive

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -15,10 +15,12 @@ import polars as pl
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.question import Design, Plan, ReadSpec
 from hitmiss.core.question import Triage as TriageDesign
+from hitmiss.core.registry import fit
 from hitmiss.core.results import Estimate, Results, rows_of
 from hitmiss.core.shared import Rate
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate
@@ -109,11 +111,11 @@ HEADLINES: Final = (
 )
 
 
-def metrics_file(evaluation: Triage, undefined: str = "null", made_at: float | None = None) -> dict[str, Any]:
+def metrics_file(evaluation: Triage, undefined: str = "null", made_at: float | None = None) -> dict[str, object]:
     """Return the metrics file as a mapping; `made_at` is the time to write as `generated_at_unix`."""
     trials = evaluation.trials
     found = documented(trials, undefined)
-    groups: dict[str, dict[str, Any]] = {}
+    groups: dict[str, dict[str, Mapping[str, object]]] = {}
     for run, own in found.items():
         cell = dict(run)
         name = "|".join(cell.get(k, "-") for k in ("model", "tools"))
@@ -122,17 +124,17 @@ def metrics_file(evaluation: Triage, undefined: str = "null", made_at: float | N
     return {"_meta": _meta(evaluation, made_at), **written}
 
 
-def documented(trials: Trials, undefined: str = "null") -> dict[tuple[tuple[str, str], ...], dict[str, Any]]:
+def documented(trials: Trials, undefined: str = "null") -> dict[tuple[tuple[str, str], ...], dict[str, object]]:
     """Return the documented metrics of every run and trial, in the documented order, then further ones."""
     columns = Columns(trials)
     return {tuple(s.run.items()): _documented(s, undefined) for s in samples_of_runs(columns)}
 
 
-def _documented(sample: Sample, undefined: str) -> dict[str, Any]:
+def _documented(sample: Sample, undefined: str) -> dict[str, object]:
     c, frame = sample.counts, sample.columns.trials.frame[sample.rows]
     first = {name: function(c) for name, function in RATES.items()}
     later = {name: function(c) for name, function in LATER.items()}
-    shares: dict[str, Any] = {**first, **{f"{name}_answered": first[name] for name in ANSWERED}}
+    shares: dict[str, float] = {**first, **{f"{name}_answered": first[name] for name in ANSWERED}}
     means = _means(frame.filter(pl.col("decision").is_in([0, 1])))
     counts = {
         "abstain_count": c.abstained,
@@ -154,9 +156,11 @@ def _documented(sample: Sample, undefined: str) -> dict[str, Any]:
     }
 
 
-def _ours(sample: Sample, c: Counts, frame: pl.DataFrame, shares: Mapping[str, Any], undefined: str) -> dict[str, Any]:
+def _ours(
+    sample: Sample, c: Counts[float], frame: pl.DataFrame, shares: Mapping[str, float], undefined: str
+) -> dict[str, object]:
     """Return what the document describes but its file lacks: MCC, unparsed verdicts, calibration, intervals."""
-    found: dict[str, Any] = {"mcc": _defined(mcc_of(c), undefined)}
+    found: dict[str, object] = {"mcc": _defined(mcc_of(c), undefined)}
     if "unparsed" in frame.columns:
         found["unparsed_count"] = int(frame["unparsed"].sum())
     if "confidence" in frame.columns:
@@ -167,7 +171,7 @@ def _ours(sample: Sample, c: Counts, frame: pl.DataFrame, shares: Mapping[str, A
     return found
 
 
-def _calibration(tally: Any) -> dict[str, float]:
+def _calibration(tally: Tally) -> dict[str, float]:
     n = tally.n_positive + tally.n_negative
     if not n:
         return {"ece": math.nan, "brier": math.nan}
@@ -194,23 +198,28 @@ def _defined(value: float, undefined: str) -> float | None:
     return float(value)
 
 
-def _summary(own: list[dict[str, Any]]) -> dict[str, Any]:
+def _summary(own: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """Return mean and sample standard deviation over trials; 0 for one trial, as documented."""
-    values = {name: [t[name] for t in own if t[name] is not None] for name in HEADLINES}
+
+    def known(name: str, part: str = "") -> list[float]:
+        found = [facts.get(part) if part and isinstance(facts := t[name], dict) else t[name] for t in own]
+        return [value for value in found if isinstance(value, int | float)]
+
+    values = {name: known(name) for name in HEADLINES}
     return {
         "mean": {name: float(np.mean(v)) if v else None for name, v in values.items()},
         "std": {name: float(np.std(v, ddof=1)) if len(v) > 1 else 0.0 if v else None for name, v in values.items()},
-        "mean_error_rate": float(np.mean([t["error_rate"] for t in own])),
-        "mean_abstain_rate": float(np.mean([t["abstain_rate"] for t in own])),
+        "mean_error_rate": float(np.mean(known("error_rate"))),
+        "mean_abstain_rate": float(np.mean(known("abstain_rate"))),
         "totals": {
-            "avg_total": float(np.mean([t["total"] for t in own])),
-            "avg_support_fake": float(np.mean([t["support"]["fake"] for t in own])),
-            "avg_support_real": float(np.mean([t["support"]["real"] for t in own])),
+            "avg_total": float(np.mean(known("total"))),
+            "avg_support_fake": float(np.mean(known("support", "fake"))),
+            "avg_support_real": float(np.mean(known("support", "real"))),
         },
     }
 
 
-def _meta(evaluation: Triage, made_at: float | None) -> dict[str, Any]:
+def _meta(evaluation: Triage, made_at: float | None) -> dict[str, object]:
     trials = evaluation.trials
     told = {k: v for k, v in trials.header.provenance.items() if k not in ("files", "rename")}
     n_trials = trials.frame["trial"].n_unique() if "trial" in trials.frame.columns else 1
@@ -240,11 +249,11 @@ class Confusion:
     """Outcomes of the trials of one run per class: answers, abstentions (of which `unparsed`), and failures."""
 
     run: Mapping[str, str]
-    counts: Counts
+    counts: Counts[float]
     unparsed: tuple[int, int]
     classes: tuple[str, str] = ("fake", "real")
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the JSON form: per class, how many were called what."""
         n, (positive, negative) = self.counts, self.classes
         said = (n.tp, n.fn, n.abstained_positive, self.unparsed[0], n.failed_positive)
@@ -256,15 +265,15 @@ class Confusion:
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Confusion:
+    def from_dict(cls, data: Mapping[str, object]) -> Confusion:
         """Read the JSON form."""
         positive, negative = (name for name in data if name != "run")
-        yes, no = (tuple(_counted(data[name][k]) for k in OUTCOMES) for name in (positive, negative))
-        if not all(isinstance(text, str) for pair in data["run"].items() for text in pair):
-            raise ValueError("a run is told by texts")
+        sides = [fit(dict[str, object], data[name], (name,)) for name in (positive, negative)]
+        yes, no = (tuple(_counted(side[k]) for k in OUTCOMES) for side in sides)
+        run = fit(dict[str, str], data["run"], ("run",))
         counts = Counts(tp=yes[0], fn=yes[1], abstained_positive=yes[2], failed_positive=yes[4],
                         fp=no[0], tn=no[1], abstained_negative=no[2], failed_negative=no[4])  # fmt: skip
-        return cls(data["run"], counts, (yes[3], no[3]), (positive, negative))
+        return cls(run, counts, (yes[3], no[3]), (positive, negative))
 
 
 def _counted(value: object) -> int:
@@ -289,21 +298,25 @@ class Asides:
     spending: Results = field(default_factory=lambda: Results(()))
     people: Teamwork | None = None
 
-    def asides_dict(self) -> dict[str, Any]:
+    def asides_dict(self) -> dict[str, object]:
         """Return the JSON form."""
         estimates = {name: getattr(self, name).to_dict()["estimates"] for name in LISTS}
         people = {"people": self.people.to_dict()} if self.people is not None else {}
         return {"confusion": [c.to_dict() for c in self.confusions], **estimates, **people}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Asides | None:
+    def from_dict(cls, data: Mapping[str, object]) -> Asides | None:
         """Read the additional parts of a results file; None if it has none."""
         if "confusion" not in data:
             return None
         try:
             lists = {name: rows_of(data.get(name, [])) for name in LISTS}
-            people = Teamwork.from_dict(data["people"]) if data.get("people") else None
-            return cls(confusions=tuple(map(Confusion.from_dict, data["confusion"])), people=people, **lists)
+            people = data.get("people")
+            return cls(
+                confusions=tuple(map(Confusion.from_dict, fit(list[dict[str, object]], data["confusion"]))),
+                people=Teamwork.from_dict(fit(dict[str, object], people)) if people else None,
+                **lists,
+            )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
                 f"its parts of a triage are not of the form that hitmiss writes: {error}", code="malformed-results"
@@ -325,15 +338,15 @@ class Triage(Asides):
         """Say whether runs were repeated."""
         return is_repeated(self.trials)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the JSON form: that of the results, with the other parts added."""
         provenance = {k: v for k, v in self.trials.header.provenance.items() if k != "rename"}
         return {**self.figures.to_dict(), **self.asides_dict(), "provenance": provenance}
 
 
 def evaluate_triage(
-    results: Any,
-    dataset: Any = None,
+    results: object,
+    dataset: object = None,
     *,
     metrics: Sequence[str] = (),
     by: Sequence[str | Sequence[str]] = (),
@@ -365,8 +378,9 @@ def evaluate_trials(
     """Measure every documented figure for trials with verdicts; `unit` names what is drawn as a whole."""
     if undefined not in UNDEFINED:
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
-    plan: dict[str, Any] = {"bootstrap": bootstrap, "unit": unit, "seed": seed, "level": level}
-    design = Design.of(metrics, by=by, gap=False, undefined=undefined, **plan)
+    design = Design.of(
+        metrics, by=by, gap=False, undefined=undefined, bootstrap=bootstrap, unit=unit, seed=seed, level=level
+    )
     return evaluate_design(trials, replace(design, protocol=find_protocol("triage"), triage=TriageDesign()))
 
 
@@ -375,25 +389,35 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     protocol = design.settled
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
-    plan: dict[str, Any] = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
-    plan["unit"] = design.unit
+    plan = Plan(design.bootstrap, design.unit, design.seed, design.level)
     wanted, warnings = _wanted(design.metrics, protocol, trials)
     repeated = is_repeated(trials)
     work = measure_repeated if repeated else measure
-    figures = work(trials, wanted, by=design.by, remarks=warnings, protocol=protocol, **plan)
+    figures = work(
+        trials,
+        wanted,
+        by=design.by,
+        remarks=warnings,
+        protocol=protocol,
+        bootstrap=plan.bootstrap,
+        unit=plan.unit,
+        seed=plan.seed,
+        level=plan.level,
+    )
     figures = _with_reference(figures, trials, design.level, design.seed)
     own = replace(figures, design=design, reading=trials.header.reading)
     return Triage(trials=trials, figures=own, **vars(asides_of(trials, protocol, plan)))
 
 
-def asides_of(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> Asides:
+def asides_of(trials: Trials, protocol: Protocol, plan: Plan) -> Asides:
     """Return the additional parts for trials with verdicts."""
+    bootstrap, unit, seed, level = plan.bootstrap, plan.unit, plan.seed, plan.level
     repeated = is_repeated(trials)
     return Asides(
         confusions=tuple(confusions(trials)),
-        flips=flips(trials, **plan) if repeated else Results(()),
+        flips=flips(trials, bootstrap=bootstrap, unit=unit, seed=seed, level=level) if repeated else Results(()),
         majority=_majority(trials, protocol, plan) if repeated else Results(()),
-        latency=latency(trials, **plan),
+        latency=latency(trials, bootstrap=bootstrap, unit=unit, seed=seed, level=level),
         spending=spending(trials),
     )
 
@@ -406,9 +430,16 @@ def _wanted(metrics: Sequence[str], protocol: Protocol, trials: Trials) -> tuple
     return fits, left_out([m for m in rest if m != "unparsed_rate"], trials)
 
 
-def _majority(trials: Trials, protocol: Protocol, plan: Mapping[str, Any]) -> Results:
-    voted = majority(trials)
-    return measure(voted, ["accuracy", *protocol.slice_metrics], protocol=protocol, **plan)
+def _majority(trials: Trials, protocol: Protocol, plan: Plan) -> Results:
+    return measure(
+        majority(trials),
+        ["accuracy", *protocol.slice_metrics],
+        protocol=protocol,
+        bootstrap=plan.bootstrap,
+        unit=plan.unit,
+        seed=plan.seed,
+        level=plan.level,
+    )
 
 
 def _with_reference(results: Results, trials: Trials, level: float, seed: int) -> Results:
@@ -428,14 +459,14 @@ def _with_reference(results: Results, trials: Trials, level: float, seed: int) -
 def _chance(e: Estimate, sample: Sample, level: float, seed: int) -> Estimate:
     if e.value is None:
         return replace(e, metric=CHANCE)
-    c, rule = sample.columns, {k: e.settings[k] for k in ("bins", "closed")}
+    c, bins, closed = sample.columns, fit(int, e.settings["bins"]), fit(str, e.settings["closed"])
     tally = judged(sample.label, c.named("decision")[sample.rows], c.named("confidence")[sample.rows])
-    mean, most = calibrated_ece(tally, level=level, seed=seed, **rule)
+    mean, most = calibrated_ece(tally, level=level, seed=seed, bins=bins, closed=closed)
     note = f"a calibrated detector shows {mean:.4f} on average and more than this with odds {1 - level:.2g}"
     return replace(e, metric=CHANCE, value=most, low=None, high=None, note=note)
 
 
-def _beside(e: Estimate, chance: Mapping[tuple[str, Any], Estimate]) -> list[Estimate]:
+def _beside(e: Estimate, chance: Mapping[tuple[str, tuple[tuple[str, str], ...]], Estimate]) -> list[Estimate]:
     """Return the chance row that follows a row of ECE: its own, or the mean over the trials of a repeated run."""
     if not e.metric.startswith("ece") or e.slice:
         return []
@@ -460,7 +491,7 @@ def confusions(trials: Trials) -> list[Confusion]:
     return found
 
 
-def compute_metrics(records: Iterable[Mapping[str, Any]], undefined: str = "null") -> dict[str, Any]:
+def compute_metrics(records: Iterable[Mapping[str, object]], undefined: str = "null") -> dict[str, object]:
     """Compute the documented metrics of result records of one run; undefined ones are None (0 with `zero`).
 
     >>> rows = [{"id": "a", "label": "fake", "prediction": "fake", "confidence": 0.9},
@@ -476,7 +507,7 @@ def compute_metrics(records: Iterable[Mapping[str, Any]], undefined: str = "null
     return found
 
 
-def records_frame(records: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
+def records_frame(records: Iterable[Mapping[str, object]]) -> pl.DataFrame:
     """Convert records to the form that the reader finds in a file: one text column per field, nested fields as JSON."""
     rows = [{k: _field(v) for k, v in record.items()} for record in records]
     names = dict.fromkeys(name for row in rows for name in row)
@@ -485,7 +516,7 @@ def records_frame(records: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     )
 
 
-def _field(value: Any) -> str:
+def _field(value: object) -> str:
     return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

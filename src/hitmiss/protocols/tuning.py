@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -79,15 +79,23 @@ def tune_files(
 def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: Plan) -> Tuned:
     """Add the interval of the figure on test data and of its gain over 0.5, both from draws of trials or units."""
     at = [at_threshold(test, t) for t in (DEFAULT, row.chosen.threshold)]
-    asked: dict[str, Any] = {"bootstrap": plan.bootstrap, "unit": plan.unit, "seed": plan.seed, "level": plan.level}
-    whole = measure(at[1], [maximize], protocol=Protocol(zero_undefined=True), **asked).one(maximize)
-    (gain,) = [
-        d
-        for d in compare(
-            at[0], at[1], [maximize], force=True, test="bootstrap", protocol=Protocol(zero_undefined=True), **asked
-        )
-        if not d.slice and d.average is None
-    ]
+    bootstrap, unit, seed, level = plan.bootstrap, plan.unit, plan.seed, plan.level
+    zero = Protocol(zero_undefined=True)
+    own = measure(at[1], [maximize], protocol=zero, bootstrap=bootstrap, unit=unit, seed=seed, level=level)
+    whole = own.one(maximize)
+    differences = compare(
+        at[0],
+        at[1],
+        [maximize],
+        force=True,
+        test="bootstrap",
+        protocol=zero,
+        bootstrap=bootstrap,
+        unit=unit,
+        seed=seed,
+        level=level,
+    )
+    (gain,) = [d for d in differences if not d.slice and d.average is None]
     note = "; ".join(dict.fromkeys(filter(None, (whole.note, gain.note)))) or None
     return replace(
         row,
@@ -168,7 +176,7 @@ def _with_threshold(
     raw: pl.DataFrame, rows: pl.DataFrame, thresholds: Mapping[str, float], titles: Mapping[str, str]
 ) -> tuple[pl.DataFrame, str]:
     bound = rows["group"].replace_strict(thresholds, return_dtype=pl.Float64)
-    changes: list[Any] = [bound.alias(titles.get("threshold", "best_threshold"))]
+    changes = [bound.alias(titles.get("threshold", "best_threshold"))]
     note = ""
     if "decision" in titles:
         changes.append((rows["score"] >= bound).cast(pl.Int8).alias(titles["decision"]))

@@ -154,8 +154,8 @@ def chance_level(e: Estimate) -> Level | None:
         return fixed[name]
     if name in ("min_dcf", "act_dcf"):
         return Level(1.0, TRIVIAL) if e.settings.get("normalize", True) else None
-    if name == "tpr_at_fpr" and isinstance(e.settings.get("fpr"), float):
-        return Level(float(e.settings["fpr"]), CHANCE)
+    if name == "tpr_at_fpr" and isinstance(fpr := e.settings.get("fpr"), float):
+        return Level(fpr, CHANCE)
     share = e.n_positive / e.n if e.n else 0.0
     if not 0.0 < share < 1.0:
         return None

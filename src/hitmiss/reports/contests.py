@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypeVar
 
 from hitmiss.claims.open import json_object
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
+from hitmiss.core.registry import Misdeclared, declare, fit
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
 from hitmiss.engine.rank import Duel, Ranking, Standing
@@ -19,6 +20,9 @@ from hitmiss.reports.summary import Summary
 from hitmiss.reports.tabular import Cell, Table, glossary
 
 KINDS: Final = ("comparison", "ranking", "gate")
+
+
+T = TypeVar("T")
 
 
 def is_contest(path: str | Path) -> bool:
@@ -37,27 +41,43 @@ def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
     data = artifacts.load(path, "a comparison")
     try:
         if data["kind"] == "gate":
-            return [Check(**row) for row in data["checks"]]
+            return [*_rows(Check, data["checks"])]
         if data["kind"] == "ranking":
             return _ranking(data)
-        differences = tuple(Difference(**row) for row in data["differences"])
-        found = tuple(Discordance(**row) for row in data["mcnemar"])
-        about = data["signature"], tuple(data["warnings"]), data["level"], data["correction"], data.get("protocol")
-        return Comparison((data["a"], data["b"]), differences, found, *about)
-    except (KeyError, TypeError) as error:
+        return Comparison(
+            (fit(str, data["a"]), fit(str, data["b"])),
+            _rows(Difference, data["differences"]),
+            _rows(Discordance, data["mcnemar"]),
+            fit(str, data["signature"]),
+            tuple(fit(list[str], data["warnings"])),
+            fit(float, data["level"]),
+            fit(str, data["correction"]),
+            None if data.get("protocol") is None else fit(str, data["protocol"]),
+        )
+    except (KeyError, Misdeclared) as error:
         raise DataError(
             f"{Path(path).name} is not of the form of a comparison: {error}", code="not-a-comparison"
         ) from None
 
 
-def _ranking(data: Mapping[str, Any]) -> Ranking:
-    standings = tuple(Standing(**row) for row in data["standings"])
+def _rows(kind: type[T], rows: object) -> tuple[T, ...]:
+    return tuple(declare(kind, row) for row in fit(list[object], rows))
+
+
+def _ranking(data: Mapping[str, object]) -> Ranking:
     duels = []
-    for row in data["pairs"]:
+    for row in fit(list[dict[str, object]], data["pairs"]):
         inner = {k: v for k, v in row.items() if k not in ("run_a", "run_b")}
-        duels.append(Duel(row["run_a"], row["run_b"], Difference(**inner)))
-    about = data["signature"], tuple(data["warnings"]), data["level"], data["correction"]
-    return Ranking(tuple(data["runs"]), standings, tuple(duels), *about)
+        duels.append(Duel(fit(str, row["run_a"]), fit(str, row["run_b"]), declare(Difference, inner)))
+    return Ranking(
+        tuple(fit(list[str], data["runs"])),
+        _rows(Standing, data["standings"]),
+        tuple(duels),
+        fit(str, data["signature"]),
+        tuple(fit(list[str], data["warnings"])),
+        fit(float, data["level"]),
+        fit(str, data["correction"]),
+    )
 
 
 def contest_page(path: str | Path, title: str = "") -> Page:

@@ -22,7 +22,7 @@ from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
-from hitmiss.io.runs import load_manifest
+from hitmiss.io.runs import as_manifest, load_manifest, run_facts
 from hitmiss.protocols.toxicity import load_run
 from hitmiss.reports.displays import thin
 
@@ -321,15 +321,21 @@ class Remaking:
 def remaking_of(run: Path) -> Remaking | None:
     """Return the changes of a `hitmiss detect` run over sounds; None if there were none, or none can be repeated."""
     manifest = load_manifest(run)
-    config, facts = manifest.get("config", {}), manifest.get("facts", {})
+    config, facts = as_manifest(manifest).config, run_facts(manifest)
     pinned, rate = config.get("codecs"), config.get("sample_rate") or 16000
-    if config.get("input") != "audio" or not isinstance(pinned, dict) or not pinned or rate not in RATES:
+    if (
+        config.get("input") != "audio"
+        or not isinstance(pinned, dict)
+        or not pinned
+        or not isinstance(rate, int)
+        or rate not in RATES
+    ):
         return None
     try:
         done = _manipulated(pinned, rate) if "manipulations" in pinned else _coded(pinned, rate)
     except (HitmissError, KeyError, TypeError, ValueError):
         return None
-    return Remaking(done, rate, (str(facts.get("positive")), str(facts.get("negative"))))
+    return Remaking(done, rate, (str(facts.positive), str(facts.negative)))
 
 
 def _manipulated(pinned: Mapping[str, Any], rate: int) -> ManipulatedRows:

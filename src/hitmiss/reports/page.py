@@ -458,7 +458,7 @@ def _confusion(evaluation: Evaluation) -> views.TableView | None:
     return views.of_table(Table("Decisions", header, tuple(rows), 2), note)
 
 
-def _decided(trials: Trials) -> Counts:
+def _decided(trials: Trials) -> Counts[float]:
     if isinstance(trials, TalliedTrials):
         return trials.whole.counts
     return Counts.of(trials.label, trials.column("decision").fill_null(FAILED).to_numpy())

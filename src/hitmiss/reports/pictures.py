@@ -18,6 +18,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import shown
+from hitmiss.core.registry import Misdeclared, fit
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
@@ -94,7 +95,7 @@ def costs_of(results: Results) -> Costs | None:
     """Return the costs with which the results were measured, if they include a detection cost."""
     for e in results:
         if e.metric.startswith(("min_dcf", "act_dcf")) and {"p_target", "c_miss", "c_fa"} <= set(e.settings):
-            return Costs(*(float(e.settings[k]) for k in ("p_target", "c_miss", "c_fa")))
+            return Costs(*(fit(float, e.settings[k]) for k in ("p_target", "c_miss", "c_fa")))
     return None
 
 
@@ -124,7 +125,9 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, A
     data = load_results(path)
     results = Results.from_dict(data)
     try:
-        return results, read_pictures(data.get("pictures", [])), data
+        return results, read_pictures(fit(list[dict[str, object]], data.get("pictures", []), ("pictures",))), data
+    except Misdeclared as fault:
+        raise artifacts.malformed("pictures", fault) from None
     except DataError as error:
         raise DataError(f"{Path(path).name}: {error}", code=error.code) from None
 

@@ -6,8 +6,9 @@ from dataclasses import MISSING, fields
 from typing import Any, Final
 
 from hitmiss.core.question import Design, ReadSpec
-from hitmiss.core.registry import Plain, schema_of
+from hitmiss.core.registry import schema_of
 from hitmiss.core.results import SCHEMA, Estimate
+from hitmiss.core.shared import Json
 from hitmiss.reports.readings import READINGS
 
 NUMBER: Final = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "null"}]}
@@ -23,7 +24,7 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "float | None": NUMBER,
     "str | None": {"type": ["string", "null"]},
     "Mapping[str, str]": CELL,
-    "Mapping[str, Any]": SETTINGS,
+    "Mapping[str, object]": SETTINGS,
 }
 ABOUT: Final = {
     "metric": "the metric's text; settings that differ from the protocol's are written in it",
@@ -62,7 +63,7 @@ def results_schema() -> dict[str, Any]:
         "required": ["run", "displays"],
         "properties": {"run": CELL, "displays": _list(display)},
     }
-    defs: dict[str, Plain] = {}
+    defs: dict[str, Json] = {}
     reading, design = schema_of(ReadSpec | None, defs), schema_of(Design | None, defs)
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, Protocol, ReadSpec, parse_by, shown
+from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, parse_by, shown
 from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
@@ -237,15 +237,15 @@ def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides 
     if "decision" not in trials.frame.columns:
         return None
     design = measuring.design
-    plan: dict[str, Any] = {"bootstrap": design.bootstrap, "seed": design.seed, "level": design.level}
-    plan["unit"] = design.unit
+    plan = Plan(design.bootstrap, design.unit, design.seed, design.level)
     found = asides_of(trials, protocol, plan)
     if measuring.human is None:
         return found
     said = read_verdicts(measuring.human, trials.header.positive, trials.header.negative)
     if not set(said.frame["item"]) & set(trials.items):
         return found  # with several runs, people may have judged the items of another one
-    return replace(found, people=evaluate_teamwork(trials, said, **plan))
+    people = evaluate_teamwork(trials, said, bootstrap=plan.bootstrap, unit=plan.unit, seed=plan.seed, level=plan.level)
+    return replace(found, people=people)
 
 
 def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequence[str] = ()) -> list[str]:

@@ -6,9 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
-from hitmiss.core.registry import Spec
+from hitmiss.core.registry import Setting, Spec
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.core.shared import Rate
 from hitmiss.derive.bands import Answered, Point
@@ -259,7 +259,7 @@ def _metric_name(e: Estimate) -> str:
     """Return a metric with all its settings and the better direction; the figure of chance has none."""
     if base(e.metric) == CHANCE:
         return "  … by chance, at most"
-    return titled(replace(e, metric=str(Spec.of(base(e.metric), **dict(e.settings)))))
+    return titled(replace(e, metric=str(Spec.of(base(e.metric), **cast("Mapping[str, Setting]", e.settings)))))
 
 
 def _run_cells(e: Estimate | None, deviation: Estimate | None, spread: bool) -> list[Cell]:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, cast
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Headers = list[tuple[bytes, bytes]]
+Scope = MutableMapping[str, object]
+Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
+Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
@@ -125,14 +126,14 @@ class Guard:
 
 
 def _all(scope: Scope, name: bytes) -> list[str]:
-    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+    return [value.decode("latin-1") for key, value in cast(Headers, scope["headers"]) if key == name]
 
 
 def _with_headers(send: Send) -> Send:
-    async def sending(message: MutableMapping[str, Any]) -> None:
+    async def sending(message: MutableMapping[str, object]) -> None:
         if message["type"] == "http.response.start":
-            given = {key.lower() for key, _ in message["headers"]}
-            message["headers"] = [*message["headers"], *_encoded(HEADERS.items(), given)]
+            own = cast(Headers, message["headers"])
+            message["headers"] = [*own, *_encoded(HEADERS.items(), {key.lower() for key, _ in own})]
         await send(message)
 
     return sending

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import polars as pl
@@ -17,7 +18,7 @@ from hitmiss.core.question import Bands, ReadSpec
 from hitmiss.io.columns import UNCERTAIN, same_class, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
-from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete
+from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete, run_facts
 from hitmiss.io.triage import flatten
 from hitmiss.review.store import Entry, Store, begin
 from hitmiss.stats.bootstrap import generator
@@ -76,15 +77,15 @@ class Answered:
 def read_answered(run: str, wish: Wish) -> Answered:
     """Read the rows of a results file or a finished run, with a category each: a class, uncertain, unparsed, error."""
     path, cells = split_choice(run)
-    place, facts = Path(path), {}
+    place, facts = Path(path), None
     if (place / MANIFEST).is_file():
-        facts = require_complete(place)["facts"]
-        table = place / (facts.get("rows") or TABLE)  # a run of `hitmiss llm` keeps its rows next to its table
+        facts = run_facts(require_complete(place))
+        table = place / (facts.rows or TABLE)  # a run of `hitmiss llm` keeps its rows next to its table
     else:
         table = place
     texts = read_rows(table)
-    positive = wish.positive or facts.get("positive") or "fake"
-    negative = wish.negative or facts.get("negative") or "real"
+    positive = wish.positive or (facts and facts.positive) or "fake"
+    negative = wish.negative or (facts and facts.negative) or "real"
     frame = _chosen_rows(texts.frame, cells, run)
     rows = frame.to_dicts()
     said = pl.DataFrame({"item": ids_of(rows, texts.name), "said": _categories(frame, wish, positive, negative)})
@@ -292,7 +293,7 @@ def _head(path: Path) -> bytes:
 
 def _check_picture(path: Path) -> None:
     """Check that the header can be read and that there are not too many pixels; nothing is decoded."""
-    image: Any = _need_pillow()
+    image = _need_pillow()
     try:
         with image.open(path, formats=("PNG", "JPEG", "WEBP")) as picture:
             width, height = picture.size
@@ -302,7 +303,7 @@ def _check_picture(path: Path) -> None:
         raise DataError(f"{path.name} has {width} × {height} pixels; at most {MOST_PIXELS:,} are shown")
 
 
-def _need_pillow() -> Any:
+def _need_pillow() -> ModuleType:
     try:
         return import_module("PIL.Image")
     except ImportError:
@@ -322,7 +323,7 @@ class Chosen:
     """The entries in the order of asking, the settings that identify them, and what cannot be shown."""
 
     entries: list[Entry]
-    pinned: dict[str, Any]
+    pinned: dict[str, object]
     left_out: list[Fault] = field(default_factory=list)
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
@@ -38,6 +39,9 @@ from hitmiss.review.summary import own_progress, summarise
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
+    from starlette.requests import Request
+    from starlette.responses import Response
 
 
 # ----------------------------------------------------------------------
@@ -54,7 +58,7 @@ SORRY: Final = {
 }
 
 
-def page(name: str, **values: Any) -> str:
+def page(name: str, **values: object) -> str:
     """Fill in a template."""
     return environment().get_template(name).render(**values)
 
@@ -86,14 +90,14 @@ def environment() -> Environment:
     return made
 
 
-def _as_is(text: str) -> Any:
+def _as_is(text: str) -> Markup:
     """Return a text that people judge: every character of it, with markup escaped."""
     from markupsafe import escape
 
     return escape(verbatim(text))
 
 
-def _seen(value: Any) -> Any:
+def _seen(value: object) -> object:
     return visible(value, keep="\n\t") if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
@@ -201,13 +205,13 @@ class Site:
     def __init__(self, store: Store, queue: Queue, library: Library, sessions: Sessions) -> None:
         self.store, self.queue, self.library, self.sessions = store, queue, library, sessions
 
-    def start(self, visit: Visit) -> Any:
+    def start(self, visit: Visit) -> Response:
         """Show the sign-in page, or go on to the work if somebody has signed in."""
         if visit.who is not None:
             return go("/adjudicate" if visit.who.is_adjudicator else "/review")
         return self._page(visit, "start.html", needs_token=self.sessions.needs_token, wrong=visit.query.get("wrong"))
 
-    def sign_in(self, visit: Visit) -> Any:
+    def sign_in(self, visit: Visit) -> Response:
         """Sign in with a name (and the token); the session gets a new id, so that older ids become useless."""
         if not self.sessions.is_token(visit.form.get("token", "")):
             return go("/?wrong=token")
@@ -217,29 +221,25 @@ class Site:
             return go("/?wrong=name")
         return self._with_cookie(go("/"), self.sessions.fresh(who.id))
 
-    def leave(self, visit: Visit) -> Any:
+    def leave(self, visit: Visit) -> Response:
         """Sign out; the item that was held returns to the queue."""
         if visit.who is not None:
             self.queue.leave(visit.who)
         return self._with_cookie(go("/"), self.sessions.fresh())
 
-    def review(self, visit: Visit) -> Any:
+    def review(self, visit: Visit) -> Response:
         """Show the next item, or say that there is no further item."""
         who = _reviewer(visit)
         item = self.queue.take(who)
         last, done = self.queue.last(who), own_progress(self.store, who.id)
-        about: dict[str, Any] = {
-            "last": last,
-            "own": done[0],
-            "all": done[1],
-            "wanted": self.store.n_items * self.store.per_item,
-        }
+        wanted = self.store.n_items * self.store.per_item
+        about: dict[str, object] = {"last": last, "own": done[0], "all": done[1], "wanted": wanted}
         if item is None:
-            return self._page(visit, "done.html", is_done=about["all"] >= about["wanted"], **about)
+            return self._page(visit, "done.html", is_done=done[1] >= wanted, **about)
         note = self.queue.undone_note(who, item)
         return self._page(visit, "item.html", saved=visit.query.get("saved"), note=note, **self._shown(item), **about)
 
-    def verdict(self, visit: Visit) -> Any:
+    def verdict(self, visit: Visit) -> Response:
         """Store a verdict, then go to the next item."""
         who, form = _reviewer(visit), visit.form
         if form.get("verdict") not in VERDICTS:
@@ -249,17 +249,17 @@ class Site:
             raise Refused(404)
         return go("/review?saved=taken" if outcome == "taken" else "/review?saved=1")
 
-    def undo(self, visit: Visit) -> Any:
+    def undo(self, visit: Visit) -> Response:
         """Take the last verdict back."""
         self.queue.undo(_reviewer(visit))
         return go("/review?saved=undone")
 
-    def progress(self, visit: Visit) -> Any:
+    def progress(self, visit: Visit) -> Response:
         """Show the progress."""
         _somebody(visit)
         return self._page(visit, "progress.html", summary=summarise(self.store))
 
-    def media(self, visit: Visit) -> Any:
+    def media(self, visit: Visit) -> Response:
         """Return the picture or the sound of an item. This is the only way to a file."""
         from starlette.responses import FileResponse
 
@@ -271,13 +271,13 @@ class Site:
         headers = {"content-security-policy": MEDIA_POLICY, "content-disposition": "inline"}
         return FileResponse(file.path, media_type=file.mime, headers=headers)
 
-    def disputes(self, visit: Visit) -> Any:
+    def disputes(self, visit: Visit) -> Response:
         """List the items on which people disagree."""
         _adjudicator(visit)
         found = store.disputes(self.store)
         return self._page(visit, "disputes.html", disputes=found, open=[d for d in found if d.decision is None])
 
-    def dispute(self, visit: Visit) -> Any:
+    def dispute(self, visit: Visit) -> Response:
         """Show one item on which people disagree."""
         _adjudicator(visit)
         found = store.find_dispute(self.store, visit.parts["key"])
@@ -285,7 +285,7 @@ class Site:
             raise Refused(404)
         return self._page(visit, "dispute.html", dispute=found, **self._shown(found.item))
 
-    def decide(self, visit: Visit) -> Any:
+    def decide(self, visit: Visit) -> Response:
         """Settle a dispute, then go to the next open one."""
         who, form = _adjudicator(visit), visit.form
         if form.get("verdict") not in VERDICTS:
@@ -297,13 +297,13 @@ class Site:
         following = next((d for d in store.disputes(self.store) if d.decision is None), None)
         return go(f"/adjudicate/{following.item.key}" if following else "/adjudicate")
 
-    def reopen(self, visit: Visit) -> Any:
+    def reopen(self, visit: Visit) -> Response:
         """Take a decision back."""
         key = visit.form.get("item", "")
         was_decided = store.reopen(self.store, _adjudicator(visit), key, time.time())
         return go(f"/adjudicate/{key}" if was_decided else "/adjudicate")
 
-    def asset(self, visit: Visit) -> Any:
+    def asset(self, visit: Visit) -> Response:
         """Return the style or the script, by name."""
         from starlette.responses import Response
 
@@ -312,17 +312,17 @@ class Site:
             raise Refused(404)
         return Response(asset(name), media_type=ASSETS[name])
 
-    def icon(self, _: Visit) -> Any:
+    def icon(self, _: Visit) -> Response:
         """Answer that there is no icon."""
         from starlette.responses import Response
 
         return Response(status_code=204)
 
-    def _shown(self, item: Item) -> dict[str, Any]:
+    def _shown(self, item: Item) -> dict[str, object]:
         """Return what the page needs to show an item. If its file is gone, its place is empty and people can go on."""
         from markupsafe import Markup
 
-        shown: dict[str, Any] = {"item": item, "text": item.source if item.kind == TEXT else "", "drawing": ""}
+        shown: dict[str, object] = {"item": item, "text": item.source if item.kind == TEXT else "", "drawing": ""}
         try:
             shown["drawing"] = Markup(self._drawn(item))  # lines made here; names in them are escaped
         except (DataError, OSError):
@@ -334,7 +334,7 @@ class Site:
             return drawing.draw_ecg(self.library.ecg(item.source))
         return waveform(self.library.file(item.source).path) if item.kind == AUDIO else ""
 
-    def _page(self, visit: Visit, name: str, **values: Any) -> Any:
+    def _page(self, visit: Visit, name: str, **values: object) -> Response:
         from starlette.responses import HTMLResponse
 
         config = self.store.config
@@ -349,14 +349,14 @@ class Site:
         response = HTMLResponse(page(name, **common, **values))
         return self._with_cookie(response, visit.session) if visit.is_new else response
 
-    def _with_cookie(self, response: Any, session: Session) -> Any:
+    def _with_cookie(self, response: Response, session: Session) -> Response:
         response.set_cookie(
             self.sessions.cookie_name, self.sessions.cookie(session), httponly=True, samesite="strict", path="/"
         )
         return response
 
 
-def go(where: str) -> Any:
+def go(where: str) -> Response:
     """Redirect to another page."""
     from starlette.responses import RedirectResponse
 
@@ -424,16 +424,16 @@ def application(store: Store, library: Library, sessions: Sessions, hosts: Hosts
     routes = [Route(path, _endpoint(site, handler), methods=["GET"]) for path, handler in reads.items()]
     routes += [Route(path, _endpoint(site, handler), methods=["POST"]) for path, handler in writes.items()]
 
-    async def nothing(_: Any, __: Any) -> Any:
+    async def nothing(_: Request, __: Exception) -> Response:
         return _sorry(404)
 
     return Guard(Starlette(routes=routes, exception_handlers={404: nothing}), hosts)
 
 
-def _endpoint(site: Site, handler: Callable[[Visit], Any]) -> Callable[[Any], Awaitable[Any]]:
+def _endpoint(site: Site, handler: Callable[[Visit], Response]) -> Callable[[Request], Awaitable[Response]]:
     from starlette.concurrency import run_in_threadpool
 
-    async def endpoint(request: Any) -> Any:
+    async def endpoint(request: Request) -> Response:
         try:
             form = await _form(request) if request.method == "POST" else {}
             return await run_in_threadpool(_answered, site, handler, request, form)
@@ -447,7 +447,7 @@ def _endpoint(site: Site, handler: Callable[[Visit], Any]) -> Callable[[Any], Aw
     return endpoint
 
 
-def _answered(site: Site, handler: Callable[[Visit], Any], request: Any, form: Mapping[str, str]) -> Any:
+def _answered(site: Site, handler: Callable[[Visit], Response], request: Request, form: Mapping[str, str]) -> Response:
     sessions = site.sessions
     known = sessions.read(request.cookies.get(sessions.cookie_name))
     if request.method == "POST" and (known is None or not sessions.is_form_token(known, form.get("form_token", ""))):
@@ -458,7 +458,7 @@ def _answered(site: Site, handler: Callable[[Visit], Any], request: Any, form: M
     return handler(visit)
 
 
-async def _form(request: Any) -> dict[str, str]:
+async def _form(request: Request) -> dict[str, str]:
     """Read the fields of a form; a form that is too long is refused before it is read to the end."""
     body = bytearray()
     async for chunk in request.stream():
@@ -472,7 +472,7 @@ async def _form(request: Any) -> dict[str, str]:
     return dict(pairs)
 
 
-def _sorry(status: int) -> Any:
+def _sorry(status: int) -> Response:
     from starlette.responses import HTMLResponse
 
     return HTMLResponse(sorry(status), status_code=status)
@@ -535,7 +535,7 @@ def _bound(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _need(package: str) -> Any:
+def _need(package: str) -> ModuleType:
     try:
         return import_module(package)
     except ImportError:

@@ -17,6 +17,7 @@ from typing import Any, Final, Literal
 
 from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.registry import fit
 from hitmiss.io.runs import differences
 
 # ----------------------------------------------------------------------
@@ -76,7 +77,7 @@ class Store:
         self._connection = connection
         self._lock = threading.RLock()
         weakref.finalize(self, connection.close)
-        self.config: dict[str, Any] = json.loads(self.meta("config"))
+        self.config: dict[str, object] = json.loads(self.meta("config"))
 
     @contextmanager
     def change(self) -> Iterator[sqlite3.Connection]:
@@ -93,7 +94,7 @@ class Store:
                     raise _unwritten(error) from None
                 raise
 
-    def rows(self, question: str, *values: Any) -> list[Any]:
+    def rows(self, question: str, *values: object) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
         with self._lock:
             try:
@@ -121,7 +122,7 @@ class Store:
     @property
     def per_item(self) -> int:
         """The number of verdicts that each item gets."""
-        return int(self.config["per_item"])
+        return fit(int, self.config["per_item"])
 
     def item(self, key: str) -> Item | None:
         """Return the item that the browser knows by this name."""
@@ -138,7 +139,7 @@ class Store:
         """Return all items, in the order of asking."""
         return self._items("1 ORDER BY at")
 
-    def _items(self, where: str, *values: Any) -> list[Item]:
+    def _items(self, where: str, *values: object) -> list[Item]:
         found = self.rows(f"SELECT item, kind, source, shown, at, key FROM items WHERE {where}", *values)
         return [Item(i, kind, source, json.loads(shown), at, key) for i, kind, source, shown, at, key in found]
 
@@ -180,7 +181,7 @@ def cleaned(name: str) -> str:
     return shown
 
 
-def _run(connection: sqlite3.Connection, statement: str, values: Sequence[Any] = ()) -> sqlite3.Cursor:
+def _run(connection: sqlite3.Connection, statement: str, values: Sequence[object] = ()) -> sqlite3.Cursor:
     try:
         return connection.execute(statement, values)
     except sqlite3.DatabaseError as error:
@@ -245,7 +246,7 @@ def open_store(path: str | Path) -> Store:
     return Store(path, connection)
 
 
-def begin(path: str | Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> Store:
+def begin(path: str | Path, config: Mapping[str, object], entries: Sequence[Entry]) -> Store:
     """Start a review, or continue the one in the file if its settings are the same; otherwise report the difference."""
     path, wanted = Path(path), json.loads(json.dumps(config))
     if path.exists():
@@ -266,7 +267,7 @@ def begin(path: str | Path, config: Mapping[str, Any], entries: Sequence[Entry])
     return open_store(path)
 
 
-def _create(path: Path, config: Mapping[str, Any], entries: Sequence[Entry]) -> None:
+def _create(path: Path, config: Mapping[str, object], entries: Sequence[Entry]) -> None:
     """Create the file under a temporary name and move it into place, so that no half-made review can exist."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     beside.touch(mode=0o600)

@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -71,7 +71,6 @@ def summarise(store: Store, *, bootstrap: int = 1000, seed: int = 0) -> Summary:
         by_item.setdefault(item, {})[str(who)] = verdict
     said = Counter(verdict for _, _, verdict, _ in rows)
     open_ = disputes(store)
-    plan: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed}
     return Summary(
         items=store.n_items,
         per_item=store.per_item,
@@ -82,14 +81,15 @@ def summarise(store: Store, *, bootstrap: int = 1000, seed: int = 0) -> Summary:
         decided=sum(d.decision is not None for d in open_),
         seconds=_median([seconds for *_, seconds in rows]),
         reviewers=_paces(store),
-        agreement=agreement(answer_counts(by_item.values()), **plan),
-        decided_agreement=agreement(answer_counts(by_item.values(), missing=[UNSURE]), **plan),
+        agreement=agreement(answer_counts(by_item.values()), bootstrap=bootstrap, seed=seed),
+        decided_agreement=agreement(answer_counts(by_item.values(), missing=[UNSURE]), bootstrap=bootstrap, seed=seed),
     )
 
 
 def own_progress(store: Store, reviewer: int) -> tuple[int, int]:
     """Return the number of verdicts from this reviewer, and from all reviewers."""
-    return store.rows("SELECT count(*) FILTER (WHERE reviewer = ?), count(*) FROM verdicts", reviewer)[0]  # type: ignore[no-any-return]
+    ((own, whole),) = store.rows("SELECT count(*) FILTER (WHERE reviewer = ?), count(*) FROM verdicts", reviewer)
+    return own, whole
 
 
 def _paces(store: Store) -> tuple[Pace, ...]:
@@ -117,12 +117,12 @@ def _median(seconds: list[float | None]) -> float | None:
 FORMS: Final = (".jsonl", ".csv", ".parquet")
 
 
-def rows(store: Store) -> list[dict[str, Any]]:
+def rows(store: Store) -> list[dict[str, object]]:
     """Return every current verdict, then every decision, in the order of the queue."""
     return [*_rows(store, "verdicts", HUMAN), *_rows(store, "decisions", ADJUDICATION)]
 
 
-def _rows(store: Store, table: str, model: str) -> list[dict[str, Any]]:
+def _rows(store: Store, table: str, model: str) -> list[dict[str, object]]:
     words = {NEGATIVE: store.config["negative"], POSITIVE: store.config["positive"]}
     found = store.rows(
         f"SELECT i.item, r.name, t.verdict, t.seconds, t.note, t.time FROM {table} t "

@@ -252,7 +252,7 @@ def _shared(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[tuple[Trials,
 
 def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[str]:
     """Refuse attacks that differ, or report them if forced; note what cannot be checked."""
-    told = [t.header.provenance.get("attacks", {}) for t in (a, b)]
+    told = [t.header.facts("attacks") for t in (a, b)]
     wrong = []
     for run in a.frame.select(a.header.runs).unique().sort("attack", "strength").iter_rows(named=True):
         name = " ".join(v for k, v in sorted(run.items()) if USUAL.get(k) != v)

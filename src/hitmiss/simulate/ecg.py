@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attacks.family import LEADS, expansion
+from hitmiss.core.tally import Array
 from hitmiss.detection.detector import Base, Batch, need
 from hitmiss.detection.outputs import OutputKind
 from hitmiss.simulate.voices import save_detector
@@ -277,22 +279,22 @@ class ConvBaseline(Base):
             found.append(np.concatenate([answers.mean(axis=1), answers.max(axis=1)], axis=1))
         return np.concatenate(found)
 
-    def outputs(self, batch: Batch) -> NDArray[Any]:
+    def outputs(self, batch: Batch) -> Array:
         """Return one logit per record and class."""
         return np.asarray(self.features(batch) @ self.weight + self.bias)
 
-    def predict(self, x: ArrayLike) -> NDArray[Any]:
+    def predict(self, x: ArrayLike) -> Array:
         """Return one probability per record and class, like the models of the ECG attack evaluation document."""
         return np.asarray(1.0 / (1.0 + np.exp(-self.outputs(x).astype(np.float64))))
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """Its name and its parameters."""
         parts = (self.filters, self.offset, self.weight, self.bias)
         return {"name": self.name, "numbers": hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()[:16]}
 
     @cached_property
-    def differentiable(self) -> Any:
+    def differentiable(self) -> object:
         """The same as a torch function (record × lead × sample to logits); None without torch."""
         if find_spec("torch") is None:
             return None
@@ -301,7 +303,7 @@ class ConvBaseline(Base):
             torch.from_numpy(a) for a in (self.filters, self.offset, self.weight, self.bias)
         )
 
-        def logits(x: Any) -> Any:
+        def logits(x: object) -> object:
             answers = torch.relu(torch.nn.functional.conv1d(x, filters, offset, stride=STRIDE))
             return torch.cat([answers.mean(dim=2), answers.amax(dim=2)], dim=1) @ weight + bias
 
@@ -341,7 +343,7 @@ def _pieces(x: F32, seed: int) -> F32:
     return np.ascontiguousarray(cut / (np.linalg.norm(cut, axis=(1, 2), keepdims=True) + 1e-6), dtype=np.float32)
 
 
-def _graph(onnx: Any, model: ConvBaseline) -> Any:
+def _graph(onnx: ModuleType, model: ConvBaseline) -> object:
     node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
     steps = [
         node("Transpose", ["ecg"], ["turned"], perm=[0, 2, 1]),

@@ -11,7 +11,7 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
@@ -65,7 +65,7 @@ def encode(pixels: NDArray[np.uint8]) -> bytes:
     return buffer.getvalue()
 
 
-def items(n: int, seed: int = 0, side: int = SIDE) -> Iterator[tuple[dict[str, Any], bytes]]:
+def items(n: int, seed: int = 0, side: int = SIDE) -> Iterator[tuple[dict[str, object], bytes]]:
     """Yield dataset rows and the files that they name, every source in turn."""
     names = list(SOURCES)
     for i, rng in enumerate(np.random.default_rng(seed).spawn(n)):
@@ -86,7 +86,7 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 7, side: int = 
     (folder / "images").mkdir(parents=True, exist_ok=True)
     lines = []
     for row, data in items(max(LEAST, round(ITEMS * share)), seed, side):
-        (folder / row["image"]).write_bytes(data)
+        (folder / str(row["image"])).write_bytes(data)
         lines.append(json.dumps(row) + "\n")
     (folder / "dataset.jsonl").write_text("".join(lines), encoding="utf-8")
     readme.write_text(text, encoding="utf-8")

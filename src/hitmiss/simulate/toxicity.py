@@ -33,7 +33,7 @@ class Language:
     """One row of the toxicity evaluation document's table: its counts and its AUC."""
 
     name: str
-    counts: Counts
+    counts: Counts[float]
     auc: float
 
 
@@ -79,16 +79,16 @@ def layout(language: Language, threshold: float) -> Layout:
     rough = _curved(counts, threshold, spread)
     positive = rough.positive.copy()
     pairs = (counts.tp + counts.fn) * (counts.fp + counts.tn)
-    _exchange(positive, counts.fn + counts.tn, round(language.auc * pairs) - round(_auc(rough) * pairs))
+    _exchange(positive, int(counts.fn + counts.tn), round(language.auc * pairs) - round(_auc(rough) * pairs))
     return Layout(rough.score, positive, threshold)
 
 
-def _curved(counts: Counts, threshold: float, k: float) -> Layout:
+def _curved(counts: Counts[float], threshold: float, k: float) -> Layout:
     """Place positives higher and negatives lower on each side of the threshold, the more so the greater `k`."""
-    low = [threshold * _even(n) ** power for n, power in ((counts.fn, 1 / k), (counts.tn, k))]
-    high = [threshold + (1 - threshold) * _even(n) ** power for n, power in ((counts.tp, 1 / k), (counts.fp, k))]
+    low = [threshold * _even(int(n)) ** power for n, power in ((counts.fn, 1 / k), (counts.tn, k))]
+    high = [threshold + (1 - threshold) * _even(int(n)) ** power for n, power in ((counts.tp, 1 / k), (counts.fp, k))]
     score = np.concatenate([*low, *high]).round(PLACES)
-    positive = np.repeat([True, False, True, False], [counts.fn, counts.tn, counts.tp, counts.fp])
+    positive = np.repeat([True, False, True, False], [int(n) for n in (counts.fn, counts.tn, counts.tp, counts.fp)])
     order = np.argsort(score, kind="stable")
     return Layout(score[order], positive[order], threshold)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -71,7 +71,7 @@ class Image:
     evidence: float
 
     @property
-    def row(self) -> dict[str, Any]:
+    def row(self) -> dict[str, object]:
         """Return its line in the dataset."""
         return {"id": self.id, "image": f"images/{self.id}.jpg", "label": self.label, "meta": {"source": self.source}}
 
@@ -88,7 +88,7 @@ def images(n: int, rng: np.random.Generator, prefix: str = "sample") -> list[Ima
     return found
 
 
-def results(items: list[Image], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def results(items: list[Image], rng: np.random.Generator) -> Iterator[dict[str, object]]:
     """Yield the result rows of both configurations, trial by trial."""
     for configuration in CONFIGURATIONS:
         for trial in range(TRIALS):
@@ -96,7 +96,7 @@ def results(items: list[Image], rng: np.random.Generator) -> Iterator[dict[str, 
                 yield _result(image, configuration, trial, number, rng)
 
 
-def _result(image: Image, how: Configuration, trial: int, number: int, rng: np.random.Generator) -> dict[str, Any]:
+def _result(image: Image, how: Configuration, trial: int, number: int, rng: np.random.Generator) -> dict[str, object]:
     seen = how.sight * image.evidence + how.noise * rng.normal()
     hit = trial > 0 and rng.random() < 0.6
     row = {
@@ -122,7 +122,7 @@ def _result(image: Image, how: Configuration, trial: int, number: int, rng: np.r
     return row
 
 
-def _answer(seen: float, how: Configuration, rng: np.random.Generator) -> dict[str, Any]:
+def _answer(seen: float, how: Configuration, rng: np.random.Generator) -> dict[str, object]:
     if rng.random() < 0.008:
         return {"prediction": "hard to put in a word", "parsed_verdict": None, "confidence": 0.0}
     said = "uncertain" if abs(seen) < how.doubt else "fake" if seen > 0 else "real"
@@ -132,7 +132,7 @@ def _answer(seen: float, how: Configuration, rng: np.random.Generator) -> dict[s
     return {"prediction": said, "parsed_verdict": said, "confidence": confidence}
 
 
-def _times(how: Configuration, hit: bool, rng: np.random.Generator) -> dict[str, Any]:
+def _times(how: Configuration, hit: bool, rng: np.random.Generator) -> dict[str, object]:
     vision = float(rng.uniform(0.02, 0.2)) if hit else float(rng.lognormal(math.log(3.0), 0.35))
     agent = float(rng.lognormal(math.log(how.seconds), 0.4))
     calls = [{"tool": t, "seconds": round(float(rng.exponential(0.6)), 4)} for t in ("ela", "metadata")] * how.use_tools
@@ -153,7 +153,9 @@ def scores(items: list[Image], rng: np.random.Generator) -> Iterator[str]:
         yield f"{image.id},{image.label},{image.source},{p:.6f}"
 
 
-def verdicts(items: list[Image], rows: list[dict[str, Any]], rng: np.random.Generator) -> Iterator[dict[str, Any]]:
+def verdicts(
+    items: list[Image], rows: list[dict[str, object]], rng: np.random.Generator
+) -> Iterator[dict[str, object]]:
     """Yield people's verdicts on the items that the agent with tools left open in trial one, except every eighth."""
     wanted = {(True, 0)}
     left = {r["id"] for r in rows if (r["use_tools"], r["trial"]) in wanted and r["prediction"] not in ("real", "fake")}

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, Protocol
 
 import numpy as np
 import polars as pl
@@ -100,7 +100,7 @@ SPOOFS: Final = {
 }
 
 
-def _stft(clip: Any) -> NDArray[np.complex128]:
+def _stft(clip: object) -> NDArray[np.complex128]:
     padded = np.pad(np.asarray(clip, dtype=np.float64), (FRAME, FRAME + HOP))
     frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME)[::HOP] * np.hanning(FRAME + 1)[:-1]
     return np.fft.rfft(frames, axis=1).T
@@ -345,7 +345,14 @@ detector = {name}.load(Path(__file__).with_name("detector.npz"))
 '''
 
 
-def save_detector(folder: Path, model: Any, *, data: str, verb: str, as_onnx: bool | None = None) -> str:
+class Saved(Protocol):
+    """A model that can write itself."""
+
+    def save(self, path: str | Path) -> None: ...
+    def save_onnx(self, path: str | Path) -> None: ...
+
+
+def save_detector(folder: Path, model: Saved, *, data: str, verb: str, as_onnx: bool | None = None) -> str:
     """Write a model that has `save`, `load` and `save_onnx`; return the text for `--detector`.
 
     `as_onnx`: None for a graph if onnx and onnxruntime are installed.

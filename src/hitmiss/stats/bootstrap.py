@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequence
@@ -18,6 +18,11 @@ from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
 from hitmiss.stats.intervals import LEAST_EFFECTIVE, effective, enough, student, wilson
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    Table: TypeAlias = Floats | csr_array
 
 # ----------------------------------------------------------------------
 # Random draws that depend only on the seed and on what is drawn, never on order, thread count, machine or numpy
@@ -817,7 +822,7 @@ def weighted_totals(weights: Array, table: Array) -> Floats:
 
 
 def _some_replicates(
-    sample: UnitSample, forms: Sequence[Form], cells: Cells, tables: tuple[Any, Any], weights: Floats
+    sample: UnitSample, forms: Sequence[Form], cells: Cells, tables: tuple[Table, Table], weights: Floats
 ) -> list[Floats]:
     p, q = cell_counts(tables, weights)
     # With few units a replicate may contain one class only; its figures are undefined.
@@ -830,7 +835,7 @@ def _some_replicates(
     return [np.where(empty, np.nan, v) for v in values]
 
 
-def class_tables(sample: UnitSample, cells: Cells) -> tuple[Any, Any]:
+def class_tables(sample: UnitSample, cells: Cells) -> tuple[Table, Table]:
     """Return how many positives and negatives each unit has in each cell; sparse if the table would be large."""
     cell = np.repeat(np.arange(len(cells)), np.diff(_trial_starts(sample.tally, cells)))
     shape = (sample.n_units, len(cells))
@@ -845,7 +850,7 @@ def class_tables(sample: UnitSample, cells: Cells) -> tuple[Any, Any]:
     return p, q
 
 
-def cell_counts(tables: tuple[Any, Any], weights: Floats) -> tuple[Floats, Floats]:
+def cell_counts(tables: tuple[Table, Table], weights: Floats) -> tuple[Floats, Floats]:
     """Return positives and negatives per cell (replicate × cell) under unit weights."""
     return np.asarray(weights @ tables[0]), np.asarray(weights @ tables[1])
 

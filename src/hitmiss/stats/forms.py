@@ -28,13 +28,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.tally import Array, Floats, Number, Tally
 from hitmiss.stats import intervals
 from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 Ties = Literal["grouped", "official", "interpolated"]
 Kind = Literal["scores", "decisions", "columns"]
-Number = Any  # a float, or an array with one entry per replicate: the arithmetic is the same
 Mask = NDArray[np.bool_]
 Indices = NDArray[np.intp]
 CHUNK = 1 << 15  # whole-array temporaries cost several times a chunked pass (page faults)
@@ -88,7 +87,7 @@ class Sampled(Protocol):
     @property
     def steps(self) -> Steps: ...
     @property
-    def counts(self) -> Any: ...
+    def counts(self) -> object: ...
     @property
     def placements(self) -> Floats: ...
 
@@ -108,8 +107,8 @@ class Drawn(Protocol):
 class DrawnTrials(Protocol):
     """Replicates of one sample's trials, as forms of decisions and columns use them."""
 
-    def counts(self) -> Any: ...
-    def confidences(self, function: Callable[..., Any]) -> Floats: ...
+    def counts(self) -> object: ...
+    def confidences(self, function: Callable[..., Floats]) -> Floats: ...
     def rows(self, form: OfColumns) -> Floats: ...
     def ratio(self, form: OfTerms) -> Floats: ...
     def weighed(self, form: OfWeights) -> Floats: ...
@@ -330,7 +329,7 @@ class Crossing(Located):
     `unseen(n1, n0, level)`: the upper end if the figure is 0 and no error was seen, if it is known.
     """
 
-    passed: Callable[[Number, Number, Number, Number], Number]
+    passed: Callable[[Number, Number, Number, Number], bool | Mask]
     read: Callable[[Number, Number, Number, Number, Number, Number], Number]
     unseen: Callable[[int, int, float], float] | None = None
 
@@ -367,6 +366,10 @@ class Crossing(Located):
                 low = middle
         return low
 
+    def past(self, cp: Number, cn: Number, n1: Number, n0: Number) -> Mask:
+        """Return which of many points are past the crossing."""
+        return np.asarray(self.passed(cp, cn, n1, n0), dtype=np.bool_)
+
     def at_ends(self, n1: Number, n0: Number, zero: Floats) -> Floats:
         """Return what is read if the crossing lies before the first or after the last group."""
         return np.asarray(
@@ -380,7 +383,7 @@ class Crossing(Located):
 
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
         """Return where the condition begins to hold."""
-        passed = self.passed(cp, cn, n1, n0)
+        passed = self.past(cp, cn, n1, n0)
         return np.asarray(~passed[..., :-1] & passed[..., 1:])
 
     def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
@@ -390,7 +393,7 @@ class Crossing(Located):
 
     def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
         """Return whether the condition begins to hold inside."""
-        return np.asarray(~self.passed(s.cp, s.cn, n1, n0) & self.passed(s.cp + s.p, s.cn + s.q, n1, n0))
+        return np.asarray(~self.past(s.cp, s.cn, n1, n0) & self.past(s.cp + s.p, s.cn + s.q, n1, n0))
 
     def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
         """Read the figure there."""
@@ -422,8 +425,8 @@ class Crossing(Located):
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
         """Return where the condition begins to hold within this many standard deviations of the counts."""
         away = [deviations * np.sqrt(c * (n - c) / n) for c, n in ((cp, n1), (cn, n0))]
-        early = self.passed(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
-        late = self.passed(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
+        early = self.past(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
+        late = self.past(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
         return np.asarray(early[1:] & ~late[:-1])
 
     def expected(self, tally: Tally, deviations: float) -> tuple[int, int] | None:
@@ -599,7 +602,7 @@ class MinimumCost(Located):
 
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
         """Keep the least cost of these points."""
-        least = self.costs(cp, cn, n1[:, None], n0[:, None]).min(axis=1)
+        least = np.min(self.costs(cp, cn, n1[:, None], n0[:, None]), axis=1)
         found[s.replicate] = np.minimum(found[s.replicate], least)
 
     def points(self, tally: Tally) -> list[int]:
@@ -853,9 +856,9 @@ class OfCounts(OfTrials):
 
     def measure(self, sample: Sampled) -> float:
         """Return the figure of the counted decisions."""
-        return self.function(sample.counts)  # type: ignore[no-any-return]
+        return cast(float, self.function(sample.counts))  # of numbers it is a number, of arrays an array
 
-    def of_counts(self, counts: Any) -> Floats:
+    def of_counts(self, counts: object) -> Floats:
         """Return the figure of counts that hold one entry per replicate."""
         return np.asarray(self.function(counts), dtype=np.float64)
 
@@ -870,7 +873,7 @@ class OfColumns(OfTrials):
 
     function: Callable[..., float]
     columns: tuple[str, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Mapping[str, object] = field(default_factory=dict)
     kind = "columns"
 
     def measure(self, sample: Sampled) -> float:
@@ -895,7 +898,7 @@ class OfColumns(OfTrials):
 class OfConfidences(OfColumns):
     """A metric of confidences; `judged` computes it from `metrics.confidence.Judged`, for many replicates at once."""
 
-    judged: Callable[..., Any] = field(kw_only=True)
+    judged: Callable[..., Floats] = field(kw_only=True)
 
     def drawn(self, trials: DrawnTrials) -> Floats:
         """Return the figure of every replicate, from how often each confidence was right and wrong."""
@@ -958,7 +961,7 @@ class OfWeights(OfColumns):
         return trials.weighed(self)
 
 
-def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: NDArray[Any]) -> float:
+def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: Array) -> float:
     """Return the sum of term(score) over the trials of one class; scores that the class does not have are skipped."""
     total = 0.0
     for start in range(0, len(score), CHUNK):
@@ -1038,7 +1041,7 @@ def _along_the_tie(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0:
     far = np.stack([np.asarray((n0 - (cn + j)) / n0, dtype=np.float64) for _, j in steps])
     nearest = np.argmin(np.abs(frr - far), axis=0)  # the first of equal ones, as in the official package
     pick = np.expand_dims(nearest, 0)
-    return (np.take_along_axis(frr, pick, 0)[0] + np.take_along_axis(far, pick, 0)[0]) / 2
+    return np.asarray((np.take_along_axis(frr, pick, 0)[0] + np.take_along_axis(far, pick, 0)[0]) / 2)
 
 
 def tie_steps(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> list[tuple[Number, Number]]:

@@ -596,7 +596,7 @@ def wilson(hits: float, of: float, level: float = 0.95) -> tuple[float, float]:
 # The interval of a quantile from order statistics.
 
 
-def quantile_interval(ordered: Sequence[float], share: float, level: float = 0.95) -> tuple[float, float]:
+def quantile_interval(ordered: Sequence[float] | Floats, share: float, level: float = 0.95) -> tuple[float, float]:
     """Return the interval between two of the ordered values that covers a quantile, whatever the distribution.
 
     The number of n values below the quantile is binomial(n, share), so x₍ₗ₎ ≤ quantile ≤ x₍ᵤ₎ holds with probability

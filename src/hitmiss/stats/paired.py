@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,7 +111,7 @@ def _with_big_groups(tally: Tally, windows: Windows) -> Windows:
 
 Packed = NDArray[np.uint16]
 # Both classes share one 16-bit number: positives in the low byte, negatives in the high byte. So one sum counts both.
-UNPACK: tuple[Callable[[Packed], NDArray[Any]], ...] = (lambda counts: counts & 255, lambda counts: counts >> 8)
+UNPACK: tuple[Callable[[Packed], Array], ...] = (lambda counts: counts & 255, lambda counts: counts >> 8)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,7 +279,7 @@ class Curve:
         """Return the figure at the crossing; it is in doubt if the crossing lies in a closed stretch."""
         n1, n0, zero = self.n1, self.n0, np.zeros(len(self.cp))
         values = form.at_ends(n1, n0, zero)
-        crossing = np.flatnonzero(~form.passed(zero, zero, n1, n0) & form.passed(zero + n1, zero + n0, n1, n0))
+        crossing = np.flatnonzero(~form.past(zero, zero, n1, n0) & form.past(zero + n1, zero + n0, n1, n0))
         piece = self._crossing_piece(form, crossing)
         left, right = (
             (self.cp[crossing, piece], self.cn[crossing, piece]),
@@ -305,7 +304,7 @@ class Curve:
     def _crossing_inside(self, form: Crossing, replicate: Indices, piece: Indices) -> Floats:
         """Read the crossing inside small pieces, at the first group of equal scores after which the condition holds."""
         cp, cn, is_point = self.look_inside(replicate, piece)
-        passed = form.passed(cp, cn, self.n1, self.n0) & is_point
+        passed = form.past(cp, cn, self.n1, self.n0) & is_point
         rows, after = np.arange(len(replicate)), np.argmax(passed, axis=1)
         earlier = is_point & (np.arange(is_point.shape[1]) < after[:, None])
         last = is_point.shape[1] - 1 - np.argmax(earlier[:, ::-1], axis=1)
@@ -423,10 +422,11 @@ class JointSums:
     def figures(self, draw: Draw, rng: Random) -> Iterator[tuple[int, int, Floats]]:
         """Yield the index and the replicates of each system and form."""
         sum1, sum0 = (c.sums(draw, which, rng) for which, c in enumerate(self.classes))
+        sizes = [size.astype(np.float64) for size in draw.sizes]
         for k in range(2 * len(self.forms)):
             system, place = divmod(k, len(self.forms))
             form = self.forms[place]
-            yield system, place, form.of_sums(sum1[k], draw.sizes[0], sum0[k], draw.sizes[1], self.areas[k])
+            yield system, place, np.asarray(form.of_sums(sum1[k], sizes[0], sum0[k], sizes[1], self.areas[k]))
 
 
 # ----------------------------------------------------------------------

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.tally import COARSE, EXACT, Floats, Keys, Tally, check_trials, keys_of, scores_of
+from hitmiss.core.tally import COARSE, EXACT, Array, Floats, Keys, Tally, check_trials, keys_of, scores_of
 from hitmiss.stats.forms import Form, Located
 
 # ----------------------------------------------------------------------
@@ -134,7 +134,7 @@ def _lowest(score: Floats, bits: int) -> Floats:
     return scores_of(np.maximum(keys & mask, np.uint64(_LOWEST)))  # below −inf there are only NaNs
 
 
-def _between(tally: Tally, starts: Indices) -> NDArray[Any]:
+def _between(tally: Tally, starts: Indices) -> Array:
     edges = np.append(starts, len(tally.score))
     return np.diff(tally.positives[edges].astype(np.int64) + tally.negatives[edges])
 

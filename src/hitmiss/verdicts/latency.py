@@ -68,8 +68,8 @@ def latency(
     times = by_component(trials, over)
     if times is None:
         return Results(())
-    asked = {"bootstrap": bootstrap if over else 0, "unit": over, "seed": seed, "level": level}
-    found = measure(pooled(times, TRIAL), METRICS, by=[SERVED], **asked)  # type: ignore[arg-type]
+    drawn = bootstrap if over else 0
+    found = measure(pooled(times, TRIAL), METRICS, by=[SERVED], bootstrap=drawn, unit=over, seed=seed, level=level)
     apart = {tuple(e.run.items()) for e in found if e.slice and e.average is None}
     rows = [e for e in found if e.average is None and (e.slice or tuple(e.run.items()) not in apart)]
     return Results(tuple(_placed(e, times) for e in rows), warnings=_doubts(times))
@@ -115,7 +115,7 @@ def spending(trials: Trials) -> Results:
     found = []
     for key, own in groups.items():
         run = dict(zip(map(shown, runs), map(str, key), strict=True))
-        sizes = {"n": own.height, "n_positive": int(own["label"].sum()), "run": run, "best": "low"}
+        row = Estimate("", None, n=own.height, n_positive=int(own["label"].sum()), run=run, best="low")
         for name in names:
             known = own[name].drop_nulls().drop_nans()
             lacking = own.height - len(known)
@@ -123,5 +123,5 @@ def spending(trials: Trials) -> Results:
             if len(known):
                 total, mean = float(known.sum()), known.mean()
                 for metric, value in ((f"total_{name}", total), (f"mean_{name}", mean)):
-                    found.append(Estimate(metric, value, note=note, **sizes))  # type: ignore[arg-type]
+                    found.append(replace(row, metric=metric, value=value, note=note))  # type: ignore[arg-type]
     return Results(tuple(found))

@@ -8,14 +8,17 @@ people's decision. An item whose review is not finished keeps the system's resul
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import Final, Literal, get_args
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, Fault, UnknownName
-from hitmiss.core.question import Protocol, names_of
+from hitmiss.core.question import Plan, Protocol, names_of
 from hitmiss.core.results import Results, rows_of
 from hitmiss.core.shared import ABSTAIN, Rate
 from hitmiss.core.trials import Header, Trials, stack
@@ -84,7 +87,7 @@ class Teamwork:
     seconds: float | None
     where: Where
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
         about = {k: getattr(self, k) for k in ("n_verdicts", "n_reviewers", "n_adjudicated", "seconds", "where")}
         loads = [
@@ -97,14 +100,39 @@ class Teamwork:
         return {**figures, "loads": loads, "paths": paths, **agreements, **about}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Teamwork:
+    def from_dict(cls, data: Mapping[str, object]) -> Teamwork:
         """Make it from the JSON form; a file of an older version has no paths."""
-        about = {k: data[k] for k in ("n_verdicts", "n_reviewers", "n_adjudicated", "seconds", "where")}
-        loads = [Load(**{k: v for k, v in load.items() if k != "share"}) for load in data["loads"]]
-        paths = [Path(**path) for path in data.get("paths", ())]
-        agreed = Agreement(**data["agreement"]), Agreement(**data["decided_agreement"])
-        figures = rows_of(data["estimates"], data["signature"])
-        return cls(figures, tuple(loads), tuple(paths), *agreed, **about)
+        stored = artifacts.check(_Stored, data, "results")
+        loads = [{k: v for k, v in load.items() if k != "share"} for load in stored.loads]
+        return cls(
+            figures=rows_of(stored.estimates, stored.signature),
+            loads=tuple(artifacts.check(Load, load, "results") for load in loads),
+            paths=stored.paths,
+            agreement=stored.agreement,
+            decided_agreement=stored.decided_agreement,
+            n_verdicts=stored.n_verdicts,
+            n_reviewers=stored.n_reviewers,
+            n_adjudicated=stored.n_adjudicated,
+            seconds=stored.seconds,
+            where=stored.where,
+        )
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """The JSON form of `Teamwork`."""
+
+    estimates: tuple[Mapping[str, object], ...]
+    signature: str
+    loads: tuple[Mapping[str, object], ...]
+    agreement: Agreement
+    decided_agreement: Agreement
+    n_verdicts: int
+    n_reviewers: int
+    n_adjudicated: int
+    seconds: float | None
+    where: Where
+    paths: tuple[Path, ...] = ()
 
 
 def evaluate_teamwork(
@@ -122,16 +150,20 @@ def evaluate_teamwork(
     """Measure every figure for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
     both = together(system, people, where)
-    plan: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level}
-    figures = _figures(system, people, both, list(metrics), {**plan, "protocol": protocol, "unit": names_of(unit)})
+    plan = Plan(bootstrap, names_of(unit), seed, level)
+    figures = _figures(system, people, both, list(metrics), plan, protocol)
+
+    def agreeing(counts: NDArray[np.floating]) -> Agreement:
+        return agreement(counts, bootstrap=bootstrap, seed=seed, level=level)
+
     rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in _by_item(said.reviews)]
     seconds = said.frame["seconds"].drop_nulls()
     return Teamwork(
         figures=figures,
         loads=tuple(_loads(system, people, said)),
         paths=tuple(paths_of(system, people, both)),
-        agreement=agreement(answer_counts(rows), **plan),
-        decided_agreement=agreement(answer_counts(rows, missing=[str(ABSTAIN)]), **plan),
+        agreement=agreeing(answer_counts(rows)),
+        decided_agreement=agreeing(answer_counts(rows, missing=[str(ABSTAIN)])),
         n_verdicts=said.reviews.height,
         n_reviewers=said.reviews["reviewer"].n_unique(),
         n_adjudicated=said.adjudications.height,
@@ -140,19 +172,27 @@ def evaluate_teamwork(
     )
 
 
-def _figures(system: Trials, people: Trials, both: Trials, metrics: list[str], options: Mapping[str, Any]) -> Results:
+def _figures(
+    system: Trials, people: Trials, both: Trials, metrics: list[str], plan: Plan, protocol: Protocol | None
+) -> Results:
     """Measure the three. For repeated runs, the mean over trials; people have judged each item once."""
-    unit = options["unit"]
+    unit = plan.unit
+
+    def measured(work: Callable[..., Results], trials: Trials) -> Results:
+        return work(
+            trials, metrics, bootstrap=plan.bootstrap, unit=unit, seed=plan.seed, level=plan.level, protocol=protocol
+        )
+
     machine = stack({SYSTEM: _bare(system, unit), TOGETHER: _bare(both, unit)}, WHO)
     repeated = is_repeated(machine)
-    figures = (measure_repeated if repeated else measure)(machine, metrics, **options)
+    figures = measured(measure_repeated if repeated else measure, machine)
     if not len(people):
         return figures
     runs = system.header.runs
     named = replace(people, frame=people.frame.with_columns(pl.lit("-").alias(name) for name in runs)).retitle(
         runs=runs
     )
-    alone = measure(stack({PEOPLE: _bare(named, unit)}, WHO), metrics, **options)
+    alone = measured(measure, stack({PEOPLE: _bare(named, unit)}, WHO))
     rows = [replace(e, run={k: v for k, v in e.run.items() if k != TRIAL}, average="mean") for e in alone]
     return figures + (replace(alone, estimates=tuple(rows)) if repeated else alone)
 

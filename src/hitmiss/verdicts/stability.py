@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -61,14 +62,14 @@ def measure_repeated(
     """
     if not is_repeated(trials, column):
         raise UsageError(f"no run has more than one {column}")
-    own: dict[str, Any] = {"bootstrap": bootstrap, "seed": seed, "level": level, "protocol": protocol}
-    each = measure(trials, metrics, remarks=remarks, unit=unit, **own)
+    own = partial(measure, bootstrap=bootstrap, seed=seed, level=level)
+    each = own(trials, metrics, remarks=remarks, unit=unit, protocol=protocol)
     over = names_of(unit) or ("item",)
     wide = replace(protocol or Protocol(), slice_metrics=())
-    together = measure(pooled(trials, column), metrics, by=[column], unit=over, **{**own, "protocol": wide})
+    together = own(pooled(trials, column), metrics, by=[column], unit=over, protocol=wide)
     means = [_mean(e, column) for e in together if e.average == "macro"]
     means += _made_once(each, means, column)
-    sliced = measure(pooled(trials, column), metrics, by=by, unit=over, **own) if by else Results(())
+    sliced = own(pooled(trials, column), metrics, by=by, unit=over, protocol=protocol) if by else Results(())
     rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
     return replace(
         each, estimates=rows, warnings=merged(each.warnings, sliced.warnings), signature=_signed(together, rows, by)
@@ -92,7 +93,7 @@ def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estima
 
 def _deviations(each: Results, column: str) -> list[Estimate]:
     """Return the sample standard deviation over the repetitions of each run; undefined for a single repetition."""
-    cells: dict[tuple[Any, ...], list[Estimate]] = {}
+    cells: dict[tuple[object, ...], list[Estimate]] = {}
     for e in each:
         rest = {k: v for k, v in e.run.items() if k != column}
         cells.setdefault((e.metric, *rest.items()), []).append(replace(e, run=rest))
@@ -150,7 +151,7 @@ def flips(
     )
 
 
-def _flip_rows(run: Mapping[str, Any], own: pl.DataFrame, plan: Plan) -> list[Estimate]:
+def _flip_rows(run: Mapping[str, str], own: pl.DataFrame, plan: Plan) -> list[Estimate]:
     rows, method = [], f"bootstrap {plan}" if plan.unit else "wilson"
     for metric, column in (("flip_rate", ":flipped"), ("hard_flip_rate", ":hard")):
         rate = Rate(int(own[column].sum()), own.height)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.llm.cache import ToolCache
@@ -19,12 +19,12 @@ class Tool:
 
     name: str
     about: str
-    function: Callable[..., dict[str, Any]]
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    function: Callable[..., dict[str, object]]
+    parameters: Mapping[str, object] = field(default_factory=dict)
     version: int = 1
 
     @property
-    def identity(self) -> dict[str, Any]:
+    def identity(self) -> dict[str, object]:
         """What pins its results: the version increases whenever a result changes."""
         return {"version": self.version, **self.parameters}
 
@@ -34,12 +34,12 @@ class ToolCall:
     """The outcome of a call: a result or an error, how long it took, and whether it came from the cache."""
 
     tool: str
-    result: Mapping[str, Any]
+    result: Mapping[str, object]
     seconds: float
     cached: bool
 
     @property
-    def detail(self) -> dict[str, Any]:
+    def detail(self) -> dict[str, object]:
         """The call as written in a result row."""
         failed = {"error": self.result["error"]} if "error" in self.result else {}
         return {"tool": self.tool, "seconds": round(self.seconds, 6), "cached": self.cached, **failed}

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import io
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hitmiss.llm.media import Floats, blocks, decode, luminance, open_picture, rounded
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 # ----------------------------------------------------------------------
 # Error-level analysis: how much a picture changes when it is saved as JPEG once more.
@@ -16,7 +20,7 @@ from hitmiss.llm.media import Floats, blocks, decode, luminance, open_picture, r
 # Picture's Worth", Black Hat 2007). Smooth regions change little in any case, so the figures are hints, not proofs.
 
 
-def error_levels(data: bytes, *, quality: int = 90, grid: int = 8) -> dict[str, Any]:
+def error_levels(data: bytes, *, quality: int = 90, grid: int = 8) -> dict[str, object]:
     """Measure absolute differences after saving at `quality`, taking the largest of the three channels per pixel.
 
     Return mean, 95th percentile and maximum; means of a grid of blocks; and the highest block's mean over the median
@@ -49,7 +53,7 @@ POINTERS: Final = {0x8769: "Exif", 0x8825: "GPS"}
 CONTAINERS: Final = ("exif", "Raw profile type exif", "xmp", "XML:com.adobe.xmp", "icc_profile", "photoshop")
 
 
-def metadata(data: bytes) -> dict[str, Any]:
+def metadata(data: bytes) -> dict[str, object]:
     """Return format, size and mode; EXIF tags by name; text chunks and comments, cut at 200 characters; other parts."""
     image = open_picture(data)
     info = image.info
@@ -66,7 +70,7 @@ def metadata(data: bytes) -> dict[str, Any]:
     }
 
 
-def exif_tags(image: Any) -> dict[str, str]:
+def exif_tags(image: Image) -> dict[str, str]:
     """Return the EXIF tags by name, with the group before those of the camera (Exif) and the location (GPS)."""
     from PIL import ExifTags
 
@@ -82,7 +86,7 @@ def exif_tags(image: Any) -> dict[str, str]:
     return found
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
     text = text.rstrip("\x00")
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text):,} characters)"
@@ -104,7 +108,7 @@ LUMINANCE: Final = (
 SUBSAMPLINGS: Final = {0: "4:4:4", 1: "4:2:2", 2: "4:2:0"}
 
 
-def quantisation(data: bytes) -> dict[str, Any]:
+def quantisation(data: bytes) -> dict[str, object]:
     """Return the tables, the libjpeg quality nearest to the first, the mean distance from it, and the subsampling."""
     image = open_picture(data)
     if image.format != "JPEG":
@@ -151,7 +155,7 @@ def standard(quality: int) -> list[int]:
 # amount than its surroundings (J. Fridrich and J. Kodovsky, IEEE TIFS 2012, use such residuals).
 
 
-def noise_residual(data: bytes, *, grid: int = 8) -> dict[str, Any]:
+def noise_residual(data: bytes, *, grid: int = 8) -> dict[str, object]:
     """Return standard deviation and excess kurtosis of the residual, and its correlation with neighbouring pixels.
 
     The neighbours are those to the right and below. Also return the deviation in each block of a grid, and the highest
@@ -197,7 +201,7 @@ def _correlation(one: Floats, other: Floats) -> float | None:
 # power at high frequencies, or peaks at the period of their grid (R. Durall et al., CVPR 2020).
 
 
-def spectrum(data: bytes, *, bins: int = 16) -> dict[str, Any]:
+def spectrum(data: bytes, *, bins: int = 16) -> dict[str, object]:
     """Return the radial power profile (log10, mean per bin of frequency from 0 to 0.5 cycles per pixel).
 
     Also return the share of power above 0.25, the slope of log power over log frequency, and the strongest frequency
@@ -241,7 +245,7 @@ def _slope(centres: Floats, profile: list[float | None]) -> float | None:
     return rounded(float((x * (y - y.mean())).sum() / (x * x).sum()))
 
 
-def _peak(power: Floats, which: Any, usable: Any, bins: int) -> float | None:
+def _peak(power: Floats, which: NDArray[np.intp], usable: NDArray[np.bool_], bins: int) -> float | None:
     ratios = []
     for b in range(1, bins):
         own = power[usable & (which == b)]

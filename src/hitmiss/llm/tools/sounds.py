@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import re
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ TAGS: Final = ("title", "artist", "software", "comment", "date", "copyright")
 MOST_CHUNKS: Final = 32
 
 
-def sound_container(data: bytes) -> dict[str, Any]:
+def sound_container(data: bytes) -> dict[str, object]:
     """Return format, coding, sample rate, channels, seconds; tags; chunks of a WAV; encoders that left their name."""
     soundfile = need("soundfile")
     try:
@@ -66,7 +66,7 @@ CLIPPED: Final = 0.999
 DEEPEST: Final = -120.0
 
 
-def sound_levels(data: bytes, *, silence: float = -60.0) -> dict[str, Any]:
+def sound_levels(data: bytes, *, silence: float = -60.0) -> dict[str, object]:
     """Return peak and RMS in dB of full scale, offset, and shares of clipped samples and of exact zeros.
 
     For frames of 20 ms, also return the 5th percentile (the noise floor), and the share, the beginning and the end that
@@ -118,7 +118,7 @@ FLOOR_DB: Final = -80.0
 """A frequency this far below the strongest one counts as empty."""
 
 
-def sound_spectrum(data: bytes, *, bands: int = 16) -> dict[str, Any]:
+def sound_spectrum(data: bytes, *, bands: int = 16) -> dict[str, object]:
     """Return mean power by frequency in dB (equal bands from 0 to half the sample rate), and summary frequencies.
 
     These are the centroid, the frequencies below which 85 % and 99 % of the power lie, and the highest frequency with
