@@ -30,6 +30,7 @@ from hitmiss.io.parse import (
     PARQUET,
     STDIN,
     Content,
+    Kinds,
     Ledger,
     Place,
     Shape,
@@ -244,7 +245,7 @@ def pieces(
     picks: Mapping[str, int],
     read: Read,
     ledger: Ledger,
-    kinds: Mapping[str, pl.DataType] = MappingProxyType({}),
+    kinds: Kinds = MappingProxyType({}),
 ) -> Iterator[Table]:
     """Yield the columns `picks` (our name -> position) of a shard in pieces; every row once, in order.
 
@@ -278,9 +279,7 @@ def _sound(frames: Iterator[pl.DataFrame], name: str, ledger: Ledger) -> Iterato
         raise damaged_parquet(name, error, ledger) from None
 
 
-def _of_text(
-    opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, kinds: Mapping[str, pl.DataType]
-) -> Iterator[Table]:
+def _of_text(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger, kinds: Kinds) -> Iterator[Table]:
     lines, shape, match = 0, opened.shape, opened.match
     with Meter(opened.shard.path) as meter, _unpacked(meter, opened.shard.path) as text:
         for block in _blocks(text, opened.name, ledger):
