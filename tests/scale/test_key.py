@@ -325,3 +325,23 @@ def test_what_was_counted_before_takes_no_key(tmp_path: Path, capsys: pytest.Cap
     path.write_bytes(b"")
     assert run(["score", str(path), "--key", "k.tsv", "-m", "eer", *(["--counts"] if flag == "--counts" else [])]) == 2
     assert "has no ids to join a --key with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".tsv"])
+def test_ids_match_without_folder_and_suffix_as_in_memory(tmp_path: Path, suffix: str) -> None:
+    scores, key = two_sides(400)
+    scores = scores.with_columns(item="audio/" + pl.col("item") + ".flac")
+    write_shards(scores, tmp_path / "in", suffix, 3)
+    write(key, tmp_path / "key.csv")
+    asked: dict[str, Any] = {"by": ["codec"], "metrics": ["eer", "min_dcf"]}
+    files, said = str(tmp_path / "in" / f"*{suffix}"), ReadSpec(match="stem")
+    whole = evaluate(files, str(tmp_path / "key.csv"), "asvspoof5", match="stem", **asked)
+    found = evaluate_streamed(files, "asvspoof5", key=str(tmp_path / "key.csv"), reading=said, **asked)
+    assert [(e.value, e.n, e.slice) for e in found.results] == [(e.value, e.n, e.slice) for e in whole]
+    with pytest.raises(DataError) as err:
+        evaluate_streamed(files, "asvspoof5", key=str(tmp_path / "key.csv"), **asked)
+    assert err.value.code == "no-common-id"
+    write(scores[:1].with_columns(item=pl.col("item").str.replace("audio/", "copy/")), tmp_path / "in" / f"t{suffix}")
+    with pytest.raises(DataError) as err:
+        evaluate_streamed(files, "asvspoof5", key=str(tmp_path / "key.csv"), reading=said, **asked)
+    assert err.value.code == "duplicate-id"

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import polars as pl
@@ -305,7 +305,10 @@ SUFFIX: Final = r"\.[A-Za-z][A-Za-z0-9]{1,4}$"
 AT: Final = f"{INNER}at"
 
 
-def stems(items: pl.Series) -> pl.Series:
+Texts = TypeVar("Texts", pl.Series, pl.Expr)
+
+
+def stems(items: Texts) -> Texts:
     """Return ids without their folder and file suffix.
 
     >>> stems(pl.Series("item", ["a/E_1.flac", r"c:\\x\\E_2.wav", "E_3", "v1.5"])).to_list()

@@ -13,7 +13,7 @@ from hitmiss.core import shared
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
 from hitmiss.core.trials import FIXED
-from hitmiss.io.checks import check_ids, check_labels, check_repeats, to_numbers
+from hitmiss.io.checks import check_ids, check_labels, check_repeats, stems, to_numbers
 from hitmiss.io.columns import Match, Reading, Role, refuse_undeclared, same_class, understand
 from hitmiss.io.parse import Ledger, Place, Stop, Table, expand, quoted
 from hitmiss.io.tables import Stack, is_plain_number
@@ -96,7 +96,7 @@ def door_pieces(opened: Joined, names: Sequence[str], key: Key, options: ReadSpe
     wanted = (*names, *key.files.on, *key.files.shared)
     picks = {name: at for name, at in opened.own.picks.items() if name in wanted}
     first = key.first(opened.shard.system, options)
-    for piece in pieces(Opened(opened.shard, opened.shape, opened.own), picks, Read(), ledger):
+    for piece in pieces(replace(opened, match=opened.own), picks, Read(), ledger):
         frame = key.beside(piece.frame.lazy(), first).collect()
         _refuse_conflicts(replace(piece, frame=frame), opened.own.theirs, key, options, ledger)
         yield Table(piece.name, frame, piece.first_line, piece.lines)
@@ -128,7 +128,7 @@ def beside(opened: Opened, key: KeyFiles) -> Joined:
     theirs = {**{name: name for name in key.columns}, **opened.match.theirs}
     slices = tuple(dict.fromkeys((*opened.match.slices, *(name for name in key.columns if name != "label"))))
     match = replace(opened.match, picks=picks, theirs=theirs, slices=slices)
-    return Joined(opened.shard, opened.shape, match, opened.match, key)
+    return Joined(opened.shard, opened.shape, match, opened.match, key, by_stem=opened.by_stem)
 
 
 def look_at_key(given: object, options: ReadSpec, ledger: Ledger) -> list[Opened]:
@@ -511,7 +511,8 @@ def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
         elif kind.is_nested() or kind in (pl.Object, pl.Duration, pl.Binary):
             return None
         else:
-            columns.append((column if kind == pl.String else column.cast(pl.String)).fill_null("").alias(ours))
+            texts = (column if kind == pl.String else column.cast(pl.String)).fill_null("")
+            columns.append((stems(texts) if ours == "item" and opened.by_stem else texts).alias(ours))
     return lazy.select(columns)
 
 

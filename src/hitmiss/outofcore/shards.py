@@ -21,6 +21,7 @@ from hitmiss.core import artifacts, registry
 from hitmiss.core.question import SYSTEM, ReadSpec
 from hitmiss.core.trials import Header, Source
 from hitmiss.io import tables
+from hitmiss.io.checks import stems
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Role, recognise
 from hitmiss.io.parse import (
     GZIP,
@@ -64,11 +65,15 @@ UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True)
 class Opened:
-    """A shard whose columns are known: its first rows and what they were recognised as."""
+    """A shard whose columns are known: its first rows and what they were recognised as.
+
+    `by_stem`: its ids are read without folder and suffix.
+    """
 
     shard: Shard
     shape: Shape
     match: Match
+    by_stem: bool = field(default=False, kw_only=True)
 
     @property
     def name(self) -> str:
@@ -127,7 +132,8 @@ def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "bo
     is_parquet = start.startswith(PARQUET)
     shape = _look_at_parquet(shard, ledger) if is_parquet else _look_at_text(shard, options, ledger)
     match = recognise(shape, role, options, ledger)
-    return Opened(shard, shape, match if shard.system is None else _of_one_system(match, shard.system))
+    match = match if shard.system is None else _of_one_system(match, shard.system)
+    return Opened(shard, shape, match, by_stem=options.matching == "stem")
 
 
 def _of_one_system(match: Match, system: str) -> Match:
@@ -253,10 +259,11 @@ def pieces(
     """
     own = {name: at for name, at in picks.items() if at != CONSTANT}
     parts = _of_parquet(opened, own, read, ledger) if opened.is_parquet else _of_text(opened, own, read, ledger, kinds)
+    added = [pl.lit(opened.shard.system).alias(SYSTEM)] if len(own) < len(picks) else []
+    added += [stems(pl.col("item"))] if opened.by_stem and "item" in own else []
     for piece in parts:
         read.rows += piece.frame.height
-        system = pl.lit(opened.shard.system).alias(SYSTEM)
-        yield piece if len(own) == len(picks) else replace(piece, frame=piece.frame.with_columns(system))
+        yield replace(piece, frame=piece.frame.with_columns(added)) if added else piece
 
 
 def _of_parquet(opened: Opened, picks: Mapping[str, int], read: Read, ledger: Ledger) -> Iterator[Table]:

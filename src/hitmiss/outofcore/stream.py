@@ -531,7 +531,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
     columns = list(dict.fromkeys((*asked_columns(design), *reads.where)))
-    refuse_what_needs_trials(design, wanted, columns, reads)
+    refuse_what_needs_trials(design, wanted, columns, reads.changed(match=None))  # files have ids that can be matched
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     unchanged = Stamps.of(shards)
