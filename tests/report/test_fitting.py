@@ -8,7 +8,8 @@ import os
 import re
 import struct
 import termios
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TextIO
 
 import pytest
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 from tests.report import stories
 from tests.report.test_stories import attack_run
 
+from hitmiss.cli import demo
 from hitmiss.core.results import Results
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
@@ -25,6 +27,8 @@ from hitmiss.reports.assessment import assess
 from hitmiss.reports.tabular import LEAST_TEXT, Cell, Table
 
 WIDTHS = (80, 100, 120)
+Job = tuple[str, float, Callable[[Path, float], Path], Callable[[Path], list[list[str]]]]
+"""A job of the demo: its name, the share of its data, how the data is made, and its commands."""
 
 
 def on_terminal(shown: Sequence[Table], width: int, monkeypatch: pytest.MonkeyPatch) -> list[str]:
@@ -77,25 +81,81 @@ def demo_tables() -> list[Table]:
     return [*found, Table("long names", ("run", *(f"metric_{j} ↓" for j in range(6))), names)]
 
 
-@pytest.fixture(scope="module")
-def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
-    """Every table that the jobs of the demo print that need no model: scores, toxicity, triage with people, comparisons."""
-    from hitmiss.cli import demo
+def printed_by(folder: Path, jobs: Sequence[Job], change: Callable[[list[str]], list[str]]) -> list[Table]:
+    """Every table that jobs of the demo print; `change` makes their commands shorter."""
     from hitmiss.cli.main import run
 
-    folder, found, write = tmp_path_factory.mktemp("demo"), list[Table](), tabular.write
-    few = ["--bootstrap", "20"]
+    found = list[Table]()
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(tabular, "write", lambda shown, stream=None: found.extend(shown))
-        for name, simulate, commands in (
-            ("asvspoof5", demo.simulate_asvspoof5, demo.score_asvspoof5),
-            ("toxicity", demo.simulate_toxicity, demo.score_toxicity),
-            ("triage", demo.simulate_triage, demo.score_triage),
-        ):
-            for words in commands(simulate(folder / name, 0.02)):
-                assert run([*words, *([] if words[0] == "toxicity" else few)]) == 0
-    assert tabular.write is write and len(found) > 15
+        for name, share, simulate, commands in jobs:
+            for words in commands(simulate(folder / name, share)):
+                assert run(change(words)) == 0
     return found
+
+
+@pytest.fixture(scope="module")
+def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+    """Every table of the jobs that need no model: scores, toxicity, triage with people, comparisons."""
+    jobs: list[Job] = [
+        ("asvspoof5", 0.02, demo.simulate_asvspoof5, demo.score_asvspoof5),
+        ("toxicity", 0.02, demo.simulate_toxicity, demo.score_toxicity),
+        ("triage", 0.02, demo.simulate_triage, demo.score_triage),
+    ]
+    few = ["--bootstrap", "20"]
+    found = printed_by(
+        tmp_path_factory.mktemp("demo"), jobs, lambda words: words if words[0] == "toxicity" else [*words, *few]
+    )
+    assert len(found) > 15
+    return found
+
+
+@pytest.fixture(scope="module")
+def printed_with_models(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
+    """Every table of the jobs that run a model: a detector over codecs, attacks on ECGs, a model asked about pictures."""
+    for name in ("soundfile", "soxr", "av", "PIL"):
+        pytest.importorskip(name)
+    jobs: list[Job] = [
+        ("voices", 0.02, demo.simulate_voices, demo.detect_voices),
+        ("ecg", 0.05, demo.simulate_ecg, demo.attack_ecg),
+        ("llm", 0.02, demo.simulate_pictures, demo.ask_standin),
+    ]
+
+    def shorter(words: list[str]) -> list[str]:
+        words = ["20" if word == "1000" else word for word in words]
+        if words[0] == "detect":
+            return [*words, "--workers", "0"]
+        if words[0] != "attack":
+            return words
+        kept = words[: words.index("--family")]
+        families = ["--family", "band_noise(beta=0.5)", "--family", "morph_amp", "--strengths", "0.5", "1"]
+        return [*kept, *families, *words[words.index("--output") :]]
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(demo, "has_inspect", lambda: False)  # the stand-in is asked without a server
+        found = printed_by(tmp_path_factory.mktemp("models"), jobs, shorter)
+    titles = " ".join(table.title for table in found)
+    assert "drift by codec" in titles and "by attack" in titles and "verdicts" in titles
+    return found
+
+
+def assert_it_fits(table: Table, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line is too wide, no figure is cut, no label is lost, and no two rows look alike."""
+    lines = on_terminal([table], width, monkeypatch)
+    assert max(map(len, lines)) <= width, max(lines, key=len)
+    joined = "\n".join(lines)
+    for row in table.rows:
+        for cell in row[table.labels :]:
+            for part in filter(None, (cell.text, cell.below)):
+                short = [word for word in part.split() if len(word) <= LEAST_TEXT]  # longer are names, not figures
+                assert all(word in joined for word in short), (part, joined)
+    squeezed = re.sub(r"\s", "", joined)
+    for row in table.rows:
+        for label in row[: table.labels]:  # names are wrapped at words and underscores, so their pieces are there
+            pieces = [p for p in re.split(r"[\s_]+", label.text) if p]
+            assert all(piece[:12] in squeezed for piece in pieces), (label.text, joined)
+    named = [tuple(cell.text for cell in row[: table.labels or len(row)]) for row in table.rows]
+    assert len({*named}) == len(named), table.title
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -103,19 +163,16 @@ def test_every_table_fits_and_keeps_every_figure(
     width: int, printed: list[Table], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for table in [*demo_tables(), *printed]:
-        lines = on_terminal([table], width, monkeypatch)
-        assert max(map(len, lines)) <= width, max(lines, key=len)
-        joined = "\n".join(lines)
-        for row in table.rows:
-            for cell in row[table.labels :]:
-                for part in filter(None, (cell.text, cell.below)):
-                    short = [word for word in part.split() if len(word) <= LEAST_TEXT]  # longer are names, not figures
-                    assert all(word in joined for word in short), (part, joined)
-        squeezed = re.sub(r"\s", "", joined)
-        for row in table.rows:
-            for label in row[: table.labels]:  # names are wrapped at words and underscores, so their pieces are there
-                pieces = [p for p in re.split(r"[\s_]+", label.text) if p]
-                assert all(piece[:12] in squeezed for piece in pieces), (label.text, joined)
+        assert_it_fits(table, width, monkeypatch)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("width", WIDTHS)
+def test_every_table_of_the_jobs_with_models_fits(
+    width: int, printed_with_models: list[Table], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for table in printed_with_models:
+        assert_it_fits(table, width, monkeypatch)
 
 
 @given(

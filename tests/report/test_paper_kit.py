@@ -18,11 +18,11 @@ from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.rank import Standing, compare_all
 from hitmiss.reports.evaluations import RunData, evaluations
-from hitmiss.reports.exports import Style, csv_text, latex, markdown, xlsx_bytes
+from hitmiss.reports.exports import csv_text, latex, markdown, xlsx_bytes
 from hitmiss.reports.paper_kit import PACKAGES, paper_tables
 from hitmiss.reports.pictures import pictures, to_json
 from hitmiss.reports.plates import Dots, ranks_plate
-from hitmiss.reports.tabular import grids
+from hitmiss.reports.tabular import Look, tables
 
 
 def test_systems_are_rows_and_conditions_columns() -> None:
@@ -148,8 +148,8 @@ def test_exports_call_a_metric_as_its_protocol_does() -> None:
     )
     results = Results(rows)
     for made in (
-        latex(grids(results), Style()),
-        markdown(grids(results), Style()),
+        latex(tables(results, "", Look())),
+        markdown(tables(results, "", Look())),
         paper_tables(evaluations([RunData("r", results)])[0]),
     ):
         assert "APCER" in made and "fpr" not in made.replace("tab:fpr", "")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from hitmiss.cli.main import run
 from hitmiss.io import read
 from hitmiss.io.runs import sealed
 from hitmiss.media.audio import load_audio
+from hitmiss.media.image import load_image
 from hitmiss.reports.evidence import FileShelf, Media, remaking_of, shelf_of
 
 LISTENER = """
@@ -107,3 +110,56 @@ def test_what_cannot_be_made_again_is_shown_as_it_was_before(clips: Path, codecs
     (folder / "manifest.json").write_bytes(sealed(manifest))
     found = FileShelf(clips, {row["item"]: "c0.wav"}, remaking=remaking_of(folder)).find(row)
     assert isinstance(found, Media) and found.about.endswith(", before gain(db=-6)")
+
+
+LOOKER = """
+import numpy as np
+
+def looker(batch):
+    return np.asarray(batch).reshape(len(batch), -1).mean(axis=-1)
+"""
+
+
+@pytest.fixture
+def gallery(tmp_path: Path) -> Path:
+    """Four pictures with edges, and a detector that looks at their brightness."""
+    image = pytest.importorskip("PIL.Image")
+    (tmp_path / "looker.py").write_text(LOOKER)
+    for i in range(4):
+        pixels = np.zeros((64, 48, 3), np.uint8)
+        pixels[8 * i : 8 * i + 24, 10:30] = (250, 40 * i, 20)
+        image.fromarray(pixels).save(tmp_path / f"p{i}.png")
+    rows = [f"p{i}\tp{i}.png\t{'real' if i % 2 else 'fake'}" for i in range(4)]
+    (tmp_path / "list.tsv").write_text("\n".join(["id\tfile\tlabel", *rows]) + "\n")
+    return tmp_path
+
+
+def test_a_changed_picture_is_shown_before_and_as_the_detector_received_it(gallery: Path) -> None:
+    words = ["--detector", f"{gallery / 'looker.py'}:looker", "--data", str(gallery / "list.tsv"), "--outputs", "logit"]
+    words += ["--input", "image", "--manipulate", "blur(sigma=4); contrast(factor=0.2)"]
+    assert run(["detect", *words, "-o", str(gallery / "run")]) == 0
+    folder = gallery / "run"
+    again = remaking_of(folder)
+    assert again is not None
+    blurred = next(row for row in rows_of(folder) if row["item"].startswith("p0@blur"))
+    before = load_image(gallery / "p0.png")
+    after = np.asarray(again(before, blurred))
+    assert after.shape == before.shape and np.abs(after.astype(float) - before).max() > 20
+    shelf = shelf_of(folder, read(folder), [str(gallery)])
+    assert shelf is not None
+    clean, changed = (shelf.find({**blurred, "item": f"p0@{how}"}) for how in ("clean", "blur(sigma=4)"))
+    assert isinstance(clean, Media) and isinstance(changed, Media)
+    assert not clean.before and changed.before == clean.address != changed.address
+    assert changed.about.endswith(", made again: blur(sigma=4)") and "coded anew" in changed.about
+    assert np.abs(pixels_of(changed.address).astype(float) - after).mean() < 3  # JPEG of the same picture
+    page = gallery / "report.html"
+    assert run(["report", str(folder), "-m", "roc_auc", "--media", str(gallery), "-o", str(page)]) == 0
+    text = page.read_text()
+    assert text.count("<figcaption>before</figcaption>") == text.count("<figcaption>as received</figcaption>") > 0
+
+
+def pixels_of(address: str) -> np.ndarray:
+    from PIL import Image
+
+    with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as opened:
+        return np.asarray(opened)

@@ -19,7 +19,7 @@ ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", "
 
 def export(
     results: Annotated[
-        list[str] | None, typer.Argument(help="Results (`hitmiss score -o`) or folders of them.")
+        list[str] | None, typer.Argument(help="Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="latex, markdown, csv, xlsx, json or model-card.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Where to write; its ending tells --to.")] = None,
@@ -55,7 +55,8 @@ def export(
         return
     if not results:
         raise UsageError("say which results to export: the file that `hitmiss score … -o FILE` wrote")
-    from hitmiss.reports.exports import Export
+    from hitmiss.reports.contests import contest_tables, is_contest, read_contest
+    from hitmiss.reports.exports import Export, export_tables
     from hitmiss.reports.exports import export as exported
     from hitmiss.reports.sources import open_results
 
@@ -63,8 +64,14 @@ def export(
         _paper(open_results(results, name or []), purpose, tuple(metric or ()), comparison, output)
         return
 
+    wanted = "json" if json else _format(to, output)
+    if len(results) == 1 and is_contest(results[0]):
+        found = read_contest(results[0])
+        signature = "" if isinstance(found, list) else found.signature
+        _write(export_tables(contest_tables(found), wanted, signature, raw=raw), output)
+        return
     how = Export(
-        "json" if json else _format(to, output),
+        wanted,
         tuple(metric or ()),
         tuple(table or ()),
         tuple(percent or ()),

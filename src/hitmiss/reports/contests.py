@@ -13,7 +13,7 @@ from hitmiss.core.registry import Misdeclared, declare, fit
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
 from hitmiss.engine.rank import Duel, Ranking, Standing
-from hitmiss.reports import gate_report, verb_tables, views
+from hitmiss.reports import gate_report, verb_tables
 from hitmiss.reports.assessment import Assessment, assess_comparison, assess_gate
 from hitmiss.reports.page import OfCounts, Page, Part
 from hitmiss.reports.summary import Summary
@@ -80,24 +80,29 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
     )
 
 
+def contest_tables(found: Comparison | Ranking | list[Check]) -> list[Table]:
+    """Return the tables of a comparison, a ranking or a gate."""
+    if isinstance(found, Comparison):
+        return verb_tables.tables(found)
+    return verb_tables.ranking_tables(found) if isinstance(found, Ranking) else [gate_report.table(found)]
+
+
 def contest_page(path: str | Path, title: str = "") -> Page:
     """Compose the page of a comparison, a ranking or a gate."""
     found = read_contest(path)
+    tables = tuple(contest_tables(found))
     if isinstance(found, Comparison):
         name = f"{found.names[0]} against {found.names[1]}"
         first = found.differences[0] if found.differences else None
         tested = f"{first.n_pairs:,} pairs ({first.n_positive:,} positive)" if first is not None else "no pairs"
-        tables = tuple(views.of_table(t) for t in verb_tables.tables(found))
         notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", verb_tables.LEGEND)
         metrics = [d.metric for d in found]
         return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)
     if isinstance(found, Ranking):
         name, tested = f"{len(found.names)} runs", "every pair compared"
-        tables = tuple(views.of_table(t) for t in verb_tables.ranking_tables(found))
         notes = ("Runs that share a letter were not shown to differ.",)
         metrics = [d.difference.metric for d in found.duels]
         return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)
-    tables = (views.of_table(gate_report.table(found)),)
     return _page(title or "Gate", f"{len(found)} rules", assess_gate(found), tables, (), "", [])
 
 
@@ -105,7 +110,7 @@ def _page(
     title: str,
     tested: str,
     assessment: Assessment,
-    tables: tuple[views.TableView, ...],
+    tables: tuple[Table, ...],
     notes: tuple[str, ...],
     signature: str,
     metrics: list[str],
@@ -120,8 +125,9 @@ def _page(
         (),
         None,
         (),
-        None,
-        None,
+        (),
+        (),
+        0,
         (),
         tables,
         notes,
@@ -129,7 +135,7 @@ def _page(
         (),
         OfCounts(),
         assessment.notes,
-        views.of_table(Table("provenance", ("what", "value"), rows, 2)),
+        Table("provenance", ("what", "value"), rows, 2),
         tuple(filter(None, (signature,))),
     )
     embeds = ("Figures and tests, names of runs and slices, and hashes.",)

@@ -61,10 +61,9 @@ def thin(x: Floats, y: Floats, tolerance: float = HALF_PIXEL, stops: int = 0) ->
     if len(x) < 3:
         return np.arange(len(x))
     grain = GRAIN * min(1.0, tolerance / HALF_PIXEL)
-    fixed = _stops(x, y, stops)
-    ends = np.union1d(_ends_of_runs(x, y, grain), fixed)
-    kept = _peucker(x[ends], y[ends], np.searchsorted(ends, fixed), tolerance - grain * np.sqrt(2.0))
-    return ends[kept]
+    ends = _ends_of_runs(x, y, grain)
+    x, y = x[ends], y[ends]
+    return ends[_peucker(x, y, _stops(x, y, stops), tolerance - grain * np.sqrt(2.0))]
 
 
 def _ends_of_runs(x: Floats, y: Floats, grain: float) -> Places:
@@ -208,8 +207,13 @@ def facts(trials: Trials, tally: Tally) -> tuple[str, str, int, int]:
     return trials.header.positive, trials.header.negative, int(tally.n_positive), int(tally.n_negative)
 
 
-def tally_of(trials: Trials) -> Tally:
-    """Count the scores of trials; trials without a score (failed calls) are left out, a single class is refused."""
+def tally_of(trials: Trials, counted: Tally | None = None) -> Tally:
+    """Count the scores of trials; trials without a score (failed calls) are left out, a single class is refused.
+
+    `counted` is the outcome of an earlier call: several displays of the same trials are drawn from one count.
+    """
+    if counted is not None:
+        return counted
     tally = trials.whole.tally if isinstance(trials, TalliedTrials) else _counted(trials)
     if not tally.has_both_classes:
         only = trials.header.positive if tally.n_positive else trials.header.negative
@@ -275,11 +279,11 @@ class DetDisplay(Display):
     points: tuple[Point, ...] = ()
 
     @classmethod
-    def from_trials(cls, trials: Trials, *, costs: Costs | None = None) -> DetDisplay:
+    def from_trials(cls, trials: Trials, *, costs: Costs | None = None, tally: Tally | None = None) -> DetDisplay:
         """Compute the curve of scored trials with operating points; `costs` marks the minimum and the actual cost."""
         limit = trials.header.threshold
         points = {"is_llr": trials.header.score_kind == "llr", "threshold": limit.value if limit else None}
-        tally = tally_of(trials)
+        tally = tally_of(trials, tally)
         return cls.from_tally(tally, *facts(trials, tally)[:2], operating_points(tally, costs=costs, **points))  # type: ignore[arg-type]
 
     @classmethod
@@ -307,9 +311,9 @@ class RocDisplay(Display):
     points: tuple[Point, ...] = ()
 
     @classmethod
-    def from_trials(cls, trials: Trials, *, costs: Costs | None = None) -> RocDisplay:
+    def from_trials(cls, trials: Trials, *, costs: Costs | None = None, tally: Tally | None = None) -> RocDisplay:
         """Compute the curve of scored trials; `costs` marks the minimum and the actual cost."""
-        tally = tally_of(trials)
+        tally = tally_of(trials, tally)
         marks = operating_points(tally, costs=costs, is_llr=trials.header.score_kind == "llr")
         return cls.from_tally(tally, *facts(trials, tally)[:2], marks)
 
@@ -341,9 +345,9 @@ class PrDisplay(Display):
         return self.n_positive / (self.n_positive + self.n_negative)
 
     @classmethod
-    def from_trials(cls, trials: Trials) -> PrDisplay:
+    def from_trials(cls, trials: Trials, *, tally: Tally | None = None) -> PrDisplay:
         """Compute the curve of scored trials."""
-        tally = tally_of(trials)
+        tally = tally_of(trials, tally)
         return cls.from_tally(tally, *facts(trials, tally)[:2])
 
     @classmethod
@@ -384,9 +388,9 @@ class HistogramDisplay(Display):
     points: tuple[Point, ...] = ()
 
     @classmethod
-    def from_trials(cls, trials: Trials, *, bins: int = BINS) -> HistogramDisplay:
+    def from_trials(cls, trials: Trials, *, bins: int = BINS, tally: Tally | None = None) -> HistogramDisplay:
         """Compute the histogram of scored trials; the threshold of the EER, or of the decisions, is marked."""
-        tally = tally_of(trials)
+        tally = tally_of(trials, tally)
         limit = trials.header.threshold
         marks = operating_points(tally, threshold=limit.value if limit else None)
         return cls.from_tally(tally, *facts(trials, tally)[:2], bins=bins, points=marks)
@@ -460,7 +464,7 @@ class ReliabilityDisplay(Display):
     of: str = "probability"
 
     @classmethod
-    def from_trials(cls, trials: Trials, *, bins: int = 10) -> ReliabilityDisplay:
+    def from_trials(cls, trials: Trials, *, bins: int = 10, tally: Tally | None = None) -> ReliabilityDisplay:
         """Compute it from stated confidences if there are any, else from scores: probabilities, log-odds or LLRs.
 
         An LLR becomes a probability at the share of positives in these trials.
@@ -470,7 +474,7 @@ class ReliabilityDisplay(Display):
             made = cls._from_tally(tally, facts(trials, tally)[:2], bins, "confidence")
             pooled = trials.retitle(runs=())
             return made._by_items(pooled, bins) if pooled.is_repeated else made
-        kind, tally = trials.header.score_kind, tally_of(trials)
+        kind, tally = trials.header.score_kind, tally_of(trials, tally)
         if kind == "raw":
             raise DataError("raw scores state no probability; calibrate them first")
         shift = float(logit(tally.n_positive / (tally.n_positive + tally.n_negative))) if kind == "llr" else 0.0
@@ -518,9 +522,9 @@ class BayesErrorDisplay(Display):
     default: Floats
 
     @classmethod
-    def from_trials(cls, trials: Trials) -> BayesErrorDisplay:
+    def from_trials(cls, trials: Trials, *, tally: Tally | None = None) -> BayesErrorDisplay:
         """Compute the error rates of LLR scores."""
-        tally = tally_of(_llrs(trials, "a Bayes error rate"))
+        tally = tally_of(_llrs(trials, "a Bayes error rate"), tally)
         return cls.from_tally(tally, *facts(trials, tally)[:2])
 
     @classmethod
@@ -558,9 +562,9 @@ class TippettDisplay(Display):
     negative_share: Floats
 
     @classmethod
-    def from_trials(cls, trials: Trials) -> TippettDisplay:
+    def from_trials(cls, trials: Trials, *, tally: Tally | None = None) -> TippettDisplay:
         """Compute the cumulative shares of LLR scores."""
-        tally = tally_of(_llrs(trials, "a Tippett plot"))
+        tally = tally_of(_llrs(trials, "a Tippett plot"), tally)
         return cls.from_tally(tally, *facts(trials, tally)[:2])
 
     @classmethod

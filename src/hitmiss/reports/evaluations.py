@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 from hitmiss.core.errors import UsageError
@@ -20,6 +22,9 @@ from hitmiss.verdicts.stability import TRIAL, pooled
 
 RUN: Final = "run"
 """The run column that distinguishes runs of several files."""
+
+FEW_RUNS: Final = 4
+"""Maximum number of runs that are shown one by one in the order of their files; of more, the best come first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +68,8 @@ class Evaluation:
         """The protocol's title, else the names of the runs."""
         if self.protocol is not None:
             return self.protocol.title
-        return self.results.protocol or ", ".join(lane.name for lane in self.lanes[:3])
+        names, more = [lane.name for lane in self.lanes], len(self.lanes) - 3
+        return self.results.protocol or ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def classes(self) -> tuple[str, str]:
@@ -76,7 +82,7 @@ class Evaluation:
         said = signature_part(self.lanes[0].source.results.signature, "pos")
         return (said, f"not {said}") if said else ("positive", "negative")
 
-    @property
+    @cached_property
     def primary(self) -> str:
         """The primary metric: the protocol's, else the first that was measured."""
         whole = [e for e in self.results if not e.slice and e.average is None]
@@ -96,6 +102,29 @@ class Evaluation:
         own = [e for e in self.results if not e.slice]
         means = [e for e in own if e.average == "mean"]
         return means or [e for e in own if e.average is None]
+
+    @cached_property
+    def by_run(self) -> dict[tuple[tuple[str, str], ...], Results]:
+        """Return the results of each run by themselves, summaries over runs included, in order."""
+        found: dict[tuple[tuple[str, str], ...], list[Estimate]] = {}
+        for e in self.results:
+            found.setdefault(tuple(e.run.items()), []).append(e)
+        return {run: replace(self.results, estimates=tuple(own)) for run, own in found.items()}
+
+    @cached_property
+    def best_first(self) -> list[str]:
+        """Return the names of the runs in their order; of many, the best by the primary metric first."""
+        names = [lane.name for lane in self.lanes]
+        if len(names) <= FEW_RUNS:
+            return names
+        own = {e.run.get(RUN, ""): e for e in self.wholes if e.metric == self.primary and e.value is not None}
+        sign = {"low": 1.0, "high": -1.0}
+        return sorted(names, key=lambda n: sign[own[n].best] * (own[n].value or 0.0) if n in own else math.inf)
+
+    def leading(self, kind: str) -> list[tuple[str, Display]]:
+        """Return the displays of one kind in the order of `best_first`."""
+        found = dict(self.lines(kind))
+        return [(name, found[name]) for name in self.best_first if name in found]
 
     def lines(self, kind: str) -> list[tuple[str, Display]]:
         """Return the displays of one kind, by the name of their run."""

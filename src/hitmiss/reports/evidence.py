@@ -23,6 +23,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 from hitmiss.io.runs import as_manifest, load_manifest, run_facts
+from hitmiss.media.image import load_image
 from hitmiss.protocols.toxicity import load_run
 from hitmiss.reports.displays import thin
 
@@ -68,7 +69,10 @@ class Media:
     """The change of the first lead, on its own scale: in words, and as a path."""
 
     is_changed: bool = False
-    """Whether a sound is what the detector received, where the file holds something else."""
+    """Whether a sound or an image is what the detector received, where the file holds something else."""
+
+    before: str = ""
+    """An image as its file holds it, where a run changed it."""
 
     spectrogram: str = ""
     """A sound as a picture of time and frequency."""
@@ -84,6 +88,7 @@ class Media:
         """Number of bytes that it adds to the page."""
         return (
             len(self.address)
+            + len(self.before)
             + len(self.spectrogram)
             + len(self.about)
             + len(self.paper)
@@ -105,7 +110,7 @@ def open_media(
 ) -> Media | Refusal:
     """Recognise a file by its first bytes and make it small, or say why not. `lossless`: sounds as FLAC, not MP3.
 
-    `changed` repeats the change of sounds at a sample rate; if it returns None, a sound is shown as it is in the file.
+    `changed` repeats the change of a sound or an image; if it returns None, the item is shown as it is in the file.
     """
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -113,7 +118,7 @@ def open_media(
         with path.open("rb") as file:
             kind = kind_of(file.read(16))
         if kind == "image":
-            return image_of(path)
+            return image_of(path, changed)
         if kind == "sound":
             return sound_of(path, changed, rate, lossless=lossless)
     except (DataError, EnvironmentFault, OSError) as error:
@@ -139,8 +144,8 @@ def kind_of(start: bytes) -> str:
     return "sound" if len(start) > 1 and start[0] == 0xFF and start[1] & 0xE0 == 0xE0 else ""
 
 
-def image_of(path: Path) -> Media | Refusal:
-    """Return a thumbnail."""
+def image_of(path: Path, changed: Changed | None = None) -> Media | Refusal:
+    """Return a thumbnail; of a picture that a run changed, one before and one after the change."""
     from PIL import Image, ImageOps
 
     try:
@@ -148,17 +153,30 @@ def image_of(path: Path) -> Media | Refusal:
             width, height = opened.size
             if width * height > MOST_PIXELS:
                 return Refusal(path.name, f"it has {width} × {height} pixels")
-            opened.draft("RGB", (2 * SIDE, 2 * SIDE))
-            small = ImageOps.exif_transpose(opened)
-            small.thumbnail((SIDE, SIDE))
-            flat = Image.new("RGB", small.size, (255, 255, 255))
-            shown = small.convert("RGBA")
-            flat.paste(shown, mask=shown.getchannel("A"))
+            if changed is None:
+                opened.draft("RGB", (2 * SIDE, 2 * SIDE))
+            upright = ImageOps.exif_transpose(opened)
+            shown = upright.convert("RGBA")
+        flat = Image.new("RGB", shown.size, (255, 255, 255))
+        flat.paste(shown, mask=shown.getchannel("A"))
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Image.DecompressionBombWarning):
         return Refusal(path.name, "it is a broken image")
+    before, size = _thumbnail(flat)
+    shown_at = f"shown at {size[0]} × {size[1]} and coded anew as JPEG, so fine artefacts differ"
+    about = f"{width} × {height} pixels, {shown_at}"
+    after = changed(load_image(path)) if changed is not None else None
+    if after is None:
+        return Media("image", before, about, size)
+    received, size = _thumbnail(Image.fromarray(np.clip(np.asarray(after), 0, 255).astype(np.uint8)).convert("RGB"))
+    return Media("image", received, about, size, is_changed=True, before=before)
+
+
+def _thumbnail(picture: Any) -> tuple[str, tuple[int, int]]:
+    """Return a picture made small, as a data URL, and its size."""
+    picture.thumbnail((SIDE, SIDE))
     packed = io.BytesIO()
-    flat.save(packed, "JPEG", quality=74, optimize=True)
-    return Media("image", _address("image/jpeg", packed.getvalue()), f"{width} × {height} pixels", flat.size)
+    picture.save(packed, "JPEG", quality=74, optimize=True)
+    return _address("image/jpeg", packed.getvalue()), picture.size
 
 
 def sound_of(
@@ -290,7 +308,7 @@ def _address(kind: str, content: bytes) -> str:
 
 
 # ----------------------------------------------------------------------
-# Clips as a detector received them: the changes that a run made to each clip are repeated.
+# Clips and pictures as a detector received them: the changes that a run made to each are repeated.
 #
 # `hitmiss detect --codecs` and `--manipulate` record which codecs at which rates, or which manipulations, of which
 # class, with which seed; the change of a clip follows from that and its row alone. What cannot be repeated (a codec
@@ -303,7 +321,7 @@ RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 
 @dataclass(frozen=True, eq=False)
 class Remaking:
-    """The changes that a run made to its clips, at their sample rate; `classes` names positive and negative."""
+    """The changes that a run made to its items, at their sample rate; `classes` names positive and negative."""
 
     done: CodedRows | ManipulatedRows
     rate: int
@@ -319,27 +337,24 @@ class Remaking:
 
 
 def remaking_of(run: Path) -> Remaking | None:
-    """Return the changes of a `hitmiss detect` run over sounds; None if there were none, or none can be repeated."""
+    """Return the changes of a `hitmiss detect` run over sounds or pictures; None if none were made or can be repeated."""
     manifest = load_manifest(run)
     config, facts = as_manifest(manifest).config, run_facts(manifest)
-    pinned, rate = config.get("codecs"), config.get("sample_rate") or 16000
-    if (
-        config.get("input") != "audio"
-        or not isinstance(pinned, dict)
-        or not pinned
-        or not isinstance(rate, int)
-        or rate not in RATES
-    ):
+    pinned, rate, medium = config.get("codecs"), config.get("sample_rate") or 16000, config.get("input")
+    if not isinstance(pinned, dict) or not pinned or not isinstance(rate, int) or rate not in RATES:
+        return None
+    if not isinstance(medium, str) or medium not in ("audio", "image"):
         return None
     try:
-        done = _manipulated(pinned, rate) if "manipulations" in pinned else _coded(pinned, rate)
+        done = _manipulated(pinned, rate, medium) if "manipulations" in pinned else _coded(pinned, rate)
     except (HitmissError, KeyError, TypeError, ValueError):
         return None
     return Remaking(done, rate, (str(facts.positive), str(facts.negative)))
 
 
-def _manipulated(pinned: Mapping[str, Any], rate: int) -> ManipulatedRows:
-    return ManipulatedRows(pinned["manipulations"], sample_rate=rate, only=pinned["only"], seed=pinned["seed"])
+def _manipulated(pinned: Mapping[str, Any], rate: int, medium: str) -> ManipulatedRows:
+    given, only, seed = pinned["manipulations"], pinned["only"], pinned["seed"]
+    return ManipulatedRows(given, medium=medium, sample_rate=rate, only=only, seed=seed)
 
 
 def _coded(pinned: Mapping[str, Any], rate: int) -> CodedRows:

@@ -36,7 +36,7 @@ class Explorer:
 
 def explorer(evaluation: Evaluation, costs: Costs | None) -> Explorer | None:
     """Return what can be explored of an evaluation; None if no run has a DET curve."""
-    found: list[tuple[str, DetDisplay]] = [(n, d) for n, d in evaluation.lines("det") if isinstance(d, DetDisplay)][
+    found: list[tuple[str, DetDisplay]] = [(n, d) for n, d in evaluation.leading("det") if isinstance(d, DetDisplay)][
         :MOST
     ]
     if not found:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +19,8 @@ from hitmiss.core.results import SCHEMA, Estimate, Results
 from hitmiss.core.shared import visible
 from hitmiss.io.write import spreadsheet_safe
 from hitmiss.reports.evaluations import Evaluation, RunData, evaluations, signature_part
-from hitmiss.reports.tabular import ARROW, Grid, Row, figure, grids, interval, places
+from hitmiss.reports.tabular import COUNT, LABEL, Cell, Look, Table, tables
+from hitmiss.reports.triage_tables import beside_tables
 
 # ----------------------------------------------------------------------
 # Significance marks for tables: what a saved comparison (`hitmiss compare -o`) says about the figures of a run.
@@ -94,7 +95,7 @@ def _letters(data: dict[str, Any]) -> Marks:
 
 
 # ----------------------------------------------------------------------
-# Grids for papers and pull requests: LaTeX (booktabs) and Markdown, digits from the intervals, significance marked.
+# Tables for papers and pull requests: LaTeX and Markdown.
 
 SPECIAL: Final = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -112,47 +113,27 @@ OTHERS: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Style:
-    """How figures are written: which metrics in per cent, whether intervals are shown, and the marks."""
-
-    percent: tuple[str, ...] = ()
-    intervals: bool = True
-    marks: Marks = field(default_factory=Marks)
-
-    def scale(self, metric: str) -> float:
-        """Return 100 for metrics in per cent, else 1."""
-        return 100.0 if metric.split("(")[0] in self.percent or metric in self.percent else 1.0
-
-
-def latex(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
+def latex(tables: Sequence[Table], signature: str = "", legend: str = "") -> str:
     """Return tables for a paper that loads booktabs; bold where a saved comparison shows a figure to be better."""
-    found = [_latex_table(grid, style) for grid in grids]
-    head = ["% needs \\usepackage{booktabs}", *(f"% {visible(line)}" for line in signature.splitlines())]
-    text = "\n".join(found)
+    text = "\n".join(_latex_table(table, legend) for table in tables)
+    head = ["% needs \\usepackage{booktabs}"]
+    head += [f"% {visible(line)}" for line in signature.splitlines()]
     told = [OTHERS] if any(c > PLAIN and c not in TYPED for c in text) else []
     return "\n".join([*head, *told, "", text])
 
 
-def _latex_table(grid: Grid, style: Style) -> str:
-    columns = "l" * len(grid.names) + "r" + "r" * len(grid.metrics)
-    caption = tex(grid.title[:1].upper() + grid.title[1:] + ".")
-    lines = [
-        r"\begin{table}",
-        r"\centering",
-        rf"\caption{{{caption}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\toprule",
-    ]
-    heads = [*map(tex, grid.names), r"$n$", *(tex(h) for h in _heads(grid, style))]
-    lines += [" & ".join(heads) + r" \\", r"\midrule"]
-    for row, cells in _cells(grid, style, tex, _tex_figure):
-        if row.average == "pooled" and len(grid.rows) > 1:
+def _latex_table(table: Table, legend: str) -> str:
+    columns = "l" * table.labels + "r" * (len(table.header) - table.labels)
+    kinds = [kind for _, kind, _ in table.heads]
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{tex(table.caption + '.')}}}"]
+    lines += [rf"\begin{{tabular}}{{{columns}}}", r"\toprule"]
+    lines += [" & ".join(r"$n$" if head == "n" else tex(head) for head in table.header) + r" \\", r"\midrule"]
+    for row_kind, _, row in table.body:
+        if row_kind == "pooled" and len(table.rows) > 1:
             lines.append(r"\midrule")
-        size = f"{row.n:,}".replace(",", r"\,") if row.n is not None else ""
-        lines.append(" & ".join([*map(tex, row.labels), size, *cells]) + r" \\")
+        lines.append(" & ".join(map(_tex_cell, row, kinds)) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}"]
-    lines += [rf"\par\footnotesize {tex(style.marks.legend)}"] if style.marks.legend else []
+    lines += [rf"\par\footnotesize {tex(legend)}"] if legend else []
     return "\n".join([*lines, r"\end{table}", ""])
 
 
@@ -165,11 +146,17 @@ def tex(text: str) -> str:
     return "".join(SPECIAL.get(c, c) for c in visible(text))
 
 
-def _tex_figure(value: str, ends: str, mark: str, strong: bool) -> str:
-    value = value.replace(SPECIAL["-"], SPECIAL["−"])  # in a number it is a minus sign
-    ends = ends.replace("-", SPECIAL["−"]) if ends.startswith("[") else ends
-    shown = rf"\textbf{{{value}}}" if strong else value
-    above = rf"$^{{{_superscript(mark)}}}$" if mark else ""
+def _tex_cell(cell: Cell, kind: str) -> str:
+    if kind == LABEL:
+        return tex(" ".join(filter(None, (cell.text, cell.below))))
+    if kind == COUNT:
+        return cell.text.replace(",", r"\,")
+    value = tex(cell.text)
+    if not any(c.isalpha() for c in cell.text):
+        value = value.replace(SPECIAL["-"], SPECIAL["−"])  # in a number it is a minus sign
+    ends = cell.below.replace("-", SPECIAL["−"]) if cell.below.startswith("[") else tex(cell.below)
+    shown = rf"\textbf{{{value}}}" if cell.strong and cell.mark else value
+    above = rf"$^{{{_superscript(cell.mark)}}}$" if cell.mark else ""
     beside = rf" {{\scriptsize {ends}}}" if ends else ""
     return f"{shown}{above}{beside}"
 
@@ -178,17 +165,15 @@ def _superscript(mark: str) -> str:
     return mark if mark.startswith("*") else rf"\mathrm{{{mark}}}"
 
 
-def markdown(grids: Sequence[Grid], style: Style, signature: str = "") -> str:
+def markdown(tables: Sequence[Table], signature: str = "", legend: str = "") -> str:
     """Return Markdown tables, as GitHub and others show them."""
     found = []
-    for grid in grids:
-        heads = [*map(md, grid.names), "n", *map(md, _heads(grid, style))]
-        align = [*(":--" for _ in grid.names), "--:", *("--:" for _ in grid.metrics)]
-        lines = [f"**{md(grid.title)}**", "", _line(heads), _line(align)]
-        for row, cells in _cells(grid, style, md, _md_figure):
-            lines.append(_line([*map(md, row.labels), f"{row.n:,}" if row.n is not None else "", *cells]))
+    for table in tables:
+        align = [":--" if i < table.labels else "--:" for i in range(len(table.header))]
+        lines = [f"**{md(table.title)}**", "", _line(list(map(md, table.header))), _line(align)]
+        lines += [_line(list(map(_md_cell, row))) for row in table.rows]
         found.append("\n".join(lines))
-    ends = [f"_{md(style.marks.legend)}_"] if style.marks.legend else []
+    ends = [f"_{md(legend)}_"] if legend else []
     ends += [f"`{visible(line).replace('`', chr(39))}`" for line in signature.splitlines()]
     return "\n\n".join([*found, *ends]) + "\n"
 
@@ -203,40 +188,14 @@ def md(text: str) -> str:
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", escaped)
 
 
-def _md_figure(value: str, ends: str, mark: str, strong: bool) -> str:
-    shown = f"**{value}**" if strong else value
-    return " ".join(filter(None, (shown + mark.replace("*", r"\*"), ends)))
+def _md_cell(cell: Cell) -> str:
+    shown = f"**{md(cell.text)}**" if cell.strong and cell.mark else md(cell.text)
+    below = cell.below if cell.below.startswith("[") else md(cell.below)
+    return " ".join(filter(None, (shown + cell.mark.replace("*", r"\*"), below)))
 
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
-
-
-def _heads(grid: Grid, style: Style) -> list[str]:
-    unit = ["" if style.scale(m) == 1.0 else ", %" for m in grid.metrics]
-    return [f"{title}{u} {ARROW[b]}" for title, u, b in zip(grid.titles, unit, grid.best, strict=True)]
-
-
-def _cells(
-    grid: Grid, style: Style, text: Callable[[str], str], shape: Callable[[str, str, str, bool], str]
-) -> list[tuple[Row, list[str]]]:
-    """Return every row with its figures as text."""
-    scales = [style.scale(m) for m in grid.metrics]
-    digits = [places(grid.column(i), scale) for i, scale in enumerate(scales)]
-    found = []
-    for row in grid.rows:
-        cells = []
-        for i, e in enumerate(row.cells):
-            if e is None:
-                cells.append("")
-                continue
-            ends = interval(e, digits[i], scales[i]) if style.intervals and row.average != "worst" else ""
-            where = f"({', '.join(e.slice.values())})" if row.average == "worst" and not ends else ends
-            value = text(figure(e.value, digits[i], scales[i]))
-            mark = style.marks.of(e)  # bold where a test says so, and nowhere else
-            cells.append(shape(value, text(where) if row.average == "worst" else ends, mark, mark.startswith("*")))
-        found.append((row, cells))
-    return found
 
 
 # ----------------------------------------------------------------------
@@ -264,6 +223,33 @@ def frame_of(results: Results, *, raw: bool = False) -> pl.DataFrame:
     return spreadsheet_safe(frame).rename(names)
 
 
+def frame_of_tables(tables: Sequence[Table], *, raw: bool = False) -> pl.DataFrame:
+    """Return tables in long form, one row per cell: the table, the labels of its row, its column, its text, and what is
+    below it."""
+    rows = []
+    for table in tables:
+        for cells in table.rows:
+            label = " · ".join(filter(None, (c.text for c in cells[: table.labels])))
+            pairs = list(zip(table.header, cells, strict=True))[table.labels if table.labels < len(cells) else 1 :]
+            rows += [(table.title, label, head, c.text, c.below) for head, c in pairs if c.text or c.below]
+    names = ("table", "row", "column", "value", "below")
+    frame = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    return frame if raw else spreadsheet_safe(frame)
+
+
+def export_tables(tables: Sequence[Table], to: str, signature: str = "", *, raw: bool = False) -> str | bytes:
+    """Export tables that are no figures of one run: a comparison, a ranking, a gate."""
+    if to == "latex":
+        return latex(tables, signature)
+    if to == "markdown":
+        return markdown(tables, signature)
+    if to == "csv":
+        return frame_of_tables(tables, raw=raw).write_csv(line_terminator="\n")
+    if to == "xlsx":
+        return _workbook(frame_of_tables(tables, raw=raw), [("signature", signature)])
+    raise UnknownName("format of a comparison", to, ("latex", "markdown", "csv", "xlsx"))
+
+
 def csv_text(results: Results, *, raw: bool = False) -> str:
     """Return results as CSV; full precision, blank where undefined. `raw`: texts exactly as they are."""
     exact = [
@@ -277,6 +263,11 @@ def csv_text(results: Results, *, raw: bool = False) -> str:
 
 def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:
     """Return results as a workbook: typed cells, frozen header, filters; a second sheet with warnings and signature."""
+    about = [("signature", results.signature), ("protocol", results.protocol or "")]
+    return _workbook(frame_of(results, raw=raw), [*about, *(("warning", w) for w in results.warnings)])
+
+
+def _workbook(shown: pl.DataFrame, about: Sequence[tuple[str, str]]) -> bytes:
     try:
         import xlsxwriter
     except ImportError:
@@ -284,7 +275,6 @@ def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:
             "XLSX needs the package xlsxwriter: pip install 'hitmiss[xlsx]', or export to csv"
         ) from None
     packed = io.BytesIO()
-    shown = frame_of(results, raw=raw)
     settings = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(packed, settings) as book:
         bold = book.add_format({"bold": True})
@@ -297,7 +287,12 @@ def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:
             sheet.set_column(j, j, min(longest + 2, WIDEST))
         sheet.freeze_panes(1, 1)
         sheet.autofilter(0, 0, shown.height, shown.width - 1)
-        _about(book.add_worksheet("about"), results, bold)
+        second = book.add_worksheet("about")
+        for i, (name, text) in enumerate(about):
+            second.write_string(i, 0, name, bold)
+            second.write_string(i, 1, text[:32_000])
+        second.set_column(0, 0, 12)
+        second.set_column(1, 1, 2 * WIDEST)
     return packed.getvalue()
 
 
@@ -309,16 +304,6 @@ def write_cell(sheet: Any, i: int, j: int, value: Any) -> None:
         sheet.write_number(i, j, value)
     else:
         sheet.write_string(i, j, str(value)[:32_000])
-
-
-def _about(sheet: Any, results: Results, bold: Any) -> None:
-    rows = [("signature", results.signature), ("protocol", results.protocol or "")]
-    rows += [("warning", w) for w in results.warnings]
-    for i, (name, text) in enumerate(rows):
-        sheet.write_string(i, 0, name, bold)
-        sheet.write_string(i, 1, text[:32_000])
-    sheet.set_column(0, 0, 12)
-    sheet.set_column(1, 1, 2 * WIDEST)
 
 
 # ----------------------------------------------------------------------
@@ -417,29 +402,22 @@ def export(sources: Sequence[RunData], how: Export) -> str | bytes:
 
 def _paper(evaluation: Evaluation, how: Export) -> str:
     results = _chosen(evaluation.results, how.metrics)
-    marks = read_marks(how.comparison, results.estimates) if how.comparison else None
-    style = Style(how.percent, how.intervals, marks) if marks is not None else Style(how.percent, how.intervals)
+    marks = read_marks(how.comparison, results.estimates) if how.comparison else Marks()
+    look = Look(intervals=how.intervals, percent=how.percent, mark=marks.of)
+    found = tables(results, "", look)
+    asides = [s.asides for s in dict.fromkeys(lane.source for lane in evaluation.lanes) if s.asides is not None]
+    found += [replace(t, name=t.title) for own in asides for t in beside_tables(own)]
     write = latex if how.to == "latex" else markdown
-    return write(_tables(results, how.tables), style, results.signature)
+    return write(_wanted(found, how.tables), results.signature, marks.legend)
 
 
-def _tables(results: Results, wanted: Sequence[str]) -> list[Grid]:
+def _wanted(found: Sequence[Table], wanted: Sequence[str]) -> list[Table]:
     """Return the requested tables: `all`, `codec`, `codec,codec_q`, `runs`, `gap`; every table if none was named."""
-    found = grids(results)
-    if not wanted:
-        return found
-    names = {_handle(g): g for g in found}
-    unknown = [w for w in wanted if not any(h == w for h in names)]
-    if unknown:
-        raise UnknownName("table", unknown[0], names)
-    return [g for g in found if _handle(g) in wanted]
-
-
-def _handle(grid: Grid) -> str:
-    """Return the name by which a table is requested."""
-    if grid.title.startswith("by "):
-        return ",".join(grid.names)
-    return {"all trials": "all", "over repeated runs": "runs"}.get(grid.title, "gap")
+    names = dict.fromkeys(t.name for t in found)
+    for name in wanted:
+        if name not in names:
+            raise UnknownName("table", name, names)
+    return [t for t in found if not wanted or t.name in wanted]
 
 
 def _chosen(results: Results, metrics: Sequence[str]) -> Results:

@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,7 @@ from hitmiss.reports.displays import (
     RocDisplay,
     TippettDisplay,
     operating_points,
+    tally_of,
 )
 from hitmiss.reports.matplots import PALETTE, STYLE, save
 
@@ -62,23 +64,30 @@ def displays(trials: Trials, costs: Costs | None = None) -> list[Display]:
     >>> [d.kind for d in displays(Trials.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]))]
     ['det', 'roc', 'pr', 'histogram']
     """
-    columns, made = trials.frame.columns, list[Display]()
-    if "score" in columns and _both_classes(trials):
-        made += [DetDisplay.from_trials(trials, costs=costs), RocDisplay.from_trials(trials, costs=costs)]
-        made += [PrDisplay.from_trials(trials), HistogramDisplay.from_trials(trials)]
+    made, tally = list[Display](), _tally(trials)
+    if tally is not None:
+        made += [
+            DetDisplay.from_trials(trials, costs=costs, tally=tally),
+            RocDisplay.from_trials(trials, costs=costs, tally=tally),
+            PrDisplay.from_trials(trials, tally=tally),
+            HistogramDisplay.from_trials(trials, tally=tally),
+        ]
         if trials.header.score_kind == "llr":
-            made += [BayesErrorDisplay.from_trials(trials), TippettDisplay.from_trials(trials)]
-    for display in (ReliabilityDisplay, RiskCoverageDisplay):
+            made += [d.from_trials(trials, tally=tally) for d in (BayesErrorDisplay, TippettDisplay)]
+    for make in (partial(ReliabilityDisplay.from_trials, tally=tally), RiskCoverageDisplay.from_trials):
         try:
-            made.append(display.from_trials(trials))
+            made.append(make(trials))
         except (DataError, ValueError):
             continue  # no confidence was stated
     return made
 
 
-def _both_classes(trials: Trials) -> bool:
-    labels = trials.frame.filter(trials.frame["score"].is_not_null())["label"]
-    return labels.n_unique() == 2
+def _tally(trials: Trials) -> Tally | None:
+    """Count the scores once for every display; None without scores of both classes."""
+    try:
+        return tally_of(trials) if "score" in trials.frame.columns else None
+    except DataError:
+        return None
 
 
 def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[Path]:

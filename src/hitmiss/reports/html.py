@@ -187,8 +187,10 @@ def _environment() -> Environment:
 
 
 def _seen(value: Any) -> Any:
-    """Return text for the page with its invisible characters shown; markup is kept as it is."""
-    return visible(value, keep="\n") if isinstance(value, str) and not hasattr(value, "__html__") else value
+    """Return text for the page with its invisible characters shown, arrows kept with their metric; markup as it is."""
+    if not isinstance(value, str) or hasattr(value, "__html__"):
+        return value
+    return visible(value, keep="\n").replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
 
 
 def _as_is(text: str) -> Any:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from hitmiss.core.results import Results
 from hitmiss.core.shared import visible
 from hitmiss.reports.assessment import assessed
-from hitmiss.reports.tabular import Grid, Row, figure, grids, interval, places
+from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +60,7 @@ class Drawn:
 
 def html_of(results: Results) -> str:
     """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
-    found = grids(results)
+    found = tables(results, "", Look())
     warnings = "".join(f"<p>⚠ {_text(w)}</p>" for w in results.warnings)
     verdict = f"<p><b>{_text(assessed(results).verdict)}</b></p>" if len(results) else ""
     shown = "".join(map(_table, found[:MOST_TABLES]))
@@ -72,34 +72,22 @@ def html_of(results: Results) -> str:
     return f"{verdict}{warnings}{shown}{rest}<p><code>{_text(results.signature)}</code></p>"
 
 
-def _table(grid: Grid) -> str:
-    digits = [places(grid.column(i)) for i in range(len(grid.metrics))]
-    heads = (*grid.names, "n", *grid.titles) if grid.names else ("", "n", *grid.titles)
-    rows = list(grid.rows)
-    left_out = len(rows) - MOST_ROWS
-    if left_out > 0:
-        rows = [*rows[: MOST_ROWS - 5], *rows[-5:]]
-    body = "".join(_row(grid, row, digits) for row in rows)
-    more = f"<tr><td colspan={len(heads)}>{left_out:,} more rows are not shown</td></tr>" if left_out > 0 else ""
-    head = "".join(f"<th>{_text(h)}</th>" for h in heads)
-    return f"<table><caption>{_text(grid.title)}</caption><thead><tr>{head}</tr></thead><tbody>{body}{more}</tbody></table>"
+def _table(table: Table) -> str:
+    """Return a table as plain markup; a cell of a notebook has styles of its own."""
+    shown = table.cut(MOST_ROWS, end=5)
+    head = "".join(f"<th>{_text(text)}</th>" for text, _, _ in shown.heads)
+    rows = "".join(f"<tr>{''.join(map(_cell, row, (k for _, k, _ in shown.heads)))}</tr>" for row in shown.rows)
+    more = f"<p>{_text(shown.note)}</p>" if shown.note else ""
+    return f"<table><caption>{_text(table.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def _row(grid: Grid, row: Row, digits: list[int]) -> str:
-    labels = row.labels if grid.names else ("all trials",)
-    cells = [f"<th>{_text(label)}</th>" for label in labels]
-    cells.append(f"<td>{row.n:,}</td>" if row.n is not None else "<td></td>")
-    for i, e in enumerate(row.cells):
-        if e is None:
-            cells.append("<td></td>")
-        elif e.value is None:
-            cells.append(
-                f'<td title="{_text(e.note or "undefined")}">undefined: {_text((e.note or "").removeprefix("undefined: "))}</td>'
-            )
-        else:
-            ends = interval(e, digits[i])
-            cells.append(f"<td>{figure(e.value, digits[i])} <small>{_text(ends)}</small></td>")
-    return f"<tr>{''.join(cells)}</tr>"
+def _cell(cell: Cell, kind: str) -> str:
+    if kind == LABEL:
+        return f"<th>{_text(cell.text)}</th>"
+    if cell.text == "–" and cell.about:
+        return f"<td>undefined: {_text(cell.about.removeprefix('undefined: '))}</td>"
+    below = f" <small>{_text(cell.below)}</small>" if cell.below else ""
+    return f"<td>{_text(cell.text)}{below}</td>"
 
 
 def _text(text: str) -> str:

@@ -15,11 +15,11 @@ from hitmiss.core.shared import FAILED, each
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.counts import Counts
-from hitmiss.reports import campaigns, tabular, views
+from hitmiss.reports import campaigns
 from hitmiss.reports.assessment import told, weak_slices
 from hitmiss.reports.displays import DetDisplay, HistogramDisplay, RobustnessDisplay
 from hitmiss.reports.dumbbells import Dumbbells, dumbbells
-from hitmiss.reports.evaluations import RUN, Evaluation, Lane, RunData, evaluations, signature_part
+from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation, Lane, RunData, evaluations, signature_part
 from hitmiss.reports.evidence import BUDGET, MOST, Errors, Witness, evidence
 from hitmiss.reports.explorer import Explorer, explorer
 from hitmiss.reports.heat import HeatMap, heat_map
@@ -27,17 +27,34 @@ from hitmiss.reports.pictures import costs_of
 from hitmiss.reports.plates import How, Plate, Rule, Way, flow_plate, histogram_plate, plate_of
 from hitmiss.reports.readings import FLOW, LEVELS, READINGS, ROBUSTNESS, Reading, numbers_of
 from hitmiss.reports.summary import Summary, summarize
-from hitmiss.reports.tabular import Cell, Entry, Table, explain, glossary, groupings, runs
+from hitmiss.reports.tabular import (
+    PAGE,
+    Cell,
+    Entry,
+    Grid,
+    Row,
+    Table,
+    by_slice,
+    explain,
+    gap_tables,
+    glossary,
+    groupings,
+    of_grid,
+    over_repeats,
+    overall_table,
+    runs,
+)
 from hitmiss.reports.triage_tables import beside_tables, confusion_table, flows, over_trials
 from hitmiss.reports.versus import versus
 
-MOST_HISTOGRAMS: Final = 4
+MOST_HISTOGRAMS: Final = FEW_RUNS
 MOST_MULTIPLES: Final = 12
 """Number of slices that are drawn one by one: the worst."""
 SMALL_BINS: Final = 30
 MOST_MAPS: Final = 2
 """Number of metrics that get a heat map: the first ones of the slices."""
-FOLDED: Final = 24
+MOST_TABLED: Final = 6
+"""Number of runs whose slices are listed one by one; of more, the best."""
 WORDS: Final = 20_000
 """Bytes that the samples of an evaluation take if they are ids and short texts."""
 MOST_FLOWS: Final = 4
@@ -74,7 +91,7 @@ class FigureView:
     kind: str
     reading: Reading
     plate: Plate
-    numbers: views.TableView
+    numbers: Table
     subtitle: str = ""
 
     @property
@@ -88,7 +105,7 @@ class Domain:
     """One grouping of one run: its table, heat maps if it crosses two columns, and its worst slices one by one."""
 
     title: str
-    table: views.TableView
+    table: Table
     maps: tuple[HeatMap, ...]
     folded: bool
     multiples: tuple[FigureView, ...] = ()
@@ -108,27 +125,29 @@ class Part:
 
     id: str
     summary: Summary
-    overall: views.TableView | None
+    overall: Table | None
     figures: tuple[FigureView, ...]
-    confusion: views.TableView | None
+    confusion: Table | None
     domains: tuple[Domain, ...]
-    repeats: views.TableView | None
-    gaps: views.TableView | None
+    repeats: tuple[Table, ...]
+    gaps: tuple[Table, ...]
+    not_tabled: int
+    """Number of runs whose slices are in the maps alone."""
     verdicts: tuple[str, ...]
-    comparison: tuple[views.TableView, ...]
+    comparison: tuple[Table, ...]
     comparison_notes: tuple[str, ...]
     levels: tuple[FigureView, ...]
     errors: tuple[Errors, ...]
     of_counts: OfCounts
     warnings: tuple[str, ...]
-    provenance: views.TableView
+    provenance: Table
     signatures: tuple[str, ...]
     explorer: Explorer | None = None
     side_by_side: tuple[Dumbbells, ...] = ()
     across: tuple[HeatMap, ...] = ()
     flows: tuple[FigureView, ...] = ()
-    asides: tuple[views.TableView, ...] = ()
-    dossier: views.TableView | None = None
+    asides: tuple[Table, ...] = ()
+    dossier: Table | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,20 +195,23 @@ def _named(part: Part, evaluation: Evaluation) -> Part:
 
 
 def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: Options) -> Part:
-    results, positive = evaluation.results, _counted(evaluation)
-    whole = tabular.overall(results)
+    results = evaluation.results
+    whole = overall_table(results, _counted(evaluation), PAGE)
     compared = versus(evaluation, options.compare)
     campaign = evaluation.is_campaign
-    repeats, gaps = tabular.repeats(results), tabular.gaps(results)
     return Part(
         id,
         campaigns.summarize(evaluation) if campaign else summarize(evaluation, compared.compared),
-        _overall(whole, positive),
+        whole if whole.rows else None,
         tuple(_strengths(id, evaluation) if campaign else _figures(id, evaluation)),
         _confusion(evaluation),
         tuple(_campaign_domains(evaluation) if campaign else _domains(id, evaluation)),
-        views.of_grid(repeats, positive) if repeats is not None else None,
-        views.of_grid(gaps, positive) if gaps is not None else None,
+        (
+            *over_repeats(results, (), PAGE),
+            *(t for names in groupings(results) for t in over_repeats(results, names, PAGE)),
+        ),
+        tuple(gap_tables(results, PAGE)),
+        0 if campaign else len(runs(results)) - len(_tabled(evaluation)),
         compared.verdicts,
         compared.tables,
         compared.notes,
@@ -203,7 +225,7 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
         () if campaign else dumbbells(evaluation, compared.compared),
         () if campaign else _across(evaluation),
         tuple(_flows(id, evaluation)),
-        tuple(views.of_table(t) for s in _sources(evaluation) if s.asides is not None for t in beside_tables(s.asides)),
+        tuple(t for s in _sources(evaluation) if s.asides is not None for t in beside_tables(s.asides)),
         _dossier(evaluation),
     )
 
@@ -221,7 +243,7 @@ def _flows(id: str, evaluation: Evaluation) -> list[FigureView]:
             numbers = [(*map(Cell, way.stages), Cell(f"{way.n:,}")) for way in ways]
             table = Table("What became of the trials", (*titles, "trials"), tuple(numbers), len(titles))
             subtitle = " · ".join(filter(None, (source.name if name == "value" else name,)))
-            made.append(FigureView(f"{id}-flow-{len(made)}", "flow", FLOW, plate, views.of_table(table), subtitle))
+            made.append(FigureView(f"{id}-flow-{len(made)}", "flow", FLOW, plate, table, subtitle))
     return made
 
 
@@ -231,13 +253,13 @@ def _flow_finding(ways: Sequence[Way]) -> str:
     return f"{ends['right'] / total:.1%} right, {ends['wrong'] / total:.1%} wrong, {ends['open'] / total:.1%} undecided"
 
 
-def _dossier(evaluation: Evaluation) -> views.TableView | None:
+def _dossier(evaluation: Evaluation) -> Table | None:
     """Describe what was tested, from the manifests of the runs."""
     sources = _sources(evaluation)
     rows = [(Cell(s.name), Cell(what), Cell(value)) for s in sources for what, value in s.dossier]
     if not rows:
         return None
-    return views.of_table(Table("What was tested", ("run", "what", "value"), tuple(rows), 3))
+    return Table("What was tested", ("run", "what", "value"), tuple(rows), 3)
 
 
 def _across(evaluation: Evaluation) -> tuple[HeatMap, ...]:
@@ -269,14 +291,6 @@ def _goodness(e: Estimate) -> float:
     return float("inf") if e.value is None else e.value if e.best == "low" else -e.value
 
 
-def _overall(whole: tabular.Grid, positive: str) -> views.TableView | None:
-    if not whole.rows:
-        return None
-    return (
-        views.by_metric(whole, positive) if len(whole.rows) == 1 and not whole.names else views.of_grid(whole, positive)
-    )
-
-
 def _counted(evaluation: Evaluation) -> str:
     """Return the heading of the number of positives; for records with several classes, of those that have any."""
     return "with a label" if evaluation.is_campaign else evaluation.classes[0]
@@ -285,11 +299,11 @@ def _counted(evaluation: Evaluation) -> str:
 def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
     found, how = [], How(_is_independent(evaluation))
     for kind, reading in READINGS.items():
-        lines = evaluation.lines(kind)
+        lines = evaluation.leading(kind) if reading.single else evaluation.lines(kind)
         alone = [(line,) for line in lines[:MOST_HISTOGRAMS]] if reading.single else [tuple(lines)] if lines else []
         for i, own in enumerate(alone):
             subtitle = own[0][0] if len(own) == 1 and len(evaluation.lanes) > 1 else ""
-            numbers = views.of_table(numbers_of(kind, own))
+            numbers = numbers_of(kind, own)
             plate = plate_of(kind, own, how)
             found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, plate, numbers, subtitle))
     return found
@@ -311,9 +325,10 @@ def _levels(id: str, evaluation: Evaluation) -> list[FigureView]:
     """Draw manipulations that were tried at several levels: one small figure per family, of the primary metric."""
     if evaluation.is_campaign:
         return []
-    results, made = evaluation.results, list[FigureView]()
-    for names in groupings(results):
-        for run in runs(results) if len(names) == 1 else []:
+    made = list[FigureView]()
+    for names in groupings(evaluation.results):
+        for run in _tabled(evaluation) if len(names) == 1 else []:
+            results = evaluation.by_run[tuple(run.items())]
             sliced = {e.metric for e in results if tuple(e.slice) == names and e.average is None and dict(e.run) == run}
             first = evaluation.primary if evaluation.primary in sliced else next(iter(sorted(sliced)), "")
             wanted = ("far", "frr") if first == "far" else (first,)
@@ -327,9 +342,7 @@ def _levels(id: str, evaluation: Evaluation) -> list[FigureView]:
 
 def _robustness(id: str, display: RobustnessDisplay, reading: Reading) -> FigureView:
     lines = (("", display),)
-    return FigureView(
-        id, display.kind, reading, plate_of(display.kind, lines), views.of_table(numbers_of(display.kind, lines))
-    )
+    return FigureView(id, display.kind, reading, plate_of(display.kind, lines), numbers_of(display.kind, lines))
 
 
 def _is_independent(evaluation: Evaluation) -> bool:
@@ -349,17 +362,18 @@ def _campaign_domains(evaluation: Evaluation) -> list[Domain]:
     """Show attacks by class or group of records: one table per grouping, and a map at the greatest strength."""
     found = []
     for grid in campaigns.grids(evaluation.results):
-        table = replace(views.of_grid(grid, _counted(evaluation)), caption=f"B{grid.title[1:]}")
+        table = of_grid(grid, _counted(evaluation), PAGE)
         found.append(Domain(grid.title, table, tuple(campaigns.maps(evaluation.results, grid)), True))
     return found
 
 
 def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
-    results, found = evaluation.results, list[Domain]()
-    weak = weak_slices(results, evaluation.primary).weak
-    for names in groupings(results):
-        for run in runs(results):
-            grid = tabular.by_slice(results, names, run)
+    found = list[Domain]()
+    weak = weak_slices(evaluation.results, evaluation.primary).weak
+    for names in groupings(evaluation.results):
+        for run in _tabled(evaluation):
+            results = evaluation.by_run[tuple(run.items())]
+            grid = by_slice(results, names, run)
             if not grid.rows:
                 continue
             named = f" · {run[RUN]}" if RUN in run else ""
@@ -369,8 +383,8 @@ def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
                 maps = [m for m in made if m is not None and m.is_crossed]
             grid = _worst_first(grid, evaluation.primary)
             own = {tuple(w.e.slice.values()) for w in weak if tuple(w.e.slice) == names and dict(w.e.run) == dict(run)}
-            forest = views.of_grid(grid, evaluation.classes[0], bars=not maps, weak=own)
-            table = replace(forest, caption=f"B{grid.title[1:]}{named}, the worst first")
+            forest = of_grid(grid, evaluation.classes[0], PAGE, bars=not maps, weak=own)
+            table = replace(forest, title=f"{grid.title}{named}, the worst first")
             maps = [replace(m, title=m.title + named) for m in maps]
             folded = bool(maps) or len(evaluation.lanes) > 2
             small = _multiples(f"{id}-{len(found)}", evaluation, grid, names, run) if len(names) == 1 else ()
@@ -378,11 +392,20 @@ def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
     return found
 
 
-def _worst_first(grid: tabular.Grid, primary: str) -> tabular.Grid:
+def _tabled(evaluation: Evaluation) -> list[dict[str, str]]:
+    """Return the runs whose slices get tables of their own: all of a few; of many the best, as the maps show every run."""
+    every = runs(evaluation.results)
+    if len(every) <= MOST_TABLED:
+        return every
+    order = {name: i for i, name in enumerate(evaluation.best_first)}
+    return sorted(every, key=lambda run: order.get(run.get(RUN, ""), len(order)))[:MOST_TABLED]
+
+
+def _worst_first(grid: Grid, primary: str) -> Grid:
     """Sort the slices of a grid by the primary metric; undefined ones follow, averages come last."""
     at = grid.metrics.index(primary) if primary in grid.metrics else 0
 
-    def badness(row: tabular.Row) -> tuple[bool, float]:
+    def badness(row: Row) -> tuple[bool, float]:
         e = row.cells[at]
         value = e.value if e is not None else None
         return value is None, -value if value is not None and e is not None and e.best == "low" else value or 0.0
@@ -392,7 +415,7 @@ def _worst_first(grid: tabular.Grid, primary: str) -> tabular.Grid:
 
 
 def _multiples(
-    id: str, evaluation: Evaluation, grid: tabular.Grid, names: tuple[str, ...], run: Mapping[str, str]
+    id: str, evaluation: Evaluation, grid: Grid, names: tuple[str, ...], run: Mapping[str, str]
 ) -> list[FigureView]:
     """Draw the scores of the worst slices, each in a small figure on one common axis."""
     lane = next((lane for lane in evaluation.lanes if lane.name == run.get(RUN, lane.name)), None)
@@ -421,25 +444,25 @@ def _multiples(
                 "histogram",
                 reading,
                 plate,
-                views.of_table(numbers_of("histogram", lines)),
+                numbers_of("histogram", lines),
                 row.labels[0],
             )
         )
     return made
 
 
-def _mapped(evaluation: Evaluation, grid: tabular.Grid) -> list[str]:
+def _mapped(evaluation: Evaluation, grid: Grid) -> list[str]:
     """Return the metrics that get a map: the primary one, then those that come first."""
     first = [evaluation.primary] if evaluation.primary in grid.metrics else []
     return [*first, *(m for m in grid.metrics if m not in first)][:MOST_MAPS]
 
 
-def _confusion(evaluation: Evaluation) -> views.TableView | None:
+def _confusion(evaluation: Evaluation) -> Table | None:
     """Return what was decided for each class, if decisions were made."""
     three = [c for s in _sources(evaluation) if s.asides is not None for c in over_trials(s.asides.confusions)]
     if three:
         note = "Unparsed: an answer that was not understood. Error: a call that gave no answer."
-        return views.of_table(confusion_table(three, "Verdicts"), note)
+        return replace(confusion_table(three, "Verdicts"), note=note)
     positive, negative = evaluation.classes
     rows: list[tuple[Cell, ...]] = []
     for lane in evaluation.lanes:
@@ -455,7 +478,7 @@ def _confusion(evaluation: Evaluation) -> views.TableView | None:
         return None
     header = ("run", "in truth", f"called {positive}", f"called {negative}", "abstained", "failed")
     note = "Abstained: the detector declined to decide. Failed: its call gave no answer."
-    return views.of_table(Table("Decisions", header, tuple(rows), 2), note)
+    return Table("Decisions", header, tuple(rows), 2, note=note)
 
 
 def _decided(trials: Trials) -> Counts[float]:
@@ -482,9 +505,10 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Erro
             for s in _sources(evaluation)
             if s.trials is not None
         )
+    rank = {name: i for i, name in enumerate(evaluation.best_first)}
     found = [
         Witness(lane.name, lane.trials, _eer_threshold(lane), s.shelf, s.remarks, s.people, s.texts)
-        for lane, s in ((lane, lane.source) for lane in evaluation.lanes)
+        for lane, s in ((lane, lane.source) for lane in sorted(evaluation.lanes, key=lambda lane: rank[lane.name]))
         if lane.trials is not None and not isinstance(lane.trials, TalliedTrials)
     ]
     if not found:
@@ -499,7 +523,7 @@ def _eer_threshold(lane: Lane) -> float | None:
     return next((p.threshold for p in det.points if p.label == "EER"), None) if isinstance(det, DetDisplay) else None
 
 
-def _provenance(evaluation: Evaluation) -> views.TableView:
+def _provenance(evaluation: Evaluation) -> Table:
     """Return the provenance of the figures: per run its data, its settings, its files with hashes; never a folder."""
     rows = []
     for lane in evaluation.lanes:
@@ -510,7 +534,7 @@ def _provenance(evaluation: Evaluation) -> views.TableView:
         rows += [(Cell(lane.name), Cell(name), Cell(value)) for name, value in said if value]
         sources = lane.source.trials.header.sources if lane.source.trials is not None else ()
         rows += [(Cell(lane.name), Cell("file"), Cell(s.name, f"SHA-256 {s.sha256}")) for s in sources]
-    return views.of_table(Table("provenance", ("run", "what", "value"), tuple(rows), 3))
+    return Table("provenance", ("run", "what", "value"), tuple(rows), 3)
 
 
 def _embeds(parts: Sequence[Part], options: Options) -> list[str]:

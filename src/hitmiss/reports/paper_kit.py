@@ -28,10 +28,10 @@ ONE_COLUMN: Final = (
     r"\makeatletter\if@twocolumn\onecolumn\def\hitmissback{\twocolumn}\else\let\hitmissback\relax\fi\makeatother"
 )
 """A longtable needs a one-column page; in a two-column paper it gets a separate page."""
-MOST_FOREST: Final = 60
-"""Maximum conditions of a forest plot; more do not fit a page."""
 MOST_DOWN: Final = 40
 """Maximum systems in a float; more become a longtable, which may run over pages."""
+MOST_FOREST: Final = 60
+"""Maximum conditions of a forest plot; more do not fit a page."""
 PACKAGES: Final = ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
 SYMBOLS: Final = {
     "eer": "EER",

@@ -269,7 +269,7 @@ def _det_finding(lines: Lines) -> str:
     if best.n_negative >= 1000 and (best.far < 0.01).any():
         at = int(np.argmin(np.abs(best.far - 0.01)))
         said += f"; at 1 % false alarms {best.frr[at]:.0%} are missed"
-    return _capital(said)
+    return said if who else _capital(said)
 
 
 def _det_band(

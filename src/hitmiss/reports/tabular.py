@@ -7,7 +7,7 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final, TextIO
@@ -93,18 +93,38 @@ def glossary(metrics: Iterable[str]) -> list[Entry]:
 
 
 # ----------------------------------------------------------------------
-# Results arranged as tables of text; drawing them is done elsewhere.
+# The one model of a table: cells of text under a header. Renderers write it for a terminal (below), a page (the
+# template), a notebook, LaTeX, Markdown and sheets (`exports`).
 
 ARROW = {"low": "↓", "high": "↑"}
+LABEL, COUNT, FIGURE = "label", "count", "figure"
+MOST_ROWS: Final = 400
+"""Maximum rows of a table on a page; of more, the first and last half are shown, with the number left out."""
+
+
+@dataclass(frozen=True)
+class Bar:
+    """An interval on a scale of 0..100: its ends, the figure, and the pooled figure for comparison."""
+
+    low: float
+    high: float
+    at: float
+    pooled: float | None = None
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A figure and its interval as text, and whether it is highlighted; control characters are escaped."""
+    """A figure and its interval as text, with what a page or a paper adds; control characters are escaped.
+
+    `strong` highlights it, `about` is its tooltip, `mark` its superscript, `bar` its drawn interval.
+    """
 
     text: str
     below: str = ""
     strong: bool = False
+    about: str = ""
+    mark: str = ""
+    bar: Bar | None = None
 
     def __post_init__(self) -> None:
         for name in ("text", "below"):
@@ -113,101 +133,312 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """A title, a header and rows of cells; the first `labels` columns are names, the others figures."""
+    """A title, a header and rows of cells.
+
+    The first `labels` columns are names, the next `counts` numbers of trials, the others figures. `kinds` holds for each
+    row which average it is (`pooled`, `macro`, …; empty for a slice), `weak` the rows that a test showed to be worse
+    than the others, `abouts` the tooltip of each head, and `name` is how an export asks for the table.
+    """
 
     title: str
     header: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     labels: int = 1
+    counts: int = 0
+    kinds: tuple[str, ...] = ()
+    weak: frozenset[int] = frozenset()
+    abouts: tuple[str, ...] = ()
+    note: str = ""
+    name: str = ""
+
+    @property
+    def caption(self) -> str:
+        """The title as a sentence begins; the name of a metric keeps its letters."""
+        is_metric = self.title.partition(" ")[2].startswith(tuple(ARROW.values()))
+        return self.title if is_metric else self.title[:1].upper() + self.title[1:]
+
+    @property
+    def heads(self) -> list[tuple[str, str, str]]:
+        """Return text, kind and tooltip of each head."""
+        kinds = [LABEL] * self.labels + [COUNT] * self.counts
+        kinds += [FIGURE] * (len(self.header) - len(kinds))
+        abouts = self.abouts or ("",) * len(self.header)
+        return [(head or "note", kind, about) for head, kind, about in zip(self.header, kinds, abouts, strict=True)]
+
+    @property
+    def body(self) -> list[tuple[str, bool, tuple[Cell, ...]]]:
+        """Return for each row its kind, whether it is weak, and its cells."""
+        kinds = self.kinds or ("",) * len(self.rows)
+        return [(kind, i in self.weak, row) for i, (kind, row) in enumerate(zip(kinds, self.rows, strict=True))]
+
+    def cut(self, most: int = MOST_ROWS, end: int | None = None) -> Table:
+        """Return the table with at most this many rows, `end` of them from its end, and a note about the others."""
+        left_out = len(self.rows) - most
+        if left_out <= 0:
+            return self
+        last = most // 2 if end is None else end
+        kept = [*range(most - last), *range(len(self.rows) - last, len(self.rows))]
+        said = f"{left_out:,} rows in the middle are left out; the results file has them all."
+        return replace(
+            self,
+            rows=tuple(self.rows[i] for i in kept),
+            kinds=tuple(self.kinds[i] for i in kept) if self.kinds else (),
+            weak=frozenset(at for at, i in enumerate(kept) if i in self.weak),
+            note=" ".join(filter(None, (self.note, said))),
+        )
+
+    def columns(self, kept: Sequence[int]) -> Table:
+        """Return the table with some of its columns, in this order; labels stay labels."""
+        return replace(
+            self,
+            header=tuple(self.header[i] for i in kept),
+            rows=tuple(tuple(row[i] for i in kept) for row in self.rows),
+            labels=sum(i < self.labels for i in kept),
+            counts=sum(self.labels <= i < self.labels + self.counts for i in kept),
+            abouts=tuple(self.abouts[i] for i in kept) if self.abouts else (),
+        )
+
+    def trimmed(self) -> Table:
+        """Return the table without empty columns of figures."""
+        every = range(len(self.header))
+        return self.columns([i for i in every if i < self.labels or any(r[i].text or r[i].below for r in self.rows)])
+
+    def turned(self) -> Table:
+        """Transpose the table: one line per column of figures, one column per row."""
+        names = [" · ".join(filter(None, (c.text for c in row[: self.labels]))) for row in self.rows]
+        abouts = self.abouts or ("",) * len(self.header)
+        rows = tuple(
+            (Cell(self.header[i] or "note", about=abouts[i]), *(replace(row[i], bar=None) for row in self.rows))
+            for i in range(self.labels, len(self.header))
+        )
+        return Table(self.title, ("metric" if self.abouts else "", *names), rows, 1, note=self.note, name=self.name)
 
 
-def tables(results: Results, positive: str = "positives") -> list[Table]:
-    """Return every table of the results: all trials, then one per grouping, then the gap."""
-    found = [overall_table(results, positive), *over_repeats(results, ())]
-    for names in groupings(results):
-        found += [slice_table(results, names, run, positive) for run in runs(results)]
-        found += over_repeats(results, names)
-    gaps = [e for e in results if e.average == "gap"]
-    return [_without_empty(t) for t in (*found, *([_gap_table(gaps)] if gaps else []))]
+def crossed(
+    title: str,
+    names: Sequence[str],
+    cells: Iterable[tuple[tuple[str, ...], str, Cell]],
+    columns: Sequence[str] = (),
+    missing: str = "",
+) -> Table:
+    """Return cells as rows × columns, given each with the labels of its row and the head of its column.
 
+    Rows come in the order in which they first occur, columns too unless they are given.
 
-def over_repeats(results: Results, names: tuple[str, ...]) -> list[Table]:
-    """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
-    kinds = ("mean", "sd", "min", "max")
-    rows = [e for e in results if e.average in kinds and tuple(e.slice) == names]
-    if not rows:
-        return []
-    cells = list(dict.fromkeys((tuple(e.run.items()), tuple(e.slice.values()), titled(e)) for e in rows))
-    at = {(tuple(e.run.items()), tuple(e.slice.values()), titled(e), e.average): e for e in rows}
-    runs_ = tuple(dict.fromkeys(k for e in rows for k in e.run))
-    lines = []
-    for run, slice_, metric in cells:
-        own = [at.get((run, slice_, metric, kind)) for kind in kinds]
-        figures = [Cell(number(e.value) if e is not None and e.value is not None else "–") for e in own]
-        named = (*(dict(run).get(k, "") for k in runs_), *slice_, metric)
-        lines.append((*map(Cell, named), *figures, Cell(own[0].note or "" if own[0] else "")))
-    title = "over runs" + (f" by {' × '.join(names)}" if names else "")
-    return [Table(title, (*runs_, *names, "metric", *kinds, ""), tuple(lines), len(runs_) + len(names) + 1)]
-
-
-def _without_empty(table: Table) -> Table:
-    """Return the table without empty columns of figures."""
-    kept = [
-        i
-        for i in range(len(table.header))
-        if i < table.labels or any(row[i].text or row[i].below for row in table.rows)
+    >>> made = crossed("t", ("run",), [(("a",), "eer", Cell("0.1")), (("b",), "auc", Cell("0.9"))], missing="–")
+    >>> made.header, [[c.text for c in row] for row in made.rows]
+    (('run', 'eer', 'auc'), [['a', '0.1', '–'], ['b', '–', '0.9']])
+    """
+    at = {(row, column): cell for row, column, cell in cells}
+    across = tuple(columns) or tuple(dict.fromkeys(column for _, column in at))
+    rows = [
+        (*map(Cell, row), *(at.get((row, column), Cell(missing)) for column in across))
+        for row in dict.fromkeys(row for row, _ in at)
     ]
-    rows = tuple(tuple(row[i] for i in kept) for row in table.rows)
-    return Table(table.title, tuple(table.header[i] for i in kept), rows, table.labels)
+    return Table(title, (*names, *across), tuple(rows), len(names))
 
 
-def overall_table(results: Results, positive: str) -> Table:
+def _no_mark(e: Estimate) -> str:
+    del e
+    return ""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How figures are written: with the digits that their intervals support (`exact`) or with four, which in per cent,
+    with which marks; a single run by metric, in words; which figures are highlighted; intervals as bars too."""
+
+    exact: bool = True
+    intervals: bool = True
+    percent: tuple[str, ...] = ()
+    mark: Callable[[Estimate], str] = _no_mark
+    by_metric: bool = False
+    is_page: bool = False
+
+    def scale(self, metric: str) -> float:
+        """Return 100 for metrics in per cent, else 1."""
+        return 100.0 if metric.split("(")[0] in self.percent or metric in self.percent else 1.0
+
+    def digits(self, own: Sequence[Estimate]) -> int:
+        """Return the decimal places of a column."""
+        return places(own, self.scale(own[0].metric)) if self.exact and own else PLACES
+
+    def value(self, e: Estimate | None, digits: int) -> str:
+        """Format a figure; empty if there is none."""
+        if e is None:
+            return ""
+        return figure(e.value, digits, self.scale(e.metric)) if self.exact else number(e.value)
+
+    def ends(self, e: Estimate, digits: int) -> str:
+        """Format the interval of a figure; empty if it has none."""
+        if not self.intervals or e.value is None:
+            return ""
+        return interval(e, digits, self.scale(e.metric)) if self.exact else short_interval(e)
+
+    def cell(self, e: Estimate | None, digits: int, average: str | None = None) -> Cell:
+        """Return the cell of a figure; of the worst slice with where that is."""
+        if e is None or e.value is None:
+            return Cell("") if e is None else Cell("–", about=e.note or "undefined")
+        mark, few = self.mark(e), e.note is not None and e.note.startswith("only") and (self.is_page or not self.exact)
+        where = " × ".join(e.slice.values()) if average == "worst" else ""
+        below = (where if self.is_page or not self.exact else f"({where})") if where else self.ends(e, digits)
+        strong = self.is_page or mark.startswith("*")
+        return Cell(self.value(e, digits) + "*" * few, below, strong, e.note or "", mark)
+
+
+TEXT: Final = Look(exact=False, by_metric=True)
+"""How a terminal shows figures."""
+PAGE: Final = Look(by_metric=True, is_page=True)
+"""How a page shows figures."""
+MOST_ACROSS: Final = 8
+"""Maximum metrics side by side on a page; with more, a table is transposed if that makes it narrower."""
+MARGIN: Final = 0.04
+
+
+def tables(results: Results, positive: str = "positives", look: Look = TEXT) -> list[Table]:
+    """Return every table of the results: all trials, then one per grouping, then the gap."""
+    found = [overall_table(results, positive, look), *over_repeats(results, (), look)]
+    for names in groupings(results):
+        found += [slice_table(results, names, run, positive, look) for run in runs(results)]
+        found += over_repeats(results, names, look)
+    return [t for t in (*found, *gap_tables(results, look)) if t.rows]
+
+
+def overall_table(results: Results, positive: str, look: Look = TEXT) -> Table:
     """Return the pooled figures: one row per metric for one run, one row per run for several."""
-    rows = [e for e in results if not e.slice and e.average is None]
-    if len(runs(results)) == 1:
-        single = [(Cell(titled(e)), *_figure_cells(e), *_sizes(e), Cell(e.note or "")) for e in rows]
-        return Table("all trials", ("metric", "value", _level(rows), "n", positive, ""), tuple(single))
-    names = tuple(dict.fromkeys(k for e in rows for k in e.run))
-    metrics = list(dict.fromkeys(titled(e) for e in rows))
-    lines: list[tuple[Cell, ...]] = []
-    for run in runs(results):
-        own = {titled(e): e for e in rows if dict(e.run) == run}
-        cells = [_joint(own[m]) if m in own else Cell("") for m in metrics]
-        lines.append((*(Cell(run.get(k, "")) for k in names), *_sizes(next(iter(own.values()))), *cells))
-    return Table("all trials", (*names, "n", positive, *metrics), tuple(lines), len(names))
+    grid = overall(results)
+    if look.by_metric and len(grid.rows) == 1 and not grid.names:
+        return _by_metric(grid, positive, look)
+    table = of_grid(grid, positive, look)
+    is_wide = look.is_page and len(grid.metrics) > MOST_ACROSS and len(grid.rows) <= MOST_ACROSS
+    return replace(table.turned() if is_wide else table, name="all")
 
 
-def slice_table(results: Results, names: tuple[str, ...], run: Mapping[str, str], positive: str) -> Table:
-    """Return one row per slice, then the pooled row, the macro average and the worst slice."""
-    own = [e for e in results if dict(e.run) == run]
-    inside = [e for e in own if tuple(e.slice) == names]
-    cells = [e for e in inside if e.average is None]
-    metrics = list(dict.fromkeys(titled(e) for e in cells))
-    keys = list(dict.fromkeys(tuple(e.slice.values()) for e in cells))
-    rows = [_slice_row(key, [e for e in cells if tuple(e.slice.values()) == key], metrics) for key in keys]
-    blank = ("",) * (len(names) - 1)
-    pooled = [e for e in own if not e.slice and e.average is None]
-    rows.append(_slice_row(("pooled", *blank), pooled, metrics))
-    rows.append(_slice_row(("macro", *blank), [e for e in inside if e.average == "macro"], metrics, sizes=False))
-    worst = {titled(e): Cell(number(e.value), " × ".join(e.slice.values())) for e in inside if e.average == "worst"}
-    rows.append((Cell("worst"), *(Cell(b) for b in (*blank, "", "")), *(worst.get(m, Cell("")) for m in metrics)))
-    rows = rows[: len(keys)] + [row for row in rows[len(keys) :] if any(c.text for c in row[len(names) + 2 :])]
-    title = f"by {' × '.join(names)}" + (f" ({_named(run)})" if run else "")
-    return Table(title, (*names, "n", positive, *metrics), tuple(rows), len(names))
+def slice_table(
+    results: Results, names: tuple[str, ...], run: Mapping[str, str], positive: str, look: Look = TEXT
+) -> Table:
+    """Return one row per slice, then the pooled row, the averages and the worst slice."""
+    grid = by_slice(results, names, run)
+    named = f" ({', '.join(f'{k} {v}' for k, v in run.items())})" if run else ""
+    return of_grid(replace(grid, title=grid.title + named), positive, look)
+
+
+def _by_metric(grid: Grid, positive: str, look: Look) -> Table:
+    """Return the figures of one run: one row per metric; on a page also in words."""
+    own = [e for e in grid.rows[0].cells if e is not None]
+    rows = []
+    for e in own:
+        digits, sizes = look.digits([e]), (Cell(f"{e.n:,}"), Cell(f"{e.n_positive:,}"))
+        shown = look.cell(e, digits)
+        if look.is_page:
+            words = explain(e.metric).title
+            rows.append((Cell(titled(e), strong=True), Cell(words if words != e.metric else ""), shown, *sizes))
+        else:
+            rows.append((Cell(titled(e)), Cell(look.value(e, digits), strong=True), Cell(look.ends(e, digits)), *sizes))
+    middle = ("in words", "value") if look.is_page else ("value", _level(own))
+    made = tuple((*row, Cell(e.note or "")) for row, e in zip(rows, own, strict=True))
+    table = Table(grid.title, ("metric", *middle, "n", positive, ""), made, 2 if look.is_page else 1, name="all")
+    return table.trimmed()
+
+
+def of_grid(
+    grid: Grid, positive: str, look: Look, *, bars: bool = False, weak: Collection[tuple[str, ...]] = ()
+) -> Table:
+    """Return a grid as a table, with the number of trials, and of those that are `positive` unless that is empty.
+
+    `weak` are the labels of the rows that were shown to be worse than the others.
+    """
+    columns = [grid.column(i) for i in range(len(grid.metrics))]
+    digits = [look.digits(own) for own in columns]
+    scales = [_ends(own) if bars else None for own in columns]
+    pooled = next((row for row in grid.rows if row.average == "pooled"), None)
+    sizes = tuple(filter(None, ("n", positive))) if any(row.n is not None for row in grid.rows) else ()
+
+    def cells(row: Row) -> tuple[Cell, ...]:
+        counts = [Cell(f"{n:,}" if n is not None else "") for n in (row.n, row.n_positive)[: len(sizes)]]
+        made = [look.cell(e, d, row.average) for e, d in zip(row.cells, digits, strict=True)]
+        for i, (e, scale) in enumerate(zip(row.cells, scales, strict=True)):
+            beside = pooled.cells[i] if pooled is not None and i < len(pooled.cells) else None
+            made[i] = replace(made[i], bar=_bar(e, row, scale, beside))
+        return (*map(Cell, row.labels), *counts, *made)
+
+    named = list(zip(grid.titles, grid.metrics, grid.best, strict=True))
+    units = ["" if look.scale(m) == 1.0 else ", %" for m in grid.metrics]
+    heads = [f"{title}{unit} {ARROW[best]}" for (title, _, best), unit in zip(named, units, strict=True)]
+    abouts = (*("" for _ in grid.names), *(f"trials{f' that are {s}' * (s != 'n')}" for s in sizes))
+    rows, kinds = tuple(map(cells, grid.rows)), tuple(row.average or "" for row in grid.rows)
+    is_weak = frozenset(i for i, row in enumerate(grid.rows) if row.average is None and row.labels in weak)
+    table = Table(grid.title, (*grid.names, *sizes, *heads), rows, len(grid.names), len(sizes), kinds, is_weak)
+    gists = tuple(explain(m).gist for m in grid.metrics) if look.is_page else ("",) * len(named)
+    return replace(table, abouts=(*abouts, *gists), name=",".join(grid.names)).trimmed()
+
+
+def _bar(e: Estimate | None, row: Row, scale: tuple[float, float] | None, pooled: Estimate | None) -> Bar | None:
+    if scale is None or e is None or row.average == "worst":
+        return None
+    if e.low is None or e.high is None or e.value is None or not all(map(math.isfinite, (e.low, e.high, e.value))):
+        return None
+    start, width = scale[0], scale[1] - scale[0]
+
+    def place(value: float) -> int:  # a hundredth of the scale is one pixel of the drawn bar
+        return round(min(max(100 * (value - start) / width, 0.0), 100.0))
+
+    beside = place(pooled.value) if pooled is not None and pooled.value is not None else None
+    return Bar(place(e.low), place(e.high), place(e.value), beside)
+
+
+def _ends(own: Sequence[Estimate]) -> tuple[float, float] | None:
+    """Return the ends of a column's common scale."""
+    ends = [v for e in own for v in (e.low, e.high) if v is not None and math.isfinite(v)]
+    if not ends or min(ends) == max(ends):
+        return None
+    room = MARGIN * (max(ends) - min(ends))
+    return min(ends) - room, max(ends) + room
+
+
+def over_repeats(results: Results, names: tuple[str, ...], look: Look = TEXT) -> list[Table]:
+    """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
+    own = [e for e in results if e.average in REPEATS and tuple(e.slice) == names]
+    if not own:
+        return []
+    runs_ = tuple(dict.fromkeys(k for e in own for k in e.run))
+    digits = {e.metric: look.digits([o for o in own if o.metric == e.metric]) for e in own}
+    cells = []
+    for e in own:
+        key = (*(e.run.get(k, "") for k in runs_), *e.slice.values(), titled(e))
+        cells.append((key, e.average or "", Cell("–" if e.value is None else look.value(e, digits[e.metric]))))
+        cells += [(key, "", Cell(e.note))] if e.note and e.average == "mean" else []
+    title = "over runs" + (f" by {' × '.join(names)}" if names else "")
+    table = crossed(title, (*runs_, *names, "metric"), cells, (*REPEATS, ""))
+    return [replace(table, name="runs").trimmed()]
+
+
+def gap_tables(results: Results, look: Look = TEXT) -> list[Table]:
+    """Return figures outside a domain minus those inside it, if the results have them; one table per domain."""
+    own = [e for e in results if e.average == "gap"]
+    names = tuple(dict.fromkeys(k for e in own for k in e.run))
+    made = []
+    for domain in dict.fromkeys(tuple(e.slice.items()) for e in own):
+        rows = []
+        for e in (e for e in own if tuple(e.slice.items()) == domain):
+            digits = look.digits([e])
+            ends = Cell(look.value(e, digits), strong=True), Cell(look.ends(e, digits)), Cell(e.note or "")
+            rows.append((*(Cell(e.run.get(k, "")) for k in names), Cell(titled(e)), *ends))
+        title = f"gap: {', '.join(f'{column} {label}' for column, label in domain)}"
+        header = (*names, "metric", "out − in", "interval", "")
+        made.append(Table(title, header, tuple(rows), len(names) + 1, name="gap").trimmed())
+    return made
 
 
 def matrix(results: Results, rows: str, columns: str, metric: str, run: Mapping[str, str] | None = None) -> Table:
     """Return one metric as a matrix: values of one slice column as rows, of another as columns, pooled at both ends."""
     own = [e for e in results if e.metric == metric and e.average is None and dict(e.run) == (run or {})]
-    at = {frozenset(e.slice.items()): e for e in own}
-    down = sorted({e.slice[rows] for e in own if rows in e.slice})
-    across = sorted({e.slice[columns] for e in own if columns in e.slice})
-    lines: list[tuple[Cell, ...]] = []
-    for r in (None, *down):
-        keys = [frozenset([(k, v) for k, v in ((rows, r), (columns, c)) if v is not None]) for c in (None, *across)]
-        lines.append((Cell(r or "pooled"), *(_joint(at[k]) if k in at else Cell("") for k in keys)))
+    inside = [e for e in own if set(e.slice) <= {rows, columns}]
+    ordered = sorted(inside, key=lambda e: (rows in e.slice, e.slice.get(rows, "")))
+    cells = [((e.slice.get(rows, "pooled"),), e.slice.get(columns, "pooled"), TEXT.cell(e, PLACES)) for e in ordered]
+    across = ("pooled", *sorted({e.slice[columns] for e in inside if columns in e.slice}))
     best = next((e.best for e in own), "low")
-    return Table(f"{metric} {ARROW[best]} by {rows} × {columns}", (rows, "pooled", *across), tuple(lines))
+    return crossed(f"{metric} {ARROW[best]} by {rows} × {columns}", (rows,), cells, across)
 
 
 def runs(results: Results) -> list[dict[str, str]]:
@@ -227,9 +458,18 @@ def titled(e: Estimate) -> str:
 
 def short_interval(e: Estimate) -> str:
     """Format an interval without leading zeros, `[.0821, .0863]`, because tables have little room."""
-    if e.low is None or e.high is None:
+    return "" if e.low is None or e.high is None else bracketed(e.low, e.high)
+
+
+def bracketed(low: float | None, high: float | None) -> str:
+    """Format the ends of an interval without leading zeros; empty if it has none.
+
+    >>> bracketed(0.0821, -0.5), bracketed(None, 1.0), bracketed(float("nan"), 1.0)
+    ('[.0821, -.5000]', '', '')
+    """
+    if low is None or high is None or math.isnan(low):
         return ""
-    return f"[{_short(e.low)}, {_short(e.high)}]"
+    return f"[{_short(low)}, {_short(high)}]"
 
 
 def _short(value: float) -> str:
@@ -237,49 +477,15 @@ def _short(value: float) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
-def _slice_row(key: Sequence[str], own: list[Estimate], metrics: list[str], sizes: bool = True) -> tuple[Cell, ...]:
-    figures = {titled(e): e for e in own}
-    cells = [_joint(figures[m]) if m in figures else Cell("") for m in metrics]
-    n = _sizes(own[0]) if own and sizes else (Cell(""), Cell(""))
-    return (*(Cell(k) for k in key), *n, *cells)
-
-
-def _joint(e: Estimate) -> Cell:
-    mark = "*" if e.value is not None and e.note and e.note.startswith("only") else ""
-    return Cell(number(e.value) + mark if e.value is not None else "–", short_interval(e))
-
-
-def _figure_cells(e: Estimate) -> tuple[Cell, Cell]:
-    return Cell(number(e.value), strong=True), Cell(short_interval(e))
-
-
-def _sizes(e: Estimate) -> tuple[Cell, Cell]:
-    return Cell(f"{e.n:,}"), Cell(f"{e.n_positive:,}")
-
-
 def _level(rows: Sequence[Estimate]) -> str:
     methods = [e.method for e in rows if e.method and e.method.startswith("bootstrap")]
     return f"{float(methods[0].split(',')[3]):.0%} interval" if methods else "interval"
 
 
-def _named(run: Mapping[str, str]) -> str:
-    return ", ".join(f"{k} {v}" for k, v in run.items())
-
-
-def _gap_table(gaps: list[Estimate]) -> Table:
-    names = tuple(dict.fromkeys(k for e in gaps for k in e.run))
-    rows = [
-        (*(Cell(e.run.get(k, "")) for k in names), Cell(titled(e)), *_figure_cells(e), Cell(e.note or "")) for e in gaps
-    ]
-    column, label = next(iter(gaps[0].slice.items()))
-    return Table(f"gap: {column} {label}", (*names, "metric", "out − in", "interval", ""), tuple(rows), len(names) + 1)
-
-
 # ----------------------------------------------------------------------
 # Results pivoted for people: a grid has rows of slices or runs and one column per metric; cells are estimates.
 #
-# How a grid is written (HTML, LaTeX, Markdown, a sheet) is decided elsewhere; how many digits a figure deserves is
-# decided here, from the width of its interval.
+# How many digits a figure deserves follows from the width of its interval.
 
 PLACES: Final = 4
 """Decimal places of a figure that has no interval."""
@@ -332,14 +538,6 @@ class Grid:
         """Return the better direction of a metric."""
         return tuple(self.column(i)[0].best if self.column(i) else "low" for i in range(len(self.metrics)))
 
-    def best_value(self, i: int) -> float | None:
-        """Return the best figure of a metric, without averages; None if there is nothing to choose from."""
-        values = [e.value for row in self.rows if row.average is None and (e := row.cells[i]) is not None]
-        known = [value for value in values if value is not None]
-        if len(known) < 2:
-            return None
-        return min(known) if self.best[i] == "low" else max(known)
-
 
 def overall(results: Results) -> Grid:
     """Return all trials: one row per run."""
@@ -367,45 +565,6 @@ def by_slice(results: Results, names: tuple[str, ...], run: Mapping[str, str]) -
     rows += [_row((called[kind], *blank), found, cells, kind) for kind, found in ends.items() if found]
     title = f"by {' × '.join(names)}"
     return Grid(title, names, _metrics(cells), tuple(row for row in rows if any(row.cells)))
-
-
-def repeats(results: Results) -> Grid | None:
-    """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
-    own = [e for e in results if e.average in REPEATS]
-    if not own:
-        return None
-    names = tuple(dict.fromkeys(k for e in own for k in (*e.run, *e.slice)))
-    keys = list(dict.fromkeys((tuple({**e.run, **e.slice}.items()), e.average or "") for e in own))
-    rows = []
-    for cell, kind in keys:
-        found = [e for e in own if tuple({**e.run, **e.slice}.items()) == cell and e.average == kind]
-        rows.append(_row((*(dict(cell).get(k, "all") for k in names), kind), found, own, kind))
-    return Grid("over repeated runs", (*names, "over runs"), _metrics(own), tuple(rows))
-
-
-def gaps(results: Results) -> Grid | None:
-    """Return figures outside a domain minus those inside it, if the results have them."""
-    own = [e for e in results if e.average == "gap"]
-    if not own:
-        return None
-    keys = list(dict.fromkeys((tuple(e.run.values()), *e.slice.items()) for e in own))
-    names = tuple(dict.fromkeys(k for e in own for k in e.run))
-    rows = []
-    for run, *cell in keys:
-        found = [e for e in own if tuple(e.run.values()) == run and list(e.slice.items()) == cell]
-        rows.append(_row((*run, ", ".join(f"{k}: {v}" for k, v in cell)), found, own, "gap"))
-    return Grid("gap, out − in", (*names, "domain"), _metrics(own), tuple(rows))
-
-
-def grids(results: Results) -> list[Grid]:
-    """Return every grid of the results: all trials, each grouping of each run, repeats, gaps."""
-    found = [overall(results)]
-    for names in groupings(results):
-        for run in runs(results):
-            grid = by_slice(results, names, run)
-            named = f" ({', '.join(f'{k} {v}' for k, v in run.items())})" if run else ""
-            found += [Grid(grid.title + named, grid.names, grid.metrics, grid.rows)] if grid.rows else []
-    return [g for g in (*found, repeats(results), gaps(results)) if g is not None and g.rows]
 
 
 def _metrics(own: Iterable[Estimate]) -> tuple[str, ...]:
@@ -579,7 +738,7 @@ def fitted(table: Table, width: int) -> list[TextRow]:
     if stacked is not None:
         return stacked
     if len(table.rows) <= FEW_ROWS < len(table.header) - table.labels:
-        turned = _turned(table)
+        turned = table.turned()
         if (found := _stacked(turned, [_Column.of(turned, i) for i in range(len(turned.header))], width)) is not None:
             return found
     return _in_parts(table, columns, width) or list(_blocks(table, width))
@@ -666,16 +825,6 @@ def _cell_lines(
     return made
 
 
-def _turned(table: Table) -> Table:
-    """Transpose the table: one line per column of figures, one column per row."""
-    names = [" · ".join(filter(None, (c.text for c in row[: table.labels]))) for row in table.rows]
-    rows = tuple(
-        (Cell(table.header[i] or "note"), *(row[i] for row in table.rows))
-        for i in range(table.labels, len(table.header))
-    )
-    return Table(table.title, ("", *names), rows, 1)
-
-
 def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[TextRow]:
     """Split the table into parts, each with the labels of its rows and as many columns of figures as fit."""
     labels = list(range(table.labels))
@@ -684,12 +833,7 @@ def _in_parts(table: Table, columns: Sequence[_Column], width: int) -> list[Text
     while rest:
         for n in range(len(rest), 0, -1):
             chosen = [*labels, *rest[:n]]
-            part = replace(
-                table,
-                header=tuple(table.header[i] for i in chosen),
-                rows=tuple(tuple(row[i] for i in chosen) for row in table.rows),
-            )
-            found = _stacked(part, [columns[i] for i in chosen], width)
+            found = _stacked(table.columns(chosen), [columns[i] for i in chosen], width)
             if found is not None:
                 drawn += [*([TextRow("")] if drawn else []), *found]
                 rest = rest[n:]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
@@ -15,7 +14,7 @@ from hitmiss.derive.bands import Answered, Point
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
 from hitmiss.reports.plates import Way
-from hitmiss.reports.tabular import Cell, Table, groupings, short_interval, titled
+from hitmiss.reports.tabular import PLACES, TEXT, Cell, Table, bracketed, crossed, groupings, titled
 from hitmiss.reports.tabular import slice_table as by_slice
 from hitmiss.stats.agreement import Agreement
 from hitmiss.stats.intervals import wilson
@@ -33,21 +32,14 @@ def people_tables(work: Teamwork) -> list[Table]:
 
 def figures_table(work: Teamwork) -> Table:
     """Return one row per metric; for every run the system alone and with people, and people alone."""
-    shown = repeats_of(work.figures)
-    runs = list(dict.fromkeys(tuple(e.run.items()) for e in shown))
     order = {SYSTEM: 0, PEOPLE: 1, TOGETHER: 2}
-    runs.sort(key=lambda run: order[dict(run)[WHO]])
-    at = {(e.metric, tuple(e.run.items())): e for e in shown}
-    names = list(dict.fromkeys(e.metric for e in shown))
-    rows = []
-    for metric in names:
-        own = [at.get((metric, run)) for run in runs]
-        first = next(e for e in own if e is not None)
-        rows.append((Cell(titled(first)), *(_figure(e) for e in own)))
-    counts = [next(e for (_, run), e in at.items() if run == wanted).n for wanted in runs]
-    rows.append((Cell("n"), *(Cell(f"{n:,}") for n in counts)))
-    title = "the system alone, people alone, and the two together"
-    return Table(title, ("metric", *(_named_people(dict(run)) for run in runs)), tuple(rows))
+    shown = sorted(repeats_of(work.figures), key=lambda e: order[e.run[WHO]])
+    names = dict.fromkeys(e.metric for e in repeats_of(work.figures))
+    ranked = sorted(shown, key=lambda e: list(names).index(e.metric))
+    columns = tuple(dict.fromkeys(_named_people(dict(e.run)) for e in shown))
+    cells = [((titled(e),), _named_people(dict(e.run)), _figure(e)) for e in ranked]
+    cells += [(("n",), _named_people(dict(e.run)), Cell(f"{e.n:,}")) for e in reversed(shown)]
+    return crossed("the system alone, people alone, and the two together", ("metric",), cells, columns, "–")
 
 
 def load_table(work: Teamwork) -> Table:
@@ -80,13 +72,13 @@ def _named_people(run: dict[str, str]) -> str:
 
 
 def _figure(e: Estimate | None) -> Cell:
-    return Cell("–") if e is None or e.value is None else Cell(number(e.value), short_interval(e))
+    return TEXT.cell(e, PLACES) if e is not None else Cell("–")
 
 
 def _load(load: Load, names: tuple[str, ...]) -> tuple[Cell, ...]:
     counts = (load.settled, load.open, load.begun, load.unseen)
     low, high = wilson(load.sent, load.n)
-    share = Cell(number(float(load.share)), f"[{low:.4f}, {high:.4f}]") if load.n else Cell("–")
+    share = Cell(number(float(load.share)), bracketed(low, high)) if load.n else Cell("–")
     return (
         *(Cell(load.run.get(k, "")) for k in names),
         *(Cell(f"{n:,}") for n in (load.n, load.sent)),
@@ -96,8 +88,7 @@ def _load(load: Load, names: tuple[str, ...]) -> tuple[Cell, ...]:
 
 
 def _agreement(name: str, a: Agreement) -> tuple[Cell, ...]:
-    ends = f"[{a.low:.4f}, {a.high:.4f}]" if a.low is not None and a.high is not None else ""
-    alpha = Cell(number(a.alpha), ends) if a.alpha is not None else Cell("undefined", a.note)
+    alpha = Cell(number(a.alpha), bracketed(a.low, a.high)) if a.alpha is not None else Cell("undefined", a.note)
     agreeing = Cell("–" if a.agreeing is None else number(a.agreeing))
     return Cell(name), alpha, agreeing, Cell(f"{a.n_items:,}"), Cell(f"{a.n_answers:,}")
 
@@ -245,14 +236,16 @@ def _figures(
     runs: Sequence[tuple[tuple[str, str], ...]],
     spread: Mapping[tuple[str, Any], Estimate],
 ) -> Table:
-    columns = [part for run in runs for part in ((_named(run), "sd") if spread else (_named(run),))]
-    metrics = sorted(dict.fromkeys(e.metric for e in own), key=lambda m: names.index(base(m)))
-    rows = []
-    for metric in metrics:
-        by_run = {tuple(e.run.items()): e for e in own if e.metric == metric}
-        cells = [c for run in runs for c in _run_cells(by_run.get(run), spread.get((metric, run)), bool(spread))]
-        rows.append((Cell(_metric_name(next(iter(by_run.values())))), *cells))
-    return Table(title, ("metric", *columns), tuple(rows))
+    metrics = sorted(own, key=lambda e: names.index(base(e.metric)))
+    cells = []
+    for e in metrics:
+        run, key = tuple(e.run.items()), (_metric_name(e),)
+        cells.append((key, _named(run), TEXT.cell(e, PLACES)))
+        sd = spread.get((e.metric, run))
+        cells += [(key, f"sd {_named(run)}", Cell(number(sd.value)))] if sd is not None and sd.value is not None else []
+    columns = [part for run in runs for part in ((_named(run), f"sd {_named(run)}") if spread else (_named(run),))]
+    table = crossed(title, ("metric",), cells, columns)
+    return replace(table, header=("metric", *("sd" if spread and i % 2 else c for i, c in enumerate(columns))))
 
 
 def _metric_name(e: Estimate) -> str:
@@ -260,12 +253,6 @@ def _metric_name(e: Estimate) -> str:
     if base(e.metric) == CHANCE:
         return "  … by chance, at most"
     return titled(replace(e, metric=str(Spec.of(base(e.metric), **cast("Mapping[str, Setting]", e.settings)))))
-
-
-def _run_cells(e: Estimate | None, deviation: Estimate | None, spread: bool) -> list[Cell]:
-    cell = Cell("") if e is None else Cell("–" if e.value is None else number(e.value), short_interval(e))
-    sd = Cell(number(deviation.value) if deviation is not None and deviation.value is not None else "–")
-    return [cell, sd] if spread else [cell]
 
 
 def _named(run: Sequence[tuple[str, str]]) -> str:
@@ -279,59 +266,44 @@ def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
 def repeats_table(asides: Asides) -> Table:
     """Show for each run how many verdicts flip between trials, and the figures of the majority vote."""
     rows = [*asides.flips, *asides.majority]
-    runs = list(dict.fromkeys(tuple(e.run.items()) for e in rows))
-    metrics = list(
-        dict.fromkeys((e.metric, e.metric if "flip" in e.metric else f"{e.metric} of the majority") for e in rows)
-    )
-    lines = []
-    for metric, shown in metrics:
-        own = {tuple(e.run.items()): e for e in rows if e.metric == metric}
-        arrow = titled(next(iter(own.values()))).removeprefix(metric)
-        cells = [_run_cells(own.get(run), None, False)[0] for run in runs]
-        lines.append((Cell(shown + arrow), *cells))
+    cells = []
+    for e in rows:
+        of = "" if "flip" in e.metric else " of the majority"
+        arrow = titled(e).removeprefix(e.metric)
+        cells.append(((f"{e.metric}{of}{arrow}",), _named(tuple(e.run.items())), TEXT.cell(e, PLACES)))
     n = len({c.run.get("trial") for c in asides.confusions})
-    return Table(f"over {n} trials", ("metric", *(_named(run) for run in runs)), tuple(lines))
+    return crossed(f"over {n} trials", ("metric",), cells)
 
 
 def latency_table(latency: Results) -> Table:
     """Show median and 95th percentile of the seconds per run and component, cache hits and misses separate."""
-    cells: dict[tuple[Any, ...], dict[str, Estimate]] = {}
-    for e in latency:
-        cells.setdefault((tuple(e.run.items()), tuple(e.slice.items())), {})[e.metric] = e
     names = _run_names([dict(e.run) for e in latency])
-    rows = []
-    for (run, served), own in sorted(cells.items(), key=lambda kv: [v for _, v in kv[0][0]]):
-        first = next(iter(own.values()))
-        figures = [_seconds(own.get(m)) for m in ("median_seconds", "p95_seconds")]
-        rows.append(
-            (
-                *(Cell(dict(run).get(k, "")) for k in names),
-                Cell(served[0][1]),
-                Cell(f"{int(first.of or 0):,}"),
-                *figures,
-            )
-        )
-    return Table("seconds", (*names, "cache", "n", "median", "95th percentile"), tuple(rows), len(names) + 1)
+    heads = {"median_seconds": "median", "p95_seconds": "95th percentile"}
+    cells = []
+    for e in sorted(latency, key=lambda e: list(e.run.values())):
+        served = next(iter(e.slice.values()))
+        key = (*(e.run.get(k, "") for k in names), served, f"{int(e.of or 0):,}")
+        cells += [(key, heads[e.metric], _seconds(e))] if e.metric in heads else []
+    table = crossed("seconds", (*names, "cache", "n"), cells, tuple(heads.values()), "–")
+    return replace(table, labels=len(names) + 1, counts=1)
 
 
 def spending_table(spending: Results) -> Table:
     """Show for each run the cost of its answers, in total and per trial, and their tokens."""
     names = _run_names([dict(e.run) for e in spending])
-    metrics = list(dict.fromkeys(e.metric for e in spending))
-    rows = []
-    for run in dict.fromkeys(tuple(e.run.items()) for e in spending):
-        own = {e.metric: e for e in spending if tuple(e.run.items()) == run}
-        cells = [Cell(_amount(own[m].value), own[m].note or "") if m in own else Cell("–") for m in metrics]
-        rows.append((*(Cell(dict(run).get(k, "")) for k in names), *cells))
-    return Table("cost", (*names, *(m.replace("_", " ") for m in metrics)), tuple(rows), len(names))
+    cells = [
+        (tuple(e.run.get(k, "") for k in names), e.metric.replace("_", " "), Cell(_amount(e.value), e.note or ""))
+        for e in spending
+    ]
+    return crossed("cost", names, cells, missing="–")
 
 
 def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _seconds(e: Estimate | None) -> Cell:
-    if e is None or e.value is None:
+def _seconds(e: Estimate) -> Cell:
+    if e.value is None:
         return Cell("–")
     ends = f"[{e.low:.2f}, {e.high:.2f}]" if e.low is not None and e.high is not None else ""
     return Cell(f"{e.value:.2f}", ends)
@@ -346,7 +318,7 @@ def reliability_table(bins: Sequence[Bin]) -> Table:
             Cell(f"{b.edges[0]:g}–{b.edges[1]:g}"),
             Cell(f"{b.n:,}"),
             Cell(number(b.confidence)),
-            Cell(number(b.accuracy), _ends(b.low, b.high)),
+            Cell(number(b.accuracy), bracketed(b.low, b.high)),
             Cell(f"{b.accuracy - b.confidence:+.4f}"),
         )
         for b in bins
@@ -384,8 +356,3 @@ def _swept(title: str, names: tuple[str, str], found: Mapping[tuple[float, float
         for ends, (slip, flag, review) in sorted(found.items(), key=lambda row: tuple(map(float, row[1][:2])))
     ]
     return Table(title, (*names, "fake_slip_rate ↓", "real_false_flag_rate ↓", "review ↓", "items"), tuple(rows), 0)
-
-
-def _ends(low: float, high: float) -> str:
-    """Format the ends of a share; empty if it has none."""
-    return "" if math.isnan(low) else f"[{low:.4f}, {high:.4f}]".replace("[0.", "[.").replace(" 0.", " .")

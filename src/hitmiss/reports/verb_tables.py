@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 from hitmiss.core.question import Grouping
@@ -12,7 +12,7 @@ from hitmiss.engine.compare import Comparison, Difference, Discordance, p_text
 from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
 from hitmiss.engine.tuning import DEFAULT, Tuned
 from hitmiss.protocols.tuning import Tuning
-from hitmiss.reports.tabular import ARROW, Cell, Table, short_interval
+from hitmiss.reports.tabular import ARROW, PLACES, TEXT, Cell, Table, bracketed, crossed, short_interval
 from hitmiss.robustness.manipulation import CHANGED
 
 # ----------------------------------------------------------------------
@@ -68,7 +68,7 @@ def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
         )
         for d in rows
     ]
-    return _trimmed(Table("all pairs", (*header, VERDICT, ""), tuple(lines)))
+    return Table("all pairs", (*header, VERDICT, ""), tuple(lines)).trimmed()
 
 
 def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, positive: str) -> Table:
@@ -91,7 +91,7 @@ def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, posit
     rows += [_slice_row(("pooled", *blank), d) for d in pooled]
     rows += [_slice_row(("macro", *blank), d) for d in own if d.average]
     title = f"{_titled(own[0])} by {' × '.join(names)}"
-    return _trimmed(Table(title, (*header, VERDICT, ""), tuple(rows), len(names)))
+    return Table(title, (*header, VERDICT, ""), tuple(rows), len(names)).trimmed()
 
 
 def _slice_row(key: tuple[str, ...], d: Difference) -> tuple[Cell, ...]:
@@ -143,13 +143,6 @@ def _mcnemar(rows: Sequence[Discordance], correction: str) -> Table:
     if all(d.p_exact is None for d in rows):
         title += " (no p: items repeat or units are drawn, so pairs are not independent)"
     return Table(title, (*header, *adjusted), tuple(lines), len(names) + 1)
-
-
-def _trimmed(table: Table) -> Table:
-    """Return the table without an empty last column."""
-    if any(row[-1].text for row in table.rows):
-        return table
-    return Table(table.title, table.header[:-1], tuple(row[:-1] for row in table.rows), table.labels)
 
 
 def ranking_tables(ranking: Ranking) -> list[Table]:
@@ -232,15 +225,12 @@ SIGNED: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 def drift_table(results: Results) -> Table:
     """Return the results of `manipulation.drift` as a table; the clean row comes first."""
     by = next(iter(results.estimates[0].slice))
-    values = list(dict.fromkeys(e.slice[by] for e in results))
-    at = {(e.slice[by], e.metric): e for e in results}
-    rows = [(Cell(v), *(_cell(at.get((v, metric))) for metric in COLUMNS)) for v in values]
-    return Table(f"drift by {by}, at the threshold of the first row", (by, *COLUMNS.values()), tuple(rows))
+    cells = [((e.slice[by],), e.metric, _cell(e)) for e in results]
+    table = crossed(f"drift by {by}, at the threshold of the first row", (by,), cells, tuple(COLUMNS))
+    return replace(table, header=(by, *COLUMNS.values()))
 
 
-def _cell(e: Estimate | None) -> Cell:
-    if e is None:
-        return Cell("")
+def _cell(e: Estimate) -> Cell:
     if e.value is None:
         return Cell("–")
     text = f"{e.value:+.4f}" if e.metric in SIGNED else f"{e.value:.4f}"
@@ -254,15 +244,9 @@ def _cell(e: Estimate | None) -> Cell:
 def shortcut_table(results: Results, by: str) -> Table:
     """Return the AUC of every shortcut (rows) in every value of a slice column (columns)."""
     own = [e for e in results if e.metric == "roc_auc" and e.average is None and set(e.slice) == {by}]
-    at = {(e.run["shortcut"], e.slice[by]): e for e in own}
-    down = list(dict.fromkeys(name for name, _ in at))
-    across = sorted({value for _, value in at})
-    rows = [(Cell(name), *(_shortcut_cell(at.get((name, value))) for value in across)) for name in down]
-    return Table(f"roc_auc ↑ of shortcuts by {by}", ("shortcut", *across), tuple(rows))
-
-
-def _shortcut_cell(e: Estimate | None) -> Cell:
-    return Cell("") if e is None else Cell(number(e.value) if e.value is not None else "–", short_interval(e))
+    cells = [((e.run["shortcut"],), e.slice[by], TEXT.cell(e, PLACES)) for e in own]
+    across = sorted({e.slice[by] for e in own})
+    return crossed(f"roc_auc ↑ of shortcuts by {by}", ("shortcut",), cells, across)
 
 
 # ----------------------------------------------------------------------
@@ -313,13 +297,9 @@ def _row(row: Tuned, other: str, judged: bool) -> tuple[Cell, ...]:
         gain = f"{row.gain:+.4f}" if row.gain is not None else ""
         cells += [
             Cell(f"{row.test_n:,}"),
-            Cell(number(row.test), _ends(row.test_low, row.test_high)),
+            Cell(number(row.test), bracketed(row.test_low, row.test_high)),
             Cell(drop),
             Cell(number(row.test_at_default)),
-            Cell(gain, _ends(row.gain_low, row.gain_high)),
+            Cell(gain, bracketed(row.gain_low, row.gain_high)),
         ]
     return tuple(cells)
-
-
-def _ends(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None else f"[{low:.4f}, {high:.4f}]"

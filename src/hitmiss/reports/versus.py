@@ -13,7 +13,7 @@ from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE,
 from hitmiss.engine.rank import Ranking, compare_runs
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import comparable
-from hitmiss.reports import verb_tables, views
+from hitmiss.reports import verb_tables
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.tabular import Table, groupings
 from hitmiss.reports.verb_tables import VERDICT
@@ -33,7 +33,7 @@ class Versus:
     """What the page says about runs side by side."""
 
     verdicts: tuple[str, ...] = ()
-    tables: tuple[views.TableView, ...] = ()
+    tables: tuple[Table, ...] = ()
     notes: tuple[str, ...] = ()
     signature: str = ""
     compared: Comparison | Ranking | None = None
@@ -59,11 +59,11 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
     if isinstance(made, Comparison):
         shown = verb_tables.tables(made, evaluation.classes[0])
         notes = (f"A = {made.names[0]}, B = {made.names[1]}.", verb_tables.LEGEND, *made.warnings)
-        drawn = tuple(views.of_table(_verdict_first(t)) for t in shown)
+        drawn = tuple(map(_verdict_first, shown))
         return Versus(verdicts_of(made), drawn, notes, made.signature, made)
     shown = verb_tables.ranking_tables(made)
     notes = ("Runs that share a letter were not shown to differ.", *made.warnings)
-    return Versus((), tuple(map(views.of_table, shown)), notes, made.signature, made)
+    return Versus((), tuple(shown), notes, made.signature, made)
 
 
 def _verdict_first(table: Table) -> Table:
@@ -71,9 +71,7 @@ def _verdict_first(table: Table) -> Table:
     if VERDICT not in table.header:
         return table
     at, to = table.header.index(VERDICT), next(i for i, head in enumerate(table.header) if head.startswith("B − A")) + 1
-    order = [*range(to), at, *(i for i in range(to, len(table.header)) if i != at)]
-    rows = tuple(tuple(row[i] for i in order) for row in table.rows)
-    return replace(table, header=tuple(table.header[i] for i in order), rows=rows)
+    return table.columns([*range(to), at, *(i for i in range(to, len(table.header)) if i != at)])
 
 
 def contenders(evaluation: Evaluation) -> dict[str, Trials]:

@@ -1,7 +1,6 @@
 "use strict";
 (() => {
   const root = document.documentElement;
-  root.classList.add("js");
   const byId = (id) => document.getElementById(id);
   const sortable = () => document.querySelectorAll("table.sortable").forEach((table) => {
     table.querySelectorAll("thead th").forEach((head, at) => {
@@ -164,10 +163,12 @@
     begin();
   });
 
-  sortable();
-  filters();
-  slices();
-  evidence();
-  explore();
-  root.dataset.ready = "yes";
+  // The page can be read without any of this, so it waits for the first paint (which a hidden page never has).
+  const soon = (work) => (document.hidden ? setTimeout(work) : requestAnimationFrame(() => setTimeout(work)));
+  soon(() => {
+    root.classList.add("js");
+    [sortable, filters, slices, evidence, explore].forEach((work) => work());
+    root.removeAttribute("data-waiting"); // what is below the first screen was not laid out until now
+    root.dataset.ready = "yes";
+  });
 })();
