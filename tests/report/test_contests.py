@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 from tests.browser.chromium import CHROMIUM
 from tests.report import stories
@@ -32,6 +33,37 @@ def test_a_saved_comparison_becomes_a_page(tmp_path: Path) -> None:
     assert (
         "ours does better than theirs" in page and "Can I trust it?" in page and made.signature.split("|")[-1] in page
     )
+
+
+def test_a_comparison_is_exported_in_every_form_with_every_figure(tmp_path: Path) -> None:
+    """The same tables as the page: every slice with both figures, the difference, its interval and the verdict."""
+    a, b = (source.trials for source in stories.systems(2))
+    assert a is not None and b is not None
+    made = compare(a, b, ["eer"], names=("ours", "theirs"), by=["codec"], bootstrap=200)
+    file = tmp_path / "cmp.json"
+    made.save(file)
+    for ending in (".md", ".tex", ".csv", ".xlsx"):
+        if ending == ".xlsx":
+            pytest.importorskip("xlsxwriter")
+        assert run(["export", str(file), "-o", str(tmp_path / f"out{ending}")]) == 0
+    markdown, latex = ((tmp_path / f"out{ending}").read_text() for ending in (".md", ".tex"))
+    sheet = pl.read_csv(tmp_path / "out.csv", infer_schema=False)
+    for d in made:
+        slice_ = next(iter(d.slice.values()), "eer ↓") if not d.average else "macro"
+        ends = f"[{d.low:+.4f}, {d.high:+.4f}]"
+        (line,) = [x for x in markdown.splitlines() if x.startswith(f"| {slice_} ")]
+        assert f"{d.a:.4f}" in line and f"{d.b:.4f}" in line and ends in line and d.verdict in line
+        (line,) = [x for x in latex.splitlines() if x.startswith(slice_.replace("↓", r"$\downarrow$"))]
+        assert f"{d.a:.4f}" in line and ends.replace("-", "$-$") in line
+        cells = {row["column"]: row for row in sheet.filter(pl.col("row") == slice_).to_dicts()}
+        assert cells["A"]["value"] == f"{d.a:.4f}" and cells["verdict"]["value"] == d.verdict
+        assert next(row for name, row in cells.items() if name.startswith("B − A"))["below"] == ends
+    gate = tmp_path / "gate.json"
+    check = {"rule": "eer > 0.1", "figure": "eer", "value": 0.2, "limit": 0.1, "passed": False, "reason": "0.2"}
+    gate.write_text(json.dumps({"schema": 1, "kind": "gate", "checks": [check]}))
+    assert run(["export", str(gate), "-o", str(tmp_path / "gate.md")]) == 0
+    assert "| FAIL | eer | eer &gt; 0.1 | 0.2 |" in (tmp_path / "gate.md").read_text()
+    assert run(["export", str(gate), "--to", "json"]) == 2  # it is JSON already, and no results
 
 
 def test_rankings_and_gates_have_pages_too(tmp_path: Path) -> None:
