@@ -1,6 +1,7 @@
 """Running a detector over a corpus: throughput, ONNX against eager torch, what the loop adds, memory.
 
     python benchmarks/detect.py            (needs torch, onnx, onnxruntime, onnxscript)
+    python benchmarks/detect.py --photos 1000        the memory of a run over photos alone
 
 One run, one thread, processor time. The corpus is made in memory (no decoding): lengths as in a speech corpus, 1.4 to
 12.6 s, mean about 4.4 s at 16 kHz. The models have random weights: only their cost matters here.
@@ -16,6 +17,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -266,8 +268,69 @@ def rows() -> list[Row]:
         return [*throughput(torch), *onnx_against_torch(torch), *made]
 
 
+PICTURES = 20
+NETWORK = """
+import torch
+
+def network():
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    nn, widths = torch.nn, ((3, 16), (16, 32), (32, 64))
+    steps = [step for a, b in widths for step in (nn.Conv2d(a, b, 3, stride=2, padding=1), nn.ReLU())]
+    return nn.Sequential(*steps, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, 2))
+"""
+
+
+def photos(n: int) -> None:
+    """Print the memory of all processes of `hitmiss detect` over photos of 12 megapixels (20 pictures under n names)."""
+    from PIL import Image
+
+    from cluster import Watch
+
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        paths = [folder / "data" / ("real" if i % 2 else "fake") / f"{i}.jpg" for i in range(n)]
+        for i, path in enumerate(paths):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if i < PICTURES:
+                rough = Image.fromarray(rng.integers(0, 256, (300, 400, 3), dtype=np.uint8))
+                rough.resize((4000, 3000), Image.Resampling.BICUBIC).save(path, quality=90)
+            else:
+                path.hardlink_to(paths[i % PICTURES])
+        size = sum(path.stat().st_size for path in paths) / n / 1e6
+        (folder / "net.py").write_text(NETWORK)
+        words = [
+            "detect",
+            "--data",
+            "data",
+            "--detector",
+            "net.py:network",
+            "--input",
+            "image",
+            "--picture",
+            "crop=224",
+        ]
+        words += ["--workers", "1", "--check", "0", "--device", "cpu", "--scores", "scores.tsv", "-o", "run"]
+        start, peaks = time.monotonic(), []
+        process = subprocess.Popen([sys.executable, "-m", "hitmiss", *words], cwd=folder, stdout=subprocess.DEVNULL)
+        while process.poll() is None:
+            watch = Watch()
+            watch.look(process.pid, time.monotonic() - start)
+            peaks.append(watch.peak / 1000)
+            time.sleep(0.5)
+        scored = len((folder / "scores.tsv").read_text(encoding="utf-8").splitlines()) - 1
+    quarters = [max(part) for part in np.array_split(peaks, 4)]
+    print(f"{scored} of {n} photos of 4,000 × 3,000 pixels (JPEG, {size:.1f} MB) scored.")
+    print("All processes together (proportional set size), at most in each quarter of the run:")
+    print(", ".join(f"{peak:,.0f}" for peak in quarters), "MB.")
+
+
 def main() -> None:
     """Print the table."""
+    if "--photos" in sys.argv:
+        photos(int(sys.argv[-1]))
+        return
     if "--peak" in sys.argv:
         through_the_loop(quick, corpus(int(sys.argv[-1])))
         print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

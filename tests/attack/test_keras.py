@@ -1,4 +1,7 @@
-"""Keras models on TensorFlow have the gradients of their torch twins. TensorFlow is in no lock: without it this is skipped."""
+"""Keras models have the gradients of their torch twins, on TensorFlow and (with KERAS_BACKEND=torch) on torch.
+
+Keras and TensorFlow are in no lock: without them this is skipped.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.extras
+pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]  # Keras's
 
 
 @pytest.mark.parametrize("ending", ["sigmoid", "softmax"])
 def test_a_keras_model_is_attacked_as_its_torch_twin(ending: str) -> None:
     torch = pytest.importorskip("torch")
-    os.environ.setdefault("KERAS_BACKEND", "tensorflow")
-    pytest.importorskip("tensorflow", reason="TensorFlow is not installed; the adapter needs it")
+    if os.environ.setdefault("KERAS_BACKEND", "tensorflow") == "tensorflow":
+        pytest.importorskip("tensorflow", reason="TensorFlow is not installed; the adapter needs it")
     keras = pytest.importorskip("keras")
     from hitmiss.attacks.config import PerturbationConfig
     from hitmiss.protocols.ecg_attacks import classifier, run_attack_on_sample

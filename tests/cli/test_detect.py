@@ -15,6 +15,7 @@ import polars as pl
 import pytest
 
 from hitmiss.cli.main import run
+from hitmiss.io.reader import read
 from hitmiss.io.runs import load_manifest
 
 SCORER = """
@@ -99,6 +100,8 @@ def test_json_and_score_files(command: Command, words: list[object], tmp_path: P
     assert got["schema"] == 1 and got["complete"] and (got["scored"], got["failed"]) == (80, 0)
     assert set(got["shares"]) == {"decode", "augment", "model", "write", "wait"}
     assert (tmp_path / "s.tsv").read_text().splitlines()[0].split("\t")[:3] == ["item", "label", "logit"]
+    stored, whole = read(str(tmp_path / "s.tsv")), read(str(tmp_path / "run"))
+    assert stored.header.score_kind == "logit" and stored.score.tolist() == pytest.approx(whole.score.tolist())
     command(*words, "--resume", "--scores", tmp_path / "s.txt", "--score-form", "unpaired")
     assert "no ids" in command.errors and (tmp_path / "s.txt").read_text().startswith("- - ")
 

@@ -106,6 +106,24 @@ def test_torch_and_timm_models_get_pictures_as_they_take_them(
     assert "--picture" in capsys.readouterr().err
 
 
+def test_sixteen_bits_are_scaled_and_pictures_are_turned_upright(tmp_path: Path) -> None:
+    deep = np.random.default_rng(0).integers(0, 65536, (30, 40)).astype(np.uint16)
+    turned = np.random.default_rng(1).integers(0, 256, (30, 40, 3)).astype(np.uint8)
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was held upright: to be shown turned clockwise by a quarter
+    for label in ("real", "fake"):
+        (tmp_path / "data" / label).mkdir(parents=True)
+    Image.fromarray(deep).save(tmp_path / "data" / "real" / "deep.png")
+    Image.fromarray(turned).save(tmp_path / "data" / "fake" / "turned.png", exif=exif)
+    (tmp_path / "top.py").write_text("def top(batch):\n    return batch[:, 0].mean(axis=(1, 2))\n")
+    words = ["detect", "--data", str(tmp_path / "data"), "--input", "image", "--outputs", "logit", "--check", "0"]
+    assert run([*words, "--detector", f"{tmp_path}/top.py:top", "-o", str(tmp_path / "run")]) == 0
+    frame = read(str(tmp_path / "run")).frame
+    found = dict(zip(frame["item"], frame["score"], strict=True))
+    assert found["real/deep.png"] == pytest.approx((deep[0] / 257.0).mean(), abs=0.5)
+    assert found["fake/turned.png"] == pytest.approx(np.rot90(turned, -1)[0].mean(), abs=1e-4)
+
+
 MEMORY = """
 import resource, sys
 from hitmiss.cli.main import run

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -18,6 +18,9 @@ from hitmiss.attacks.family import Array, Perturbation, attack, perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.detector import find_object, need
 from hitmiss.media.audio import Clip, load_audio, resample
+
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 # ----------------------------------------------------------------------
 # Manipulations of sound that keep a voice recognisable: gain, noise, echo, shift, fade, resampling, pitch, tempo, …
@@ -282,7 +285,7 @@ def _best_offset(region: Array, wanted: Array) -> int:
     return int(np.argmax(score / np.sqrt(np.maximum(energy, 1e-12))))
 
 
-def transform(given: str | Perturbation | Callable[..., Any]) -> Transform:
+def transform(given: str | Perturbation | Callable[..., object]) -> Transform:
     """Return anything that changes a clip as one kind of function: (clip, sample rate, generator) -> clip.
 
     Accepted are the text of a perturbation (`noise(snr=15)`), an audiomentations transform or chain (called with
@@ -313,7 +316,7 @@ class _Bound:
 class _Called:
     """A user's callable as a transform."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., object]) -> None:
         self.function = function
         self.names = parameters_of(function)
 
@@ -329,7 +332,7 @@ class _Called:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-def parameters_of(function: Callable[..., Any]) -> list[str]:
+def parameters_of(function: Callable[..., object]) -> list[str]:
     """Return the names of the required arguments."""
     try:
         found = inspect.signature(function).parameters.values()
@@ -352,7 +355,7 @@ def seeded(rng: Generator) -> Iterator[None]:
         np.random.set_state(numpy)  # noqa: NPY002
 
 
-def _checked(changed: Any, name: str) -> Clip:
+def _checked(changed: object, name: str) -> Clip:
     clip = np.asarray(changed, dtype=np.float32)
     if clip.ndim != 1 or not len(clip):
         raise DataError(f"{name} must give one channel with samples in it; found the shape {clip.shape}")
@@ -469,11 +472,11 @@ class OnnxCodec:
             raise UsageError(f"there is no model {path}", code="missing-file")
         self.path, self._session = path, None
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         return {"path": self.path, "_session": None}  # a session cannot be sent to another process
 
     def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:  # noqa: ARG002
-        session: Any = self._session or need("onnxruntime", "onnx").InferenceSession(self.path)
+        session: InferenceSession = self._session or need("onnxruntime", "onnx").InferenceSession(self.path)
         self._session = session
         given = session.get_inputs()[0]
         sound = np.ascontiguousarray(clip, dtype=np.float32).reshape(*(1 for _ in given.shape[:-1]), -1)

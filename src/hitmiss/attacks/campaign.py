@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final, TypedDict, cast
 
 import numpy as np
 import polars as pl
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attacks.config import PerturbationConfig, describe
 from hitmiss.attacks.family import Floats, check_signals, expansion, hann_windows, pick
@@ -250,7 +250,7 @@ def _labels_of(path: str | Path, ids: list[str]) -> tuple[tuple[str, ...], NDArr
     return classes, y, kept
 
 
-def _signals(arrays: Mapping[str, Any], layout: str, name: str) -> Floats:
+def _signals(arrays: Mapping[str, NDArray[np.floating]], layout: str, name: str) -> Floats:
     if "x8_delta" in arrays:
         microvolts = np.cumsum(arrays["x8_delta"].astype(np.float64), axis=2)
         return np.asarray(microvolts.transpose(0, 2, 1) @ expansion().T / 1000.0)
@@ -288,7 +288,7 @@ COLUMNS: Final = ("attack", "strength", "aim", "place")
 F32 = NDArray[np.float32]
 
 
-def write_part(run: Path, first: int, x: Any) -> str:
+def write_part(run: Path, first: int, x: ArrayLike) -> str:
     """Write a part of one attack, which begins at a position of the run; return the name of its file."""
     (run / FOLDER).mkdir(exist_ok=True)
     buffer, name = io.BytesIO(), f"{first:010d}.npy"
@@ -297,7 +297,7 @@ def write_part(run: Path, first: int, x: Any) -> str:
     return name
 
 
-def write_index(run: Path, rows: Iterable[Mapping[str, Any]]) -> list[str]:
+def write_index(run: Path, rows: Iterable[Mapping[str, object]]) -> list[str]:
     """Write the index of the signals and remove files that no answer names; return the files of the run.
 
     A row has record, attack, strength, aim, place, file and row.
@@ -390,7 +390,26 @@ HIGHEST: Final = 50.0
 NUMBERS: Final = ("delta_l2", "delta_linf", "snr_db", "smoothness", "zero_gradient", "budget", "budget_used")
 
 
-def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header:
+class Facts(TypedDict, total=False):
+    """What the run store holds about a record under one step; numbers that are not finite are texts."""
+
+    error: str
+    log_odds: list[float | str | None]
+    notes: list[str]
+    signals: list[str | int]
+    """The file of the changed signal, and its row there."""
+    control: Facts
+    minimal_strength: float | str | None
+    delta_l2: float | str | None
+    delta_linf: float | str | None
+    snr_db: float | str | None
+    smoothness: float | str | None
+    zero_gradient: float | str | None
+    budget: float | str | None
+    budget_used: float | str | None
+
+
+def header_of(campaigner: Campaigner, made: dict[int, Facts]) -> Header:
     """Return the header, which describes the columns."""
     notes = sorted({note for record in made.values() for note in record.get("notes", ())})
     left_out = failures_of(campaigner, made)
@@ -408,19 +427,19 @@ def header_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> Header
     )  # fmt: skip
 
 
-def failures_of(campaigner: Campaigner, made: Mapping[int, Mapping[str, Any]]) -> dict[str, str]:
+def failures_of(campaigner: Campaigner, made: Mapping[int, Facts]) -> dict[str, str]:
     """Return the records that are not in the table, and why: a record that fails in one step is left out of all."""
     ids = campaigner.recordings.ids
     failed = {ids[at % len(ids)]: str(record["error"]) for at, record in sorted(made.items()) if "error" in record}
     return {**campaigner.recordings.failures, **failed}
 
 
-def _n_used(campaigner: Campaigner, made: Mapping[int, Mapping[str, Any]]) -> int:
+def _n_used(campaigner: Campaigner, made: Mapping[int, Facts]) -> int:
     ids = campaigner.recordings.ids
     return len(ids) - len(set(ids) & set(failures_of(campaigner, made)))
 
 
-def _provenance(campaigner: Campaigner) -> dict[str, Any]:
+def _provenance(campaigner: Campaigner) -> dict[str, object]:
     """Return how the answers were made: the data, the seed, and each attack's settings, by its name in tables."""
     plan, attacks = campaigner.plan, {}
     for name, config in plan.steps:
@@ -439,7 +458,7 @@ def run_columns(campaigner: Campaigner) -> tuple[str, ...]:
     return ("attack", "strength", *aims, *(("place",) if any(c.window_seconds for c in configs) else ()))
 
 
-def table_of(campaigner: Campaigner, made: dict[int, dict[str, Any]]) -> pl.DataFrame:
+def table_of(campaigner: Campaigner, made: dict[int, Facts]) -> pl.DataFrame:
     """Return one row per record, class, attack and strength."""
     n, rows = len(campaigner.recordings.ids), []
     failed = failures_of(campaigner, made)
@@ -464,12 +483,12 @@ def run_of(name: str, config: PerturbationConfig | None) -> dict[str, str]:
     return {"attack": config.family, "strength": strength, "aim": aim, "place": place}
 
 
-def _frame(campaigner: Campaigner, rows: Sequence[tuple[dict[str, str], int, dict[str, Any]]]) -> pl.DataFrame:
+def _frame(campaigner: Campaigner, rows: Sequence[tuple[dict[str, str], int, Facts]]) -> pl.DataFrame:
     data, header = campaigner.recordings, header_of(campaigner, {})
     classes, at = len(data.classes), np.array([row for _, row, _ in rows], dtype=np.int64)
     score = np.array([[infinite(v) for v in record["log_odds"]] for _, _, record in rows], dtype=np.float64)
     decision = campaigner.model.bits(to_probability(score), campaigner.threshold)
-    columns: dict[str, Any] = {
+    columns: dict[str, Sequence[object] | NDArray[np.generic]] = {
         "item": np.repeat(np.array(data.ids, dtype=object)[at], classes).tolist(),
         "target": list(data.classes) * len(rows),
         "label": data.y[at].reshape(-1).astype(np.int8),
@@ -526,7 +545,7 @@ class Plan:
         return found
 
     @property
-    def pinned(self) -> dict[str, Any]:
+    def pinned(self) -> dict[str, object]:
         """Return what a resumed run must agree on."""
         return {
             "attacks": [name for name, _ in self.steps],
@@ -543,7 +562,7 @@ def sweep(
     center_time: float = 0.0,
     window_seconds: float | None = None,
     aims: Sequence[tuple[str, str]] = (),
-    extra: dict[str, dict[str, Any]] | None = None,
+    extra: Mapping[str, Mapping[str, object]] | None = None,
 ) -> tuple[PerturbationConfig, ...]:
     """Return every family at every strength, and at every aim (class, mode) if there are any; `extra` is by family.
 
@@ -579,8 +598,8 @@ class Campaigner:
     recordings: Recordings
     model: Classifier
     plan: Plan
-    threshold: Any = 0.5
-    peaks: Sequence[Any] | None = None
+    threshold: ArrayLike = 0.5
+    peaks: Sequence[ArrayLike | None] | None = None
     batch: int = 32
     keep: Keep | None = None
     records: Records = field(init=False)
@@ -608,7 +627,7 @@ class Campaigner:
         """Return the generator of one record and one random quantity."""
         return noise_generator(self.plan.seed, "attack", self.recordings.ids[row], *names)
 
-    def step(self, at: int, rows: Sequence[int]) -> list[dict[str, Any]]:
+    def step(self, at: int, rows: Sequence[int]) -> list[Facts]:
         """Return the results of one step for some records, in the form of the run store."""
         name, config = self.plan.steps[at]
         if config is None:
@@ -626,18 +645,18 @@ class Campaigner:
                 raise
             return made
 
-    def _attack(self, configs: Sequence[PerturbationConfig], rows: Sequence[int], name: str) -> list[dict[str, Any]]:
+    def _attack(self, configs: Sequence[PerturbationConfig], rows: Sequence[int], name: str) -> list[Facts]:
         done = perform(self.records, rows, configs, [self.rng(row, name) for row in rows])
         return self._described(configs, rows, done, name)
 
     def _described(
         self, configs: Sequence[PerturbationConfig], rows: Sequence[int], done: Performed, name: str
-    ) -> list[dict[str, Any]]:
+    ) -> list[Facts]:
         """Return what was done in the form of the run store, with the control."""
         log_odds = self.model.log_odds(done.x)
         made = self._facts(rows, done)
         for i, facts in enumerate(made):
-            facts |= {"log_odds": _stored(log_odds[i]), "notes": list(done.notes[i])}
+            facts["log_odds"], facts["notes"] = _stored(log_odds[i]), list(done.notes[i])
         if self.keep is not None:
             file = self.keep(name, rows, done.x)
             for i, facts in enumerate(made):
@@ -646,17 +665,17 @@ class Campaigner:
             self._beside(made, configs, rows, done.x, name)
         return made
 
-    def _facts(self, rows: Sequence[int], done: Performed) -> list[dict[str, Any]]:
+    def _facts(self, rows: Sequence[int], done: Performed) -> list[Facts]:
         """Return norms, signal-to-noise ratio, smoothness and budget of each change."""
         own = list(rows)
         numbers = describe(pick(self.records.x, own), done.x, self.records.power[own])
         used = np.array([numbers[f"delta_{n}"][i] if n else np.nan for i, n in enumerate(done.norm)])
         columns = {**numbers, "budget": done.budget, "budget_used": used, "zero_gradient": done.zero_gradient}
-        return [{name: finite(float(values[i])) for name, values in columns.items()} for i in range(len(own))]
+        return [_facts(columns, i) for i in range(len(own))]
 
     def _beside(
         self,
-        made: list[dict[str, Any]],
+        made: list[Facts],
         configs: Sequence[PerturbationConfig],
         rows: Sequence[int],
         x: Floats,
@@ -673,10 +692,10 @@ class Campaigner:
         log_odds = self.model.log_odds(noisy)
         numbers = describe(self.recordings.x[list(rows)], noisy, self.records.power[list(rows)])
         for i, facts in enumerate(made):
-            own = {key: finite(float(values[i])) for key, values in numbers.items()}
-            facts["control"] = {**own, "log_odds": _stored(log_odds[i])}
+            facts["control"] = _facts(numbers, i)
+            facts["control"]["log_odds"] = _stored(log_odds[i])
 
-    def _search(self, config: PerturbationConfig, rows: Sequence[int]) -> list[dict[str, Any]]:
+    def _search(self, config: PerturbationConfig, rows: Sequence[int]) -> list[Facts]:
         """Return the minimum strength of each record, and the change that flipped it (strength 1 if it never flips)."""
         least, done = self.search(config, rows)
         made = self._described([config] * len(rows), rows, done, f"{MINIMAL} {config}")
@@ -757,7 +776,12 @@ def same_norm_noise(shape: tuple[int, ...], window: Floats, size: float, rng: Ge
     return signs * (size / length) if length > 0 else signs
 
 
-def _stored(log_odds: Floats) -> list[Any]:
+def _facts(columns: Mapping[str, Floats], at: int) -> Facts:
+    """Return the numbers of one record."""
+    return cast("Facts", {name: finite(float(values[at])) for name, values in columns.items()})
+
+
+def _stored(log_odds: Floats) -> list[float | str | None]:
     return [finite(float(v)) for v in log_odds]
 
 
@@ -785,7 +809,7 @@ def run_campaign(
         raise UsageError("signals are kept in a run folder; say output=…")
     n = len(campaigner.recordings.ids)
     steps = campaigner.plan.steps
-    made: dict[int, dict[str, Any]] = {}
+    made: dict[int, Facts] = {}
     if output is None:
         for at, record in _work(campaigner, iter(range(n * len(steps))), report):
             made[at] = record
@@ -796,9 +820,9 @@ def run_campaign(
         campaigner.keep = _keeper(campaigner, Path(output)) if save_signals else None
         for at, record in _work(campaigner, run.todo(), report):
             run.add(at, record)
-        made = dict(run.records())
+        made = cast("dict[int, Facts]", dict(run.records()))
         table, header = table_of(campaigner, made), header_of(campaigner, made)
-        facts: dict[str, Any] = {
+        facts: dict[str, object] = {
             "positive": header.positive,
             "negative": header.negative,
             "score_kind": header.score_kind,
@@ -823,7 +847,7 @@ def _keeper(campaigner: Campaigner, folder: Path) -> Keep:
     return lambda name, rows, x: write_part(folder, step_of[name] * n + rows[0], x)
 
 
-def _indexed(campaigner: Campaigner, made: dict[int, dict[str, Any]], folder: Path) -> list[str]:
+def _indexed(campaigner: Campaigner, made: dict[int, Facts], folder: Path) -> list[str]:
     """Write the index of the signals that the answers name; return the files."""
     ids, rows = campaigner.recordings.ids, []
     for at in sorted(made):
@@ -834,13 +858,13 @@ def _indexed(campaigner: Campaigner, made: dict[int, dict[str, Any]], folder: Pa
     return write_index(folder, rows)
 
 
-def _work(campaigner: Campaigner, todo: Iterator[int], report: Report | None) -> Iterator[tuple[int, dict[str, Any]]]:
+def _work(campaigner: Campaigner, todo: Iterator[int], report: Report | None) -> Iterator[tuple[int, Facts]]:
     """Process positions (step-major) in batches that belong to one step."""
     n, total = len(campaigner.recordings.ids), len(campaigner.recordings.ids) * len(campaigner.plan.steps)
     waiting: list[int] = []
     done = 0
 
-    def flush() -> Iterator[tuple[int, dict[str, Any]]]:
+    def flush() -> Iterator[tuple[int, Facts]]:
         nonlocal done
         rows = [at % n for at in waiting]
         yield from zip(list(waiting), campaigner.step(waiting[0] // n, rows), strict=True)
@@ -857,7 +881,7 @@ def _work(campaigner: Campaigner, todo: Iterator[int], report: Report | None) ->
         yield from flush()
 
 
-def _run_pinned(campaigner: Campaigner) -> dict[str, Any]:
+def _run_pinned(campaigner: Campaigner) -> dict[str, object]:
     data, model = campaigner.recordings, campaigner.model
     threshold = np.asarray(campaigner.threshold, dtype=np.float64).tolist()
     about = {"data": data.digest, "classes": list(data.classes), "fs": data.fs, "layout": model.layout}

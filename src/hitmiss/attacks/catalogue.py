@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.attacks import methods
 from hitmiss.attacks.family import all_attacks, batched_families
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
-from hitmiss.core.registry import Spec
+from hitmiss.core.registry import Setting, Spec
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",
@@ -34,7 +34,7 @@ class Family:
 
     name: str
     medium: str
-    settings: Mapping[str, Any]
+    settings: Mapping[str, Setting]
     about: str
 
     @property
@@ -63,12 +63,12 @@ def catalogue() -> list[Family]:
     return sorted([*plain, *gradient, *asking], key=lambda f: (f.medium, f.name))
 
 
-def _own(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _own(settings: Mapping[str, Setting]) -> dict[str, Setting]:
     """Return the settings without those that the caller supplies."""
     return {name: value for name, value in settings.items() if name != "sample_rate"}
 
 
-def _settings(method: Method) -> dict[str, Any]:
+def _settings(method: Method) -> dict[str, Setting]:
     """Return the settings of a gradient family, under the documented names (ECG attacks) if it has any."""
     theirs = {ours: name for name, ours in SETTINGS.items()} if method.adam is not None else {}
     found = {f.name: getattr(method, f.name) for f in fields(method) if f.name not in FIXED}

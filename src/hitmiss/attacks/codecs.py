@@ -7,13 +7,14 @@ import io
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UnknownName, UsageError
 from hitmiss.media.audio import Clip, frame_samples, need, resample
+
+if TYPE_CHECKING:
+    from av import Packet
 
 # ----------------------------------------------------------------------
 # Through a lossy codec and back, in memory: samples in, decoded samples and the coded size out.
@@ -77,7 +81,7 @@ def to_pcm(clip: Clip) -> Pcm:
     return np.clip(np.round(clip * FULL_SCALE), -FULL_SCALE, FULL_SCALE - 1).astype(np.int16)
 
 
-def _av_lacks(av: Any, encoder: str) -> str | None:
+def _av_lacks(av: ModuleType, encoder: str) -> str | None:
     try:
         av.Codec(encoder, "w")
     except ValueError:  # PyAV's error for an unknown codec
@@ -99,7 +103,7 @@ def _by_av(engine: Engine, pcm: Pcm, rate: int, bits: int | None) -> tuple[Clip,
     return np.concatenate([frame_samples(f)[0] for f in frames]), int(frames[0].sample_rate), size
 
 
-def _encode(av: Any, engine: Engine, pcm: Pcm, rate: int, bits: int | None) -> tuple[list[Any], bytes | None]:
+def _encode(av: ModuleType, engine: Engine, pcm: Pcm, rate: int, bits: int | None) -> tuple[list[Packet], bytes | None]:
     coder = av.CodecContext.create(engine.encoder, "w")
     coder.sample_rate, coder.layout, coder.format = rate, "mono", engine.form
     coder.time_base = Fraction(1, rate)
@@ -420,21 +424,21 @@ def usable(conditions: Iterable[Condition]) -> tuple[tuple[Condition, ...], dict
     return tuple(c for c in given if c.codec is None or c.codec.name not in missing), missing
 
 
-def _conditions(codec: Codec, qualities: Iterable[Any]) -> list[Condition]:
+def _conditions(codec: Codec, qualities: Iterable[int | str]) -> list[Condition]:
     chosen = [_whole(q, codec) for q in qualities]
     for quality in chosen:
         codec.rate_of(quality)
     return [Condition(codec, quality) for quality in chosen]
 
 
-def _whole(text: Any, codec: Codec) -> int:
+def _whole(text: int | str, codec: Codec) -> int:
     try:
         return int(text)
     except ValueError:
         raise UsageError(f"the qualities of {codec.name} are 1 to {len(codec.kbps)}; found {text!r}") from None
 
 
-def _codec_of(row: dict[str, Any], number: int, file: str) -> Codec:
+def _codec_of(row: Mapping[str, str | None], number: int, file: str) -> Codec:
     name = row["name"] or ""
     known = all_codecs()
     if name not in known:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
@@ -11,8 +11,9 @@ from numpy.random import Generator
 from hitmiss.attacks import audio, image, text
 from hitmiss.attacks.audio import SUITE, Chain, is_chain
 from hitmiss.attacks.codecs import UNCODED, Condition
-from hitmiss.attacks.family import Perturbation, all_attacks, perturbation
+from hitmiss.attacks.family import Array, Perturbation, all_attacks, perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.detection.detector import Item
 from hitmiss.media.audio import Clip
 from hitmiss.stats.bootstrap import noise_generator
 
@@ -21,13 +22,13 @@ from hitmiss.stats.bootstrap import noise_generator
 #
 # The medium of a family is known: `typos` on sound, or `noise` on a text, is refused with a list of suitable families.
 
-Transform = Callable[[Any, int, Generator], Any]
+Transform = Callable[..., Item]
 MEDIA: Final = ("audio", "image", "text")
 SUITES: Final = {"audio": audio.SUITE, "image": image.SUITE, "text": text.SUITE}
 """The default manipulations of a drift table, by medium."""
 
 
-def transform(given: str | Perturbation | Callable[..., Any], medium: str = "audio") -> Transform:
+def transform(given: str | Perturbation | Callable[..., object], medium: str = "audio") -> Transform:
     """Return a text such as `typos(rate=0.1)`, a perturbation, or a callable as a function of items of a medium.
 
     A callable takes the item, or the item and a generator; for sound see `audio.transform`.
@@ -59,7 +60,7 @@ class _Bound:
     def __init__(self, bound: Perturbation, medium: str) -> None:
         self.bound, self.medium = bound, medium
 
-    def __call__(self, item: Any, sample_rate: int, rng: Generator) -> Any:  # noqa: ARG002  (all media are called alike)
+    def __call__(self, item: Item, sample_rate: int, rng: Generator) -> Item:  # noqa: ARG002  (all media are called alike)
         if self.medium == "text":
             return text.perturb_text(_text(item), self.bound, rng)
         return self.bound(_picture(item), rng)
@@ -71,7 +72,7 @@ class _Bound:
 class _Called:
     """A user's callable on texts or pictures."""
 
-    def __init__(self, function: Callable[..., Any], medium: str) -> None:
+    def __init__(self, function: Callable[..., object], medium: str) -> None:
         if not callable(function):
             raise UsageError(
                 f"a manipulation is a text as typos(rate=0.1) or a callable; found {type(function).__name__}"
@@ -79,7 +80,7 @@ class _Called:
         self.function, self.medium = function, medium
         self.n_given = min(max(len(audio.parameters_of(function)), 1), 2)
 
-    def __call__(self, item: Any, sample_rate: int, rng: Generator) -> Any:  # noqa: ARG002
+    def __call__(self, item: Item, sample_rate: int, rng: Generator) -> Item:  # noqa: ARG002
         with audio.seeded(rng):
             changed = self.function(*(item, rng)[: self.n_given])
         return _text(changed) if self.medium == "text" else _picture(changed)
@@ -88,13 +89,13 @@ class _Called:
         return getattr(self.function, "__name__", type(self.function).__name__)
 
 
-def _text(item: Any) -> str:
+def _text(item: object) -> str:
     if not isinstance(item, str):
         raise DataError(f"a text is needed; found {type(item).__name__}")
     return item
 
 
-def _picture(item: Any) -> Any:
+def _picture(item: object) -> Array:
     pixels = np.asarray(item)
     if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "iuf":
         raise DataError(f"a picture is height × width, with or without channels; found the shape {pixels.shape}")
@@ -111,7 +112,7 @@ def _picture(item: Any) -> Any:
 #
 # Both kinds can be sent to worker processes, and their random draws depend only on the seed and the row.
 
-Row = Mapping[str, Any]
+Row = Mapping[str, str]
 CLEAN: Final = "clean"
 
 
@@ -129,7 +130,7 @@ class CodedRows:
         return [condition.columns for condition in self.conditions]
 
     @property
-    def pinned(self) -> dict[str, Any]:
+    def pinned(self) -> dict[str, object]:
         """What a resumed run must agree on: every codec, its name and its rate."""
         return {
             str(c): [c.codec.name, c.codec.sample_rate, c.codec.rate_of(c.quality)] for c in self.conditions if c.codec
@@ -151,7 +152,7 @@ class ManipulatedRows:
 
     def __init__(
         self,
-        manipulations: Iterable[str | Perturbation] | Mapping[str, Callable[..., Any]] = SUITE,
+        manipulations: Iterable[str | Perturbation] | Mapping[str, Callable[..., object]] = SUITE,
         *,
         medium: str = "audio",
         sample_rate: int = 16000,
@@ -170,11 +171,11 @@ class ManipulatedRows:
         return [{"manipulation": name} for name in (CLEAN, *self.transforms)]
 
     @property
-    def pinned(self) -> dict[str, Any]:
+    def pinned(self) -> dict[str, object]:
         """What a resumed run must agree on."""
         return {"manipulations": list(self.transforms), "only": self.only, "seed": self.seed}
 
-    def __call__(self, item: Any, row: Row) -> Any:
+    def __call__(self, item: Item, row: Row) -> Item:
         name = row["manipulation"]
         if name == CLEAN or (self.only is not None and row["label"] != self.only):
             return item

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from hitmiss.attacks import methods
 from hitmiss.attacks.family import all_attacks, batched_families, check_strength
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
 from hitmiss.core.errors import UnknownName, UsageError, nearest
-from hitmiss.core.registry import Spec
+from hitmiss.core.registry import Setting, Spec
 
 # ----------------------------------------------------------------------
 # One perturbation, configured as in the ECG attack evaluation document.
@@ -191,7 +191,7 @@ class PerturbationConfig:
         return f"{self.family} {self.strength:g}{where}{aim}{extra}"
 
 
-def _pair(key: str, value: Any) -> tuple[float, float]:
+def _pair(key: str, value: Iterable[float]) -> tuple[float, float]:
     """Return two numbers, the lower first."""
     try:
         low, high = (float(v) for v in value)
@@ -221,7 +221,7 @@ def settings_of(family: str) -> list[str]:
     return list(defaults_of(family))
 
 
-def defaults_of(family: str) -> dict[str, Any]:
+def defaults_of(family: str) -> dict[str, Setting]:
     """Return the settings that a family takes, with their defaults."""
     batched = batched_families()
     if family in batched:
@@ -232,16 +232,15 @@ def defaults_of(family: str) -> dict[str, Any]:
     return dict(methods.BLACKBOX_SETTINGS[family])
 
 
-def check_setting(family: str, key: str, value: Any, default: Any) -> None:
+def check_setting(family: str, key: str, value: object, default: object) -> None:
     """Refuse a setting that must be a number, or a positive whole number for counts, and is not."""
     if isinstance(default, str):
         return
     if value is None and default is None:
         return
-    is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    if not is_number or not 0.0 <= value < np.inf:
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 <= float(value) < np.inf:
         raise UsageError(f"{key} of {family} is a number, 0 or more; found {value!r}")
-    if isinstance(default, int) and (value < 1 or value != int(value)):
+    if isinstance(default, int) and (float(value) < 1 or float(value) != int(value)):
         raise UsageError(f"{key} of {family} is a whole number, 1 or more; found {value!r}")
 
 
@@ -268,25 +267,25 @@ class AttackResult:
     (`budget_norm`).
     """
 
-    record_id: Any
+    record_id: object
     ptype: str
     strength: float
     center_time: float
     window_seconds: float | None
     target_class: str | None
     target_mode: str | None
-    config_extra: dict[str, Any]
-    y_true: NDArray[Any]
-    y_hat_clean: NDArray[Any]
-    y_hat_adv: NDArray[Any]
-    y_proba_clean: NDArray[Any]
-    y_proba_adv: NDArray[Any]
+    config_extra: dict[str, object]
+    y_true: NDArray[np.int64]
+    y_hat_clean: NDArray[np.int8]
+    y_hat_adv: NDArray[np.int8]
+    y_proba_clean: Floats
+    y_proba_adv: Floats
     delta_norm_l2: float
     delta_norm_linf: float
     delta_smoothness: float | None
     untargeted_success: bool
     targeted_success: bool | None
-    threshold: Any = 0.5
+    threshold: ArrayLike = 0.5
     classes: tuple[str, ...] = ()
     snr_db: float = float("nan")
     budget: float = float("inf")

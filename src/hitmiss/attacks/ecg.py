@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
+from numpy.typing import NDArray
 
 from hitmiss.attacks.family import LEADS, Floats, Ints, Records, batched, need_twelve
 from hitmiss.core.errors import UnknownName, UsageError
@@ -228,7 +229,7 @@ def _noise(r: Records, low: float, high: float, level: Floats) -> Floats:
     return np.asarray(irfft(spectrum, samples, axis=1, overwrite_x=True))
 
 
-def _drawn(rngs: Sequence[Generator], out: Any) -> None:
+def _drawn(rngs: Sequence[Generator], out: NDArray[np.complex128]) -> None:
     """Draw complex numbers with independent normal parts: √(2E) in a random direction, E exponential."""
     length, angle = (np.empty(out.shape, dtype=np.float32) for _ in range(2))
     for i, rng in enumerate(rngs):

@@ -99,7 +99,7 @@ def _apart(centers: Floats, score: Floats, distance: float, count: int) -> Float
     return np.array(chosen)
 
 
-def moving_mean(values: Any, size: int = 11) -> Floats:
+def moving_mean(values: ArrayLike, size: int = 11) -> Floats:
     """Return the mean over `size` neighbours along the last axis; fewer at the ends.
 
     >>> moving_mean([0.0, 3.0, 0.0], 3).tolist()
@@ -140,7 +140,7 @@ def need_twelve(n_leads: int) -> None:
         raise UsageError(f"the lead equations hold for the 12 standard leads ({', '.join(LEADS)}); found {n_leads}")
 
 
-def consistent(delta: Any) -> Floats:
+def consistent(delta: ArrayLike) -> Floats:
     """Return a change (…, sample, lead) with the four dependent leads derived from the eight others.
 
     >>> consistent(np.eye(12)[None, :2]).shape
@@ -153,7 +153,7 @@ def consistent(delta: Any) -> Floats:
     return np.asarray(changed[..., INDEPENDENT] @ expansion().T)
 
 
-def violation(x: Any) -> float:
+def violation(x: ArrayLike) -> float:
     """Return the largest violation (in the unit of x) of the lead equations in a signal."""
     signal = np.asarray(x, dtype=np.float64)
     return float(np.abs(signal - consistent(signal)).max(initial=0.0))
@@ -176,7 +176,7 @@ FEW: Final = 8
 """Records that are filtered together."""
 
 
-def detect_r_peaks(x: Any, fs: float, *, lead: int | None = None) -> Ints:
+def detect_r_peaks(x: ArrayLike, fs: float, *, lead: int | None = None) -> Ints:
     """Return the sample numbers of the R peaks of one record (sample × lead, or one lead).
 
     `lead`: use only this lead; None uses the energy of all leads together.
@@ -204,7 +204,7 @@ def _peaks(filtered: Floats, fs: float) -> Ints:
     return _refined(places, np.abs(filtered).sum(axis=1), round(REACH * fs))
 
 
-def detect_all(x: Any, fs: float) -> list[Ints]:
+def detect_all(x: ArrayLike, fs: float) -> list[Ints]:
     """Return the R peaks of every record (record × sample × lead)."""
     signals = np.asarray(x, dtype=np.float64)
     parts = [_band_passed(signals[i : i + FEW], fs) for i in range(0, len(signals), FEW)]
@@ -260,8 +260,9 @@ def _refined(places: Ints, size: Floats, reach: int) -> Ints:
 # like a metric: `noise(snr=15)`, `noise(snr=15, strength=0.5)`. All random draws come from the generator that it is
 # given.
 
-Array = NDArray[Any]
+Array = NDArray[np.floating]
 F = TypeVar("F", bound=Callable[..., Array])
+Number = TypeVar("Number", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -270,7 +271,7 @@ class Attack:
 
     name: str
     function: Callable[..., Array]
-    defaults: Mapping[str, Any] = field(hash=False)
+    defaults: Mapping[str, Setting] = field(hash=False)
 
     @property
     def medium(self) -> str:
@@ -283,7 +284,9 @@ class Attack:
         """The first line of its docstring."""
         return (inspect.getdoc(self.function) or self.name).splitlines()[0]
 
-    def apply(self, x: Array, strength: float, rng: np.random.Generator, **settings: Any) -> Array:
+    def apply(
+        self, x: NDArray[Number], strength: float, rng: np.random.Generator, **settings: object
+    ) -> NDArray[Number]:
         """Return the perturbed array: a copy of `x` at strength 0; NaN and infinities in the result are refused."""
         check_strength(self.name, strength)
         for key in settings:
@@ -305,7 +308,7 @@ class Perturbation:
     strength: float = 1.0
     settings: Mapping[str, Setting] = field(default_factory=dict, hash=False)
 
-    def __call__(self, x: Array, rng: np.random.Generator, **more: Any) -> Array:
+    def __call__(self, x: NDArray[Number], rng: np.random.Generator, **more: object) -> NDArray[Number]:
         """Return the perturbed array; `more` are settings that only the caller knows, such as the sample rate."""
         known = {key: value for key, value in more.items() if key in self.attack.defaults}
         return self.attack.apply(x, self.strength, rng, **{**known, **self.settings})
@@ -388,7 +391,7 @@ def check_strength(name: str, strength: float) -> None:
 # generator, so its result does not depend on the other records. Once registered, it is also an `Attack`: one record,
 # one generator.
 
-PLACE: Final[Mapping[str, Any]] = {
+PLACE: Final[Mapping[str, Setting]] = {
     "fs": 100.0,
     "center_time": 0.0,
     "window_seconds": None,
@@ -431,7 +434,7 @@ class Records:
         """Return a change multiplied by the window of each record."""
         return delta if self.is_whole else np.asarray(delta * self.window)
 
-    def draw(self, function: Callable[[Generator], Any]) -> Floats:
+    def draw(self, function: Callable[[Generator], ArrayLike]) -> Floats:
         """Return one draw per record, each from its own generator, stacked."""
         return np.stack([np.asarray(function(rng), dtype=np.float64) for rng in self.rngs])
 
@@ -467,10 +470,10 @@ class Batched:
 
     name: str
     function: Change
-    defaults: Mapping[str, Any]
+    defaults: Mapping[str, Setting]
     needs_peaks: bool = False
 
-    def apply(self, records: Records, *, lead_consistent: bool = False, **settings: Any) -> Floats:
+    def apply(self, records: Records, *, lead_consistent: bool = False, **settings: object) -> Floats:
         """Return the changed signals; a record of strength 0 is unchanged to the last bit."""
         for key in settings:
             if key not in self.defaults:
@@ -497,7 +500,7 @@ def batched_families() -> dict[str, Batched]:
 def _record_by_record(entry: Attack) -> Batched:
     """Turn a plug-in's attack on single signals into a batched family: it is given lead × sample, time last."""
 
-    def change(records: Records, **settings: Any) -> Floats:
+    def change(records: Records, **settings: object) -> Floats:
         rate = {name: records.fs for name in ("sample_rate", "fs") if name in entry.defaults}
         changed = [
             entry.apply(x.T, float(strength.item()), rng, **{**rate, **settings}).T - x
@@ -544,14 +547,14 @@ def _single(entry: Batched) -> Callable[..., Array]:
 
 
 def make_records(
-    x: Any,
+    x: ArrayLike,
     strength: ArrayLike,
     rngs: Sequence[Generator],
     *,
     fs: float,
     center_time: ArrayLike = 0.0,
     window_seconds: float | Sequence[float | None] | None = None,
-    peaks: Sequence[Any] | None = None,
+    peaks: Sequence[ArrayLike] | None = None,
     spread: Floats | None = None,
 ) -> Records:
     """Make a batch from signals (record × sample × lead); strengths, windows and centres may be given per record."""
@@ -567,7 +570,7 @@ def make_records(
     return Records(signals, strengths[:, None, None], rngs, window[:, :, None], fs, beats, spread, is_whole)
 
 
-def check_signals(x: Any, finite: bool = True) -> Floats:
+def check_signals(x: ArrayLike, finite: bool = True) -> Floats:
     """Return signals as record × sample × lead in float64.
 
     Other shapes, and with `finite` also NaN and infinite values, are refused.
@@ -589,7 +592,7 @@ def check_signals(x: Any, finite: bool = True) -> Floats:
     return signals
 
 
-def as_numbers(x: Any) -> Floats:
+def as_numbers(x: ArrayLike) -> Floats:
     """Return an array in float64; texts and complex numbers are refused."""
     array = np.asarray(x)
     if array.dtype.kind not in "fiubO":
@@ -600,7 +603,7 @@ def as_numbers(x: Any) -> Floats:
         raise DataError("signals are numbers in a regular array; found something else among them") from None
 
 
-def _check_peaks(peaks: Any, samples: int) -> Ints:
+def _check_peaks(peaks: ArrayLike, samples: int) -> Ints:
     found = np.asarray(peaks).reshape(-1)
     if not len(found):
         return np.zeros(0, dtype=np.int64)

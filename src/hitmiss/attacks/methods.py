@@ -6,16 +6,20 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attacks.family import INDEPENDENT, expansion, moving_mean, need_twelve
-from hitmiss.attacks.model import Classifier, channels_last
+from hitmiss.attacks.model import Classifier, TensorFunction, channels_last
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.detector import need
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 # ----------------------------------------------------------------------
 # The step rules of gradient attacks: `fgsm`, `pgd`, `pgd_l2`, `apgd`, `apgd_l2`, `sap` (Han et al. 2020) and
@@ -108,7 +112,7 @@ def sap_kernel(fs: float) -> Floats:
 
 Bits = NDArray[np.int8]
 Mask = NDArray[np.bool_]
-Rule = Callable[[Bits, Bits, NDArray[np.int64]], Any]
+Rule = Callable[[Bits, Bits, NDArray[np.int64]], ArrayLike]
 
 
 @dataclass(frozen=True)
@@ -118,7 +122,7 @@ class Criterion:
     name: str
     rule: Rule
 
-    def __call__(self, clean: Any, changed: Any, target: Any = None) -> Mask:
+    def __call__(self, clean: ArrayLike, changed: ArrayLike, target: ArrayLike | None = None) -> Mask:
         """Return which records count as successes."""
         before, after = (np.atleast_2d(np.asarray(bits)).astype(np.int8) for bits in (clean, changed))
         aimed = np.full(len(before), -1) if target is None else np.broadcast_to(np.asarray(target), len(before))
@@ -250,24 +254,27 @@ def solve(model: Classifier, problem: Problem, method: Method, name: str = "pgd"
     )
 
 
+Moments: TypeAlias = "tuple[Tensor, Tensor]"
+
+
 class _Adaptive(NamedTuple):
     """The state of each record under APGD; all fields have one row per record."""
 
-    z: Any
-    gradient: Any
-    loss: Any
-    best: Any
-    best_gradient: Any
-    best_loss: Any
-    before: Any
-    step: Any
-    n_better: Any
+    z: Tensor
+    gradient: Tensor
+    loss: Tensor
+    best: Tensor
+    best_gradient: Tensor
+    best_loss: Tensor
+    before: Tensor
+    step: Tensor
+    n_better: Tensor
     """Steps since the last checkpoint that lowered the loss."""
-    checked_loss: Any
+    checked_loss: Tensor
     """The lowest loss at the last checkpoint."""
-    was_halved: Any
+    was_halved: Tensor
 
-    def moved(self, torch: Any, z: Any, gradient: Any, loss: Any) -> _Adaptive:
+    def moved(self, torch: ModuleType, z: Tensor, gradient: Tensor, loss: Tensor) -> _Adaptive:
         """Return the state after a step."""
         better = loss < self.best_loss
         wide = better[:, None, None]
@@ -277,7 +284,7 @@ class _Adaptive(NamedTuple):
             best_loss=torch.where(better, loss, self.best_loss),
         )  # fmt: skip
 
-    def checked(self, torch: Any, n_steps: int) -> _Adaptive:
+    def checked(self, torch: ModuleType, n_steps: int) -> _Adaptive:
         """Halve the step and restart from the best point where too few steps helped or nothing was gained."""
         stuck = ~self.was_halved & (self.best_loss >= self.checked_loss)
         halved = (self.n_better < ADAPTIVE_SHARE * n_steps) | stuck
@@ -306,7 +313,7 @@ def checkpoints(steps: int) -> set[int]:
 class _Solver:
     """One batch in progress: tensors are record × lead × sample, in memory with the leads last."""
 
-    def __init__(self, function: Any, device: str, problem: Problem, method: Method) -> None:
+    def __init__(self, function: TensorFunction, device: str, problem: Problem, method: Method) -> None:
         self.torch = need("torch", "torch")
         self.function, self.device, self.problem, self.method = function, device, problem, method
         self.x = self._turned(problem.x)
@@ -317,15 +324,15 @@ class _Solver:
         self.kernel = self._tensor(sap_kernel(problem.fs))[None, None] if method.smooth else None
         self.spread = self._spread()
 
-    def _tensor(self, values: Any) -> Any:
+    def _tensor(self, values: ArrayLike) -> Tensor:
         return self.torch.as_tensor(np.ascontiguousarray(values, dtype=np.float32), device=self.device)
 
-    def _turned(self, values: Any) -> Any:
+    def _turned(self, values: NDArray[np.floating]) -> Tensor:
         """Turn record × sample × lead into record × lead × sample; on a CPU nothing is copied (see `channels_last`)."""
         turned = self._tensor(values).transpose(1, 2)
         return turned if self.device == "cpu" else turned.contiguous()
 
-    def _spread(self) -> Any:
+    def _spread(self) -> Tensor | None:
         if not self.problem.lead_consistent:
             return None
         need_twelve(self.problem.x.shape[2])
@@ -335,7 +342,7 @@ class _Solver:
         """Step until all records have flipped or the steps are used up."""
         return self._adaptively() if self.method.adaptive else self._plainly()
 
-    def _beginning(self) -> Any:
+    def _beginning(self) -> Tensor:
         n, leads, samples = self.x.shape
         width = len(INDEPENDENT) if self.spread is not None else leads
         if self.problem.start is None:
@@ -404,13 +411,13 @@ class _Solver:
             delta[rows] = self._final(state.best, rows)
         return Outcome(delta, n_forward, zero, first, steps)
 
-    def _direction(self, gradient: Any) -> Any:
+    def _direction(self, gradient: Tensor) -> Tensor:
         """Return a step of size 1 uphill."""
         if self.method.norm == "linf":
             return gradient.sign()
         return gradient / gradient.flatten(1).norm(dim=1).clamp(min=1e-20)[:, None, None]
 
-    def _keep(self, mask: Mask) -> Any:
+    def _keep(self, mask: Mask) -> Tensor:
         """Continue with some of the records; return their positions."""
         kept = self.torch.as_tensor(np.flatnonzero(mask), device=self.device)
         for name in ("x", "window", "budget", "reference", "value", "target"):
@@ -418,14 +425,14 @@ class _Solver:
             setattr(self, name, None if value is None else value[kept])
         return kept
 
-    def _flipped(self, rows: Ints, p: Any) -> Mask:
+    def _flipped(self, rows: Ints, p: Tensor) -> Mask:
         if self.problem.succeeded is None:
             return np.zeros(len(rows), dtype=bool)
         logits = p.detach().double()
         proba = logits.softmax(dim=1) if self.problem.single_label else logits.sigmoid()
         return self.problem.succeeded(rows, proba.cpu().numpy())
 
-    def _gradient(self, z: Any) -> tuple[Any, Any, Any]:
+    def _gradient(self, z: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the gradient of the loss of each record (to be minimised), the logits, and the losses."""
         variable = z.detach().requires_grad_(True)
         delta = self.shape(variable)
@@ -438,7 +445,7 @@ class _Solver:
         (gradient,) = self.torch.autograd.grad(loss.sum(), variable)
         return gradient, logits, loss.detach()
 
-    def _loss(self, logits: Any) -> Any:
+    def _loss(self, logits: Tensor) -> Tensor:
         """Return the loss to minimise: minus the distance from the reference, or that of the target bit to its aim."""
         if self.problem.single_label:
             return self._loss_of_one(logits)
@@ -455,7 +462,7 @@ class _Solver:
             near = entropy(logits.gather(1, place)[:, 0], self.value, reduction="none")
         return self.torch.where(aimed, near, away)
 
-    def _loss_of_one(self, logits: Any) -> Any:
+    def _loss_of_one(self, logits: Tensor) -> Tensor:
         """Return the loss for exclusive classes: cross-entropy, or the lead of the class over the best other."""
         aimed = self.target >= 0
         place = self.torch.where(aimed, self.target, self.reference.argmax(dim=1))
@@ -468,7 +475,7 @@ class _Solver:
         wanted = aimed & (self.value > 0.5)  # a class to be forced; otherwise the class must fall behind
         return self.torch.where(wanted, -ahead, ahead)
 
-    def shape(self, z: Any) -> Any:
+    def shape(self, z: Tensor) -> Tensor:
         """Return the change of the signal for a field."""
         if self.kernel is not None:
             flat = z.reshape(-1, 1, z.shape[2])
@@ -477,22 +484,22 @@ class _Solver:
             z = self.torch.einsum("ij,njt->nit", self.spread, z)
         return z if self.window is None else z * self.window
 
-    def _moved(self, z: Any, gradient: Any, moments: Any, step: int) -> Any:
+    def _moved(self, z: Tensor, gradient: Tensor, moments: Moments | None, step: int) -> Tensor:
         """Make one step downhill; the arguments are overwritten."""
         size = self.method.share * self.budget
-        if self.method.adam is not None:
+        if self.method.adam is not None and moments is not None:
             return z - self.method.adam * self._adam(gradient, moments, step)
         if self.method.norm == "linf":
             return z.sub_(gradient.sign().mul_(size))
         return z - size * self._direction(gradient)
 
-    def _adam(self, gradient: Any, moments: Any, step: int) -> Any:
+    def _adam(self, gradient: Tensor, moments: Moments, step: int) -> Tensor:
         first, second = moments
         first.mul_(0.9).add_(gradient, alpha=0.1)
         second.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
         return (first / (1 - 0.9 ** (step + 1))) / ((second / (1 - 0.999 ** (step + 1))).sqrt() + 1e-8)
 
-    def _project(self, z: Any) -> Any:
+    def _project(self, z: Tensor) -> Tensor:
         """Project the field back to where its change is within budget."""
         budget = self.budget
         if self.method.norm == "l2":
@@ -503,7 +510,7 @@ class _Solver:
         highest = self.torch.einsum("ij,njt->nit", self.spread, z).abs().amax(dim=1, keepdim=True)
         return z * (budget / highest.clamp(min=1e-20)).clamp(max=1.0)
 
-    def _final(self, z: Any, rows: Ints) -> Floats:
+    def _final(self, z: Tensor, rows: Ints) -> Floats:
         """Return the change in float64, within budget up to rounding."""
         with self.torch.no_grad():
             shaped = self.shape(z)
@@ -530,7 +537,7 @@ def within_budget(delta: Floats, budget: Floats, norm: str) -> Floats:
     return np.asarray(delta * np.minimum(1.0, budget / np.maximum(size, 1e-300))[:, None, None])
 
 
-def gradient_of(model: Classifier, x: Any, reference: Any, *, batch: int = 32) -> Floats:
+def gradient_of(model: Classifier, x: ArrayLike, reference: ArrayLike, *, batch: int = 32) -> Floats:
     """Return the gradient of the untargeted loss at each signal: record × sample × lead.
 
     The loss is the mean binary cross-entropy to `reference`.
@@ -550,7 +557,7 @@ def gradient_of(model: Classifier, x: Any, reference: Any, *, batch: int = 32) -
     return np.concatenate(found)
 
 
-def saliency(model: Classifier, x: Any, reference: Any, size: int = 11) -> Floats:
+def saliency(model: Classifier, x: ArrayLike, reference: ArrayLike, size: int = 11) -> Floats:
     """Return where in time the model is sensitive: the gradient norm over leads, smoothed over `size` samples.
 
     The result is record × sample.
@@ -564,7 +571,7 @@ def saliency(model: Classifier, x: Any, reference: Any, size: int = 11) -> Float
 Margin = Callable[[NDArray[np.int64], Floats], Floats]
 """Maps records (by position) and changed signals to the distance of each from success; 0 or less has succeeded."""
 
-BLACKBOX_SETTINGS: Final[dict[str, dict[str, Any]]] = {
+BLACKBOX_SETTINGS: Final[dict[str, dict[str, float | int]]] = {
     "random_search": {"eps_max": 0.05, "queries": 200},
     "square": {"eps_max": 0.05, "queries": 500, "share": 0.8},
     "worst_case": {"eps_max": 0.05, "steps": 50, "restarts": 3, "queries": 500},
@@ -573,9 +580,7 @@ BLACKBOX_SETTINGS: Final[dict[str, dict[str, Any]]] = {
 MOST_CLASSES: Final = 12
 
 
-def margins(
-    log_odds: Floats, threshold: Floats, clean: NDArray[Any], target: NDArray[np.int64], value: Floats
-) -> Floats:
+def margins(log_odds: Floats, threshold: Floats, clean: Bits, target: NDArray[np.int64], value: Floats) -> Floats:
     """Return how far records are from success: the bit nearest to its threshold, or the target bit.
 
     >>> margins(np.array([[2.0, -0.5]]), np.zeros(2), np.array([[1, 0]]), np.array([-1]), np.zeros(1)).tolist()
@@ -607,7 +612,7 @@ def random_search(
     """
     n, samples, leads = x.shape
 
-    def change(rows: Any, field: Floats) -> Floats:
+    def change(rows: NDArray[np.int64], field: Floats) -> Floats:
         return within_budget(shape(field) * window[rows], budget[rows], "linf")  # derived leads may exceed it
 
     width = max(samples // 20, 1) if share is None else 1
@@ -666,7 +671,7 @@ def halved_share(query: int, queries: int) -> float:
     return 0.5 ** sum(scaled > at for at in (10, 50, 200, 1000, 2000, 4000, 6000, 8000))
 
 
-def to_pattern(bits: Any) -> NDArray[np.int64]:
+def to_pattern(bits: ArrayLike) -> NDArray[np.int64]:
     """Return the pattern number of bits (record × class).
 
     >>> to_pattern([[1, 0, 1], [0, 0, 0]]).tolist()
@@ -678,7 +683,7 @@ def to_pattern(bits: Any) -> NDArray[np.int64]:
     return np.asarray(rows @ (1 << np.arange(rows.shape[1])))
 
 
-def powerset(bits: Any) -> Floats:
+def powerset(bits: ArrayLike) -> Floats:
     """Return bits as one-hot rows over all 2^C patterns: the class probabilities that ART expects."""
     rows = np.atleast_2d(np.asarray(bits))
     return np.eye(1 << rows.shape[1], dtype=np.float64)[to_pattern(rows)]
@@ -781,7 +786,7 @@ def _steps(aim: Aim, start: Floats, iterations: int, evaluations: int) -> Iterat
     evasion = need("art.attacks.evasion", "art")
     clean, bound = aim.x.astype(np.float32)[None], float(np.abs(aim.x).max()) * 4.0 + 1.0
 
-    def predict(batch: Any) -> Floats:
+    def predict(batch: ArrayLike) -> Floats:
         return powerset(aim.bits(np.asarray(batch, dtype=np.float64) - aim.x))
 
     classes = powerset(aim.bits(np.zeros_like(aim.x)[None])).shape[1]

@@ -10,14 +10,27 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Final, Literal
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
-from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, Settled, need
+from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, Settled, is_torch_module, need
+from hitmiss.detection.onnx import OnnxDetector
 from hitmiss.detection.outputs import OutputKind, pick_output, pick_raw, to_log_odds, to_probability
+from hitmiss.detection.torch import TorchDetector, parameters_digest, pick_device
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
+    from onnxruntime import InferenceSession
+    from torch import Tensor
+    from torch.nn import Module
+
+Signals = NDArray[np.float32]
+TensorFunction: TypeAlias = "Callable[[Tensor], Tensor]"
+"""A torch function from signals to logits, with gradients."""
 
 # ----------------------------------------------------------------------
 # One-dimensional convolutions as two-dimensional ones with the channels last, the fastest form on a CPU.
@@ -27,29 +40,36 @@ from hitmiss.detection.outputs import OutputKind, pick_output, pick_raw, to_log_
 # layer to the last: the same convolutions, 15 to 25 % faster forwards and backwards, equal up to float32 rounding. The
 # module is not changed; only its calls are redirected, so later changes of its weights take effect.
 
+Size = int | tuple[int, ...]
 FEWEST = 4
 """With fewer records the detour through Python costs more than it saves."""
 
 
-def channels_last(device: str, records: int) -> AbstractContextManager[Any]:
+def channels_last(device: str, records: int) -> AbstractContextManager[object]:
     """Return the context in which convolutions run with the channels last; an empty one if that gains nothing."""
     torch = need("torch", "torch")
     if device != "cpu" or records < FEWEST or not torch.backends.mkldnn.is_available():
         return nullcontext()
-    found: AbstractContextManager[Any] = _mode()()
+    found: AbstractContextManager[object] = _mode()()
     return found
 
 
 @lru_cache(maxsize=1)
-def _mode() -> Any:
+def _mode() -> type[AbstractContextManager[object]]:
     torch = need("torch", "torch")
     mode: Any = need("torch.overrides", "torch").TorchFunctionMode
-    answers: dict[Any, Any] = {torch.conv1d: _convolved, torch.nn.functional.batch_norm: _normed}
+    answers: dict[object, Callable[..., object]] = {torch.conv1d: _convolved, torch.nn.functional.batch_norm: _normed}
 
     class ChannelsLast(mode):  # type: ignore[misc]
         """Replaces two functions of torch and passes all others on."""
 
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self,
+            function: Callable[..., object],
+            types: object,
+            args: tuple[object, ...] = (),
+            kwargs: dict[str, object] | None = None,
+        ) -> object:
             own = answers.get(function)
             found = NotImplemented if own is None else own(torch, *args, **(kwargs or {}))
             return function(*args, **(kwargs or {})) if found is NotImplemented else found
@@ -58,15 +78,15 @@ def _mode() -> Any:
 
 
 def _convolved(
-    torch: Any,
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    dilation: Any = 1,
+    torch: ModuleType,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Size = 1,
+    padding: Size | str = 0,
+    dilation: Size = 1,
     groups: int = 1,
-) -> Any:
+) -> Tensor:
     """Convolve along the samples, as an image one pixel high."""
     if input.ndim != 3 or input.dtype != torch.float32:
         return NotImplemented
@@ -79,21 +99,21 @@ def _convolved(
     return flat.squeeze(2)
 
 
-def _one(value: Any) -> Any:
+def _one(value: Size) -> int:
     return value if isinstance(value, int) else value[0]
 
 
 def _normed(
-    torch: Any,
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    torch: ModuleType,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     training: bool = False,
     momentum: float = 0.1,  # noqa: ARG001  (as torch calls it)
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """Apply batch normalisation in inference mode: one multiplication and one addition per channel."""
     if training or input.ndim != 3 or running_mean is None:
         return NotImplemented
@@ -111,7 +131,22 @@ def _normed(
 ACTIVATIONS = ("sigmoid", "softmax")
 
 
-def is_keras(model: Any) -> bool:
+class KerasLayer(Protocol):
+    """A layer of a Keras model, as far as it is used here."""
+
+    activation: Callable[..., object]
+
+
+class KerasModel(Protocol):
+    """A Keras model, as far as it is used here."""
+
+    @property
+    def layers(self) -> Sequence[KerasLayer]: ...
+
+    def __call__(self, x: object, training: bool) -> object: ...
+
+
+def is_keras(model: object) -> TypeGuard[KerasModel]:
     """Return whether a model is a Keras model that runs on TensorFlow."""
     keras = sys.modules.get("keras")
     if keras is None or "tensorflow" not in sys.modules or not isinstance(model, keras.Model):
@@ -119,14 +154,14 @@ def is_keras(model: Any) -> bool:
     return str(keras.backend.backend()) == "tensorflow"
 
 
-def last_activation(model: Any) -> str | None:
+def last_activation(model: KerasModel) -> str | None:
     """Return `sigmoid` or `softmax` if the last layer has one; else None."""
     name = getattr(getattr(model.layers[-1], "activation", None), "__name__", None) if model.layers else None
     return name if name in ACTIVATIONS else None
 
 
 @contextmanager
-def without_activation(model: Any) -> Iterator[None]:
+def without_activation(model: KerasModel) -> Iterator[None]:
     """Remove the sigmoid or softmax of the model's last layer for the block."""
     if last_activation(model) is None:
         yield
@@ -140,19 +175,19 @@ def without_activation(model: Any) -> Iterator[None]:
         layer.activation = before
 
 
-def logits_of(model: Any, x: Any) -> Any:
+def logits_of(model: KerasModel, x: ArrayLike) -> NDArray[np.floating]:
     """Return the logits of signals (record × sample × lead) as numpy."""
     with without_activation(model):
         return np.asarray(model(np.asarray(x, dtype=np.float32), training=False))
 
 
-def torch_function(model: Any) -> Any:
+def torch_function(model: KerasModel) -> TensorFunction:
     """Return a torch function from record × sample × lead to logits, with gradients."""
     torch, tensorflow = need("torch", "torch"), sys.modules["tensorflow"]
 
     class Asked(torch.autograd.Function):  # type: ignore[misc,name-defined]
         @staticmethod
-        def forward(context: Any, x: Any) -> Any:
+        def forward(context: Any, x: Tensor) -> Tensor:
             given = tensorflow.convert_to_tensor(x.detach().cpu().numpy())
             with tensorflow.GradientTape() as tape, without_activation(model):
                 tape.watch(given)
@@ -161,13 +196,14 @@ def torch_function(model: Any) -> Any:
             return torch.from_numpy(np.array(found)).to(x.device)
 
         @staticmethod
-        def backward(context: Any, upstream: Any) -> Any:
+        def backward(context: Any, upstream: Tensor) -> Tensor:
             tape, given, found = context.kept
             weights = tensorflow.convert_to_tensor(upstream.cpu().numpy())
             slope = tape.gradient(found, given, output_gradients=weights)
             return torch.from_numpy(np.array(slope)).to(upstream.device)
 
-    return Asked.apply
+    function: TensorFunction = Asked.apply
+    return function
 
 
 # ----------------------------------------------------------------------
@@ -176,11 +212,12 @@ def torch_function(model: Any) -> Any:
 # A model with an operator that is not in the table has no gradients here. The success of an attack is judged by the
 # predictions of onnxruntime, never by these values.
 
-Values = dict[str, Any]
-Operator = Callable[[Any, list[Any], Mapping[str, Any]], Any]
+Values = dict[str, "Tensor | None"]
+Attributes = Mapping[str, Any]
+Operator = Callable[[ModuleType, "list[Tensor]", Attributes], "Tensor | tuple[Tensor, ...]"]
 
 
-def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
+def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> TensorFunction | None:
     """Return a torch function that computes an output of an ONNX file; None without torch or onnx.
 
     An operator that is not supported is an error that names it.
@@ -193,7 +230,7 @@ def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
     constants = {t.name: torch.tensor(onnx.numpy_helper.to_array(t)).to(device) for t in graph.initializer}
     given = next(i.name for i in graph.input if i.name not in constants)
 
-    def compute(x: Any) -> Any:
+    def compute(x: Tensor) -> Tensor:
         if unknown:
             raise UsageError(
                 f"{Path(path).name} has no gradients here: its operators {', '.join(unknown)} are not known; attack the torch module"
@@ -201,24 +238,25 @@ def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> Any:
         values: Values = {**constants, given: x, "": None}
         for node in graph.node:
             _step(node, values, device)
-        return values[answer]
+        return cast("Tensor", values[answer])
 
     return compute
 
 
-def _step(node: Any, values: Values, device: str) -> None:
+def _step(node: NodeProto, values: Values, device: str) -> None:
     """Compute one node and add its outputs to the values."""
     onnx, torch = need("onnx", "onnx"), need("torch", "torch")
     settings = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
     if node.op_type == "Constant":
         values[node.output[0]] = torch.tensor(onnx.numpy_helper.to_array(settings["value"])).to(device)
         return
-    made = OPERATORS[node.op_type](torch, [values[name] for name in node.input], settings)
+    given = [cast("Tensor", values[name]) for name in node.input]  # None only for inputs that an operator may lack
+    made = OPERATORS[node.op_type](torch, given, settings)
     for name, value in zip(node.output, made if isinstance(made, tuple) else (made,), strict=False):
         values[name] = value
 
 
-def _conv(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+def _conv(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     size = list(v[1].shape[2:])
     pads = s.get("pads", [0] * 2 * len(size))
     if s.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID", "NOTSET", "VALID"):
@@ -230,14 +268,14 @@ def _conv(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
     return function(x, v[1], bias, s.get("strides", 1), 0, s.get("dilations", 1), s.get("group", 1))
 
 
-def _sides(pads: Any) -> list[int]:
+def _sides(pads: Sequence[int]) -> list[int]:
     """Convert padding: ONNX lists all beginnings, then all ends; torch the last axis first, as pairs."""
     half = len(pads) // 2
     return [p for axis in reversed(range(half)) for p in (pads[axis], pads[axis + half])]
 
 
 def _pool(name: str, low: float) -> Operator:
-    def pool(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    def pool(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
         size = s["kernel_shape"]
         x = torch.nn.functional.pad(v[0], _sides(s.get("pads", [0] * 2 * len(size))), value=low)
         return getattr(torch.nn.functional, f"{name}{len(size)}d")(x, size, s.get("strides", [1] * len(size)))
@@ -245,19 +283,19 @@ def _pool(name: str, low: float) -> Operator:
     return pool
 
 
-def _batch_norm(torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+def _batch_norm(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     x, scale, bias, mean, variance = v[:5]
     return torch.nn.functional.batch_norm(x, mean, variance, scale, bias, False, 0.0, s.get("epsilon", 1e-5))
 
 
-def _gemm(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+def _gemm(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     a = v[0].T if s.get("transA") else v[0]
     b = v[1].T if s.get("transB") else v[1]
     out = s.get("alpha", 1.0) * (a @ b)
     return out + s.get("beta", 1.0) * v[2] if len(v) > 2 and v[2] is not None else out
 
 
-def _axes(v: list[Any], s: Mapping[str, Any]) -> Any:
+def _axes(v: list[Tensor], s: Attributes) -> tuple[int, ...]:
     """Return the axes of a reduction: an attribute in older models, an input in newer ones."""
     if "axes" in s:
         return tuple(s["axes"])
@@ -265,18 +303,18 @@ def _axes(v: list[Any], s: Mapping[str, Any]) -> Any:
 
 
 def _reduce(name: str) -> Operator:
-    def reduce(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+    def reduce(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
         return getattr(v[0], name)(dim=_axes(v, s), keepdim=bool(s.get("keepdims", 1)))
 
     return reduce
 
 
-def _reshape(_torch: Any, v: list[Any], _s: Mapping[str, Any]) -> Any:
+def _reshape(_torch: ModuleType, v: list[Tensor], _s: Attributes) -> Tensor:
     sizes = [int(n) for n in v[1]]
     return v[0].reshape([v[0].shape[i] if n == 0 else n for i, n in enumerate(sizes)])
 
 
-def _flatten(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+def _flatten(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     axis = s.get("axis", 1)
     head = 1
     for n in v[0].shape[:axis]:
@@ -284,14 +322,14 @@ def _flatten(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
     return v[0].reshape(head, -1)
 
 
-def _squeeze(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+def _squeeze(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     x = v[0]
     for axis in sorted((a % x.ndim for a in _axes(v, s)), reverse=True):
         x = x.squeeze(axis)
     return x
 
 
-def _unsqueeze(_torch: Any, v: list[Any], s: Mapping[str, Any]) -> Any:
+def _unsqueeze(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     x = v[0]
     for axis in sorted(_axes(v, s)):
         x = x.unsqueeze(axis)
@@ -366,14 +404,14 @@ class Classifier:
     `differentiable` is a torch function from signals (record × lead × sample) to logits.
     """
 
-    function: Callable[[NDArray[Any]], Any]
+    function: Callable[[Signals], object]
     name: str = "model"
     outputs: OutputKind = "auto"
     layout: Layout = "sample_lead"
     classes: tuple[str, ...] | None = None
-    differentiable: Any = None
+    differentiable: TensorFunction | None = None
     device: str = "cpu"
-    identity: dict[str, Any] = field(default_factory=dict)
+    identity: dict[str, object] = field(default_factory=dict)
     part: int = PART
     single_label: bool = False
     """Whether exactly one class is true (softmax): the largest output is the answer, without a threshold."""
@@ -384,7 +422,7 @@ class Classifier:
     n_forward: int = 0
     """Records that went through the model so far."""
 
-    def log_odds(self, x: Any) -> Floats:
+    def log_odds(self, x: ArrayLike) -> Floats:
         """Return one log-odds per record and class."""
         signals = np.asarray(x)
         if not len(signals):
@@ -393,11 +431,11 @@ class Classifier:
         parts = [self._part(signals[i : i + size]) for i in range(0, len(signals), size)]
         return self._settled(np.concatenate(parts))
 
-    def proba(self, x: Any) -> Floats:
+    def proba(self, x: ArrayLike) -> Floats:
         """Return one probability per record and class."""
         return to_probability(self.log_odds(x))
 
-    def _part(self, x: NDArray[Any]) -> Floats:
+    def _part(self, x: NDArray[np.floating]) -> Floats:
         # padded with the first record, whose extra answers are removed
         if self.fixed is not None and len(x) < self.fixed:
             return self._part(np.concatenate([x, np.repeat(x[:1], self.fixed - len(x), axis=0)]))[: len(x)]
@@ -417,7 +455,7 @@ class Classifier:
             raise DataError(f"{self.name} gave values that are not finite")
         return found
 
-    def _answer(self, given: NDArray[Any]) -> Any:
+    def _answer(self, given: Signals) -> object:
         """Return the model's answer; its own errors become one sentence."""
         try:
             return self.function(given)
@@ -430,7 +468,7 @@ class Classifier:
                 f"{self.name} did not take signals of {shape} ({axes}): {type(error).__name__}: {str(error).strip()[:300]}"
             ) from error
 
-    def bits(self, proba: Any, threshold: Any = 0.5) -> NDArray[np.int8]:
+    def bits(self, proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
         """Return the model's bits: 1 where `proba >= threshold`; for exclusive classes only the largest."""
         values = np.asarray(proba, dtype=np.float64)
         if not self.single_label:
@@ -471,7 +509,7 @@ class Classifier:
             code="outputs-unknown",
         )
 
-    def need_gradient(self, family: str) -> Any:
+    def need_gradient(self, family: str) -> TensorFunction:
         """Return the torch function, or raise an error that says why there is none."""
         if self.differentiable is None:
             raise UsageError(
@@ -482,7 +520,7 @@ class Classifier:
 
 
 def as_classifier(
-    model: Any,
+    model: object,
     *,
     outputs: OutputKind = "auto",
     layout: Layout = "sample_lead",
@@ -507,20 +545,20 @@ def as_classifier(
     return made
 
 
-def _made(model: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
+def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     if isinstance(model, EstimatorDetector):
         return _made(model.estimator, outputs, layout, device)
     if isinstance(model, CallableDetector):
         return _made(model.function, outputs, layout, device)
-    if hasattr(model, "module") and hasattr(model, "autocast"):  # a TorchDetector of `hitmiss detect`
+    if isinstance(model, TorchDetector):
         return _of_torch(model.module, outputs, layout, model.device)
-    if _is_torch(model):
+    if is_torch_module(model):
         return _of_torch(model, outputs, layout, device)
     if is_keras(model):
         return _of_keras(model, outputs, layout)
     if hasattr(model, "get_inputs") and hasattr(model, "run"):
         return _of_session(model, outputs, layout)
-    if hasattr(model, "_session") and hasattr(model, "path"):
+    if isinstance(model, OnnxDetector):
         return _of_onnx(model, outputs, layout, device)
     if isinstance(model, Detector) and not isinstance(model, type):
         return _of_detector(model, outputs, layout)
@@ -537,7 +575,7 @@ def _made(model: Any, outputs: OutputKind, layout: Layout, device: str) -> Class
     )
 
 
-def _of_keras(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
+def _of_keras(model: KerasModel, outputs: OutputKind, layout: Layout) -> Classifier:
     """Wrap a Keras model on TensorFlow: documented probabilities, or the logits before its last sigmoid or softmax."""
     ending = last_activation(model)
     kind: OutputKind = ("logit" if ending else "probability") if outputs == "auto" else outputs
@@ -553,7 +591,7 @@ def _of_keras(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
     return made
 
 
-def _of_detector(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
+def _of_detector(model: Detector, outputs: OutputKind, layout: Layout) -> Classifier:
     """Wrap an object with `outputs`; it may declare `output_kind` and bring a torch function (`differentiable`)."""
     kind: OutputKind = getattr(model, "output_kind", "auto") if outputs == "auto" else outputs
     made = Classifier(model.outputs, model.name, kind, layout, getattr(model, "labels", None))
@@ -562,7 +600,7 @@ def _of_detector(model: Any, outputs: OutputKind, layout: Layout) -> Classifier:
     return made
 
 
-def _predict(model: Any) -> Callable[[NDArray[Any]], Any]:
+def _predict(model: Any) -> Callable[[Signals], object]:
     """Return `.predict` as a function, with progress output turned off if possible."""
     try:
         is_quiet = "verbose" in inspect.signature(model.predict).parameters
@@ -574,11 +612,11 @@ def _predict(model: Any) -> Callable[[NDArray[Any]], Any]:
 def _of_estimator(model: Any, layout: Layout) -> Classifier:
     """Wrap an estimator on flattened records; a list of probabilities per class (multi-output) becomes columns."""
 
-    def positive(x: NDArray[Any]) -> Any:
+    def positive(x: Signals) -> object:
         found = model.predict_proba(x.reshape(len(x), -1))
         return np.stack([p[:, -1] for p in found], axis=1) if isinstance(found, list) else np.asarray(found)
 
-    def decide(x: NDArray[Any]) -> Any:
+    def decide(x: Signals) -> object:
         return np.asarray(model.decision_function(x.reshape(len(x), -1)))
 
     name = type(model).__name__
@@ -587,7 +625,7 @@ def _of_estimator(model: Any, layout: Layout) -> Classifier:
     return Classifier(decide, name, "logit", layout)
 
 
-def _of_session(session: Any, outputs: OutputKind, layout: Layout) -> Classifier:
+def _of_session(session: InferenceSession, outputs: OutputKind, layout: Layout) -> Classifier:
     """Wrap an onnxruntime session: its first input, its first output."""
     given, answer = session.get_inputs()[0].name, session.get_outputs()[0].name
     kind = _kind_of_name(answer) if outputs == "auto" else outputs
@@ -596,13 +634,13 @@ def _of_session(session: Any, outputs: OutputKind, layout: Layout) -> Classifier
     )
 
 
-def _fixed_batch(session: Any) -> int | None:
+def _fixed_batch(session: InferenceSession) -> int | None:
     """Return the batch size that a graph was exported for; None if it is free (its first dimension has a name)."""
     shape = session.get_inputs()[0].shape
     return int(shape[0]) if shape and isinstance(shape[0], int) and shape[0] > 0 else None
 
 
-def _of_onnx(detector: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
+def _of_onnx(detector: OnnxDetector, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     """Wrap an ONNX detector, with gradients if torch, onnx and its operators allow it."""
 
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
@@ -618,17 +656,15 @@ def _kind_of_name(name: str) -> OutputKind:
     return "logit" if "logit" in lower else "probability" if lower.startswith("prob") else "auto"
 
 
-def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
+def _of_torch(module: Module, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
     """Wrap a torch module in evaluation mode."""
-    from hitmiss.detection.torch import parameters_digest, pick_device
-
     torch = need("torch", "torch")
     place = pick_device(device)
     module = module.to(place).eval()
     # The last step is known after the first batch: logits are taken from before a sigmoid or softmax.
     settled = Settled(module, outputs)
 
-    def forward(x: NDArray[Any]) -> Any:
+    def forward(x: Signals) -> object:
         with torch.inference_mode(), channels_last(place, len(x)):
             found = settled(torch.from_numpy(x).to(place))
         if made.outputs == "auto":
@@ -637,18 +673,20 @@ def _of_torch(module: Any, outputs: OutputKind, layout: Layout, device: str) -> 
         return found
 
     name = type(module).__name__
-    identity = {"name": name, "parameters": parameters_digest(module)}
+    identity: dict[str, object] = {"name": name, "parameters": parameters_digest(module)}
     made = Classifier(forward, name, outputs, layout, device=place, identity=identity, takes_views=True)
     made.differentiable = _oriented(settled, layout, lambda: settled.kind)
     return made
 
 
-def _oriented(function: Any, layout: Layout, kind: Callable[[], OutputKind]) -> Any:
+def _oriented(
+    function: Callable[[Tensor], object] | None, layout: Layout, kind: Callable[[], OutputKind]
+) -> TensorFunction | None:
     """Return a torch function from record × lead × sample to logits, for a model of either layout and kind."""
     if function is None:
         return None
 
-    def logits(x: Any) -> Any:
+    def logits(x: Tensor) -> Tensor:
         raw = pick_raw(function(x if layout == "lead_sample" else x.transpose(1, 2)))
         return raw.clamp(1e-7, 1 - 1e-7).logit() if kind() == "probability" else raw
 
@@ -683,10 +721,3 @@ def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
     if not ((cut >= 0.0) & (cut <= 1.0)).all():
         raise UsageError(f"thresholds are probabilities, 0 to 1; found {cut}")
     return np.asarray(values >= cut, dtype=np.int8)
-
-
-def _is_torch(thing: Any) -> bool:
-    import sys
-
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(thing, torch.nn.Module)

@@ -77,7 +77,7 @@ class Tried:
     """Above 0: the distance from flipping; it only steers the search."""
 
 
-Attempt = Callable[[Ints, Floats], Any]
+Attempt = Callable[[Ints, Floats], Tried | ArrayLike]
 """Maps records (by position) and strengths to the result: `Tried`, the strengths of the flips, or yes and no."""
 
 
@@ -208,6 +208,8 @@ DETECTED = "R peaks detected by hitmiss"
 Bits = NDArray[np.int8]
 Notes = tuple[str, ...] | list[tuple[str, ...]]
 """Notes about all records, or about each."""
+Changed = tuple[Floats, Floats, str, Mask | bool, Notes]
+"""Changed signals, budgets and their norm, which records have a zero gradient, notes."""
 Gradients = dict[int, NDArray[np.float32]]
 """The gradient of each record (by position) at the start of an attack: it is the same for every strength."""
 
@@ -222,10 +224,10 @@ class Records:
     model: Classifier | None = None
     classes: tuple[str, ...] = ()
     threshold: ArrayLike = 0.5
-    peaks: Sequence[Any] | None = None
+    peaks: Sequence[ArrayLike | None] | None = None
     batch: int = 32
     _clean: Floats | None = field(default=None, repr=False)
-    _found: dict[int, Any] = field(default_factory=dict, repr=False)
+    _found: dict[int, Ints] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         self.x = check_signals(self.x)
@@ -264,7 +266,7 @@ class Records:
         """The power of each record, computed once for every strength."""
         return powers(self.x)
 
-    def beats(self, rows: Sequence[int]) -> tuple[list[Any], bool]:
+    def beats(self, rows: Sequence[int]) -> tuple[list[ArrayLike], bool]:
         """Return the R peaks of some records, and whether any had to be detected; detected ones are cached."""
         given = [None if self.peaks is None else self.peaks[at] for at in rows]
         missing = [at for at, own in zip(rows, given, strict=True) if own is None]
@@ -408,7 +410,7 @@ class _Group:
         for i, at in enumerate(places):
             out.norm[at], out.notes[at] = norm, notes[i] if isinstance(notes, list) else notes
 
-    def changed(self) -> tuple[Floats, Any, str, Any, Notes]:
+    def changed(self) -> Changed:
         """Return the changed signals, the budgets and their norm, the zero-gradient records, and notes."""
         if self.first.family in METHODS:
             return self._by_gradient()
@@ -434,7 +436,7 @@ class _Group:
         for at in places:
             notes[at] = (DETECTED,) if are_found else ()
 
-    def _by_gradient(self) -> tuple[Floats, Any, str, Any, Notes]:
+    def _by_gradient(self) -> Changed:
         method = find_method(self.first.family, **self.first.settings)
         budget = self.strength * method.eps_max
         batch = min(self.records.batch, self._model.fixed or self.records.batch)
@@ -459,7 +461,7 @@ class _Group:
             best.try_(left, again.x + solve(self._model, again, method, self.first.family, batch).delta)
         return best.x
 
-    def _by_ensemble(self) -> tuple[Floats, Any, str, Any, Notes]:
+    def _by_ensemble(self) -> Changed:
         """Return, per record, the best of the fixed ensemble: each member works on the records not yet flipped."""
         settings = {**methods.BLACKBOX_SETTINGS["worst_case"], **self.first.settings}
         members = {
@@ -523,12 +525,12 @@ class _Group:
         """Return whether signals of records (by position in the group) have flipped."""
         return np.asarray(self._judge()(at, self._model.proba(x)))
 
-    def _judge(self) -> Callable[[Any, Floats], Mask]:
+    def _judge(self) -> Callable[[Ints, Floats], Mask]:
         """Return a function that says whether records (by position in the group) have flipped at probabilities."""
         clean, criterion, target = self.records.clean_bits[self.rows], self.first.criterion, self.target
         return lambda at, p: criterion(clean[at], self.records.bits(p), target[at])
 
-    def _by_asking(self) -> tuple[Floats, Any, str, Any, Notes]:
+    def _by_asking(self) -> Changed:
         settings = {**methods.BLACKBOX_SETTINGS[self.first.family], **self.first.settings}
         budget, x = self.strength * settings.pop("eps_max"), self.records.x[self.rows]
         shape = consistent if self.is_consistent else (lambda delta: delta)
@@ -543,7 +545,7 @@ class _Group:
 
     def _by_hopping(
         self, x: Floats, budget: Floats, shape: Callable[[Floats], Floats], settings: dict[str, Any]
-    ) -> tuple[Floats, Any, str, Any, Notes]:
+    ) -> Changed:
         """Process one record after another: how many queries each takes depends on the answers."""
         if (self.target >= 0).any() or self.first.criterion is not any_bit:
             raise UsageError("hop_skip_jump flips any bit; it cannot aim at a class or at another criterion")
@@ -558,7 +560,7 @@ class _Group:
             notes.append((remark,) if remark else ())
         return changed, budget, "l2", False, notes
 
-    def _bits(self, x: Any) -> Bits:
+    def _bits(self, x: Floats) -> Bits:
         return self.records.bits(self._model.proba(x))
 
     def margin(self, at: NDArray[np.int64], x: Floats) -> Floats:

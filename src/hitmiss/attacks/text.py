@@ -7,7 +7,8 @@ Strength scales the share of letters that are changed. Spaces and line ends stay
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 from numpy.random import Generator
@@ -34,7 +35,7 @@ def encode(text: str) -> NDArray[np.int32]:
     return np.array([ord(c) for c in text], dtype=np.int32)
 
 
-def decode(points: Any) -> str:
+def decode(points: Iterable[int]) -> str:
     """Return the text of an array of code points."""
     return "".join(chr(int(p)) for p in points)
 

@@ -15,11 +15,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, GateFailed, HitmissError, IncompleteRun, UsageError
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
 
 # ----------------------------------------------------------------------
 # How a call is sent to a worker, and its result is returned.
@@ -208,7 +213,7 @@ class Cluster:
         while self.head is not None and not self.head.look():
             pass
 
-    def ready(self, references: Sequence[Any]) -> list[Any]:
+    def ready(self, references: Sequence[ObjectRef]) -> list[ObjectRef]:
         """Return the references whose results are ready: usually one, none after a second of waiting."""
         try:
             done, _ = need_ray().wait(list(references), num_returns=1, timeout=WAIT_SECONDS)
@@ -218,7 +223,7 @@ class Cluster:
             self.head.look()
         return list(done)
 
-    def result(self, reference: Any) -> Any:
+    def result(self, reference: ObjectRef) -> Any:
         """Return the result of a task, however long it takes."""
         while not self.ready([reference]):
             pass
@@ -258,16 +263,15 @@ def joined(address: str) -> Iterator[Cluster]:
                 ray.shutdown()
 
 
-def need_ray() -> Any:
+def need_ray() -> ModuleType:
     """Import the package, or raise an error that says how to install it."""
     try:
-        import ray
+        return import_module("ray")
     except ImportError as error:
         raise EnvironmentFault(f"--cluster needs the package 'ray' ({error}): pip install 'hitmiss[cluster]'") from None
-    return ray
 
 
-def deaths(ray: Any) -> tuple[type[Exception], ...]:
+def deaths(ray: ModuleType) -> tuple[type[Exception], ...]:
     """Return the exceptions that Ray raises when the process or the machine of a task, or its result, is gone."""
     names = ("WorkerCrashedError", "OutOfMemoryError", "ObjectLostError", "NodeDiedError", "LocalRayletDiedError")
     return tuple(getattr(ray.exceptions, name) for name in names)
@@ -278,19 +282,19 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def silence(ray: Any) -> None:
+def silence(ray: ModuleType) -> None:
     """Stop Ray from printing: it reports a dead worker on stdout even if log_to_driver is off.
 
     There is no public setting for that (ray-project/ray#28216), so the function that prints is replaced.
     """
     logging.getLogger("ray").setLevel(logging.CRITICAL)
-    worker: Any = getattr(getattr(ray, "_private", None), "worker", None)
-    if hasattr(worker, "print_to_stdstream"):
+    worker = getattr(getattr(ray, "_private", None), "worker", None)
+    if worker is not None and hasattr(worker, "print_to_stdstream"):
         worker.print_to_stdstream = lambda *_, **__: None
 
 
 @contextmanager
-def _started(ray: Any, secret: Mapping[str, str | None]) -> Iterator[None]:
+def _started(ray: ModuleType, secret: Mapping[str, str | None]) -> Iterator[None]:
     """Start a cluster on this machine. Its ports are open to the network, so it requires our secret for calls."""
     folder = _short_folder()
     try:
@@ -311,7 +315,7 @@ def _started(ray: Any, secret: Mapping[str, str | None]) -> Iterator[None]:
 
 
 @contextmanager
-def _met(ray: Any, address: str) -> Iterator[None]:
+def _met(ray: ModuleType, address: str) -> Iterator[None]:
     """Join a running cluster. Ray would retry an unreachable address for minutes, with long messages."""
     host, port = place_of(address)
     try:
@@ -362,7 +366,7 @@ def place_of(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _described(ray: Any, address: str) -> Cluster:
+def _described(ray: ModuleType, address: str) -> Cluster:
     has = ray.cluster_resources()
     machines = sum(1 for node in ray.nodes() if node.get("Alive"))
     place = ray.get_runtime_context().gcs_address if address == AUTO else address
@@ -409,12 +413,12 @@ class RayTasks:
         self.cluster = cluster
         self.most = max(1, cluster.cpus) * AHEAD
 
-    def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
+    def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[object, ...]]) -> Iterator[T]:
         """Yield the results in order, each as soon as it and those before it are ready."""
         ray = need_ray()
         task = ray.remote(_call).options(num_cpus=1, max_retries=RETRIES)
         sent = ray.put(Sent.of(function))
-        waiting: deque[tuple[Any, tuple[Any, ...]]] = deque()
+        waiting: deque[tuple[ObjectRef, tuple[object, ...]]] = deque()
         try:
             for given in arguments:
                 waiting.append((task.remote(sent, Sent.of(given)), given))
@@ -427,7 +431,7 @@ class RayTasks:
             for reference, _ in waiting if reachable else ():  # the caller has stopped: these results are not needed
                 ray.cancel(reference, force=True)
 
-    def _result(self, reference: Any, given: tuple[Any, ...]) -> Any:
+    def _result(self, reference: ObjectRef, given: tuple[object, ...]) -> Any:
         try:
             return accepted(self.cluster.result(reference))
         except deaths(need_ray()) as error:
@@ -438,7 +442,7 @@ class RayTasks:
             ) from None
 
 
-def _call(function: Sent[Callable[..., T]], given: Sent[tuple[Any, ...]]) -> T | Refusal:
+def _call(function: Sent[Callable[..., T]], given: Sent[tuple[object, ...]]) -> T | Refusal:
     """Run the call in the worker."""
     return attempted(lambda: function.open()(*given.open()))
 

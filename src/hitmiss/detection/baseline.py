@@ -12,14 +12,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
-from hitmiss.detection.detector import Base, Batch, need
+from hitmiss.detection.detector import Base, Batch, arrays_of, need
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
 
 F32 = NDArray[np.float32]
 FRAME: Final = 400
@@ -92,16 +96,18 @@ class SpectralBaseline(Base):
         return cls(_f32(weight), float(model.intercept_[0] - weight @ mean))
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """Its name and its parameters."""
         import hashlib
 
         numbers = hashlib.sha256(self.weight.tobytes() + np.float64(self.bias).tobytes()).hexdigest()[:16]
         return {"name": self.name, "numbers": numbers}
 
-    def outputs(self, batch: Batch) -> NDArray[Any]:
+    def outputs(self, batch: Batch) -> F32:
         """Return two logits per clip: [fake, real]."""
-        z = np.array([features(clip) @ self.weight + self.bias for clip in batch], dtype=np.float32).reshape(-1)
+        z = np.array([features(clip) @ self.weight + self.bias for clip in arrays_of(batch)], dtype=np.float32).reshape(
+            -1
+        )
         return np.stack([-z / 2, z / 2], axis=1)
 
     def save(self, path: str | Path) -> None:
@@ -123,7 +129,7 @@ class SpectralBaseline(Base):
         onnx.save(_graph(onnx, self.weight, self.bias), str(path))
 
 
-def _graph(onnx: Any, weight: F32, bias: float) -> Any:
+def _graph(onnx: ModuleType, weight: F32, bias: float) -> ModelProto:
     """Build the same arithmetic as `features` with ONNX operators."""
     node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
     cosine, sine = kernels()
@@ -133,7 +139,7 @@ def _graph(onnx: Any, weight: F32, bias: float) -> Any:
         "far": np.array([2**31]), "weight": np.stack([-weight, weight], axis=1) / 2,
         "bias": _f32([-bias / 2, bias / 2]),
     }  # fmt: skip
-    steps: list[tuple[str, list[str], str, dict[str, Any]]] = [
+    steps: list[tuple[str, list[str], str, dict[str, list[int] | int]]] = [
         ("Mul", ["audio", "audio"], "squared", {}),
         ("ReduceMean", ["squared"], "power0", {"axes": [1], "keepdims": 1}),
         ("Add", ["power0", "floor"], "power1", {}),

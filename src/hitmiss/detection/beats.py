@@ -14,13 +14,10 @@ adds one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, Final, TypedDict
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.beats_encoder import (
@@ -37,12 +34,14 @@ from hitmiss.detection.beats_encoder import (
     product_type,
 )
 from hitmiss.detection.beats_packed import PACK, Packed, reason_against, seconds_of
-from hitmiss.detection.detector import Batch, Detector, need
-from hitmiss.detection.outputs import OutputKind
+from hitmiss.detection.detector import Batch, Detector, arrays_of, need
+from hitmiss.detection.outputs import OutputKind, Outputs, pick_output
 from hitmiss.detection.pinning import file_digest
 from hitmiss.detection.torch import Launched, Placed, Staged, load_checkpoint
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from torch import Tensor
+
 HEAD: Final = "predictor.weight"
 SHORTEST: Final = 15 * SHIFT + FRAME
 """Samples of one row of patches."""
@@ -80,9 +79,10 @@ class BeatsConfig:
     gru_rel_pos: bool = True
 
     @classmethod
-    def of(cls, cfg: Mapping[str, Any]) -> BeatsConfig:
+    def of(cls, cfg: Mapping[str, object]) -> BeatsConfig:
         """Make it from a checkpoint's `cfg`, without training settings. An absent key has the official default."""
-        config = cls(**{f.name: cfg.get(f.name, OFFICIAL.get(f.name, f.default)) for f in fields(cls)})
+        known: dict[str, Any] = {f.name: cfg.get(f.name, OFFICIAL.get(f.name, f.default)) for f in fields(cls)}
+        config = cls(**known)
         if config.activation_fn != "gelu" or config.layer_norm_first:
             raise DataError(
                 "only BEATs with gelu and layer norms after each part are supported, as the published ones are"
@@ -95,10 +95,18 @@ class BeatsConfig:
         return (2.0 * self.encoder_layers) ** 0.25 if self.deep_norm else 1.0
 
 
+class Checkpoint(TypedDict):
+    """A checkpoint in the official format."""
+
+    cfg: dict[str, object]
+    model: dict[str, Tensor]
+    label_dict: dict[int, str]
+
+
 class Beats:
     """The network: a configuration and weights under their official names. Call it with clips to get logits."""
 
-    def __init__(self, config: BeatsConfig, weights: Mapping[str, Any]) -> None:
+    def __init__(self, config: BeatsConfig, weights: Mapping[str, Tensor]) -> None:
         self.torch = need("torch", "torch")
         self.config = config
         wanted = weight_shapes(config, int(weights[HEAD].shape[0]) if HEAD in weights else None)
@@ -147,12 +155,14 @@ class Beats:
             self._packed = Packed(self.config, self.weights, device=device, precision=precision)
         return self._packed
 
-    def __call__(self, waves: Any, lengths: Sequence[int] | None = None) -> Any:
+    def __call__(self, waves: Tensor, lengths: Sequence[int] | None = None) -> Tensor:
         """Return the logits (clip × class) of clips at 16 kHz; `lengths` gives the lengths of padded clips."""
         logits, _ = self.forward(waves, lengths)
         return logits
 
-    def forward(self, waves: Any, lengths: Sequence[int] | None = None, keep: bool = False) -> tuple[Any, list[Any]]:
+    def forward(
+        self, waves: Tensor, lengths: Sequence[int] | None = None, keep: bool = False
+    ) -> tuple[Tensor, list[Tensor]]:
         """Return logits, and with `keep` each layer's mean over the patches of each clip (first: before the layers).
 
         A network without a head does not predict classes: its single column is 0.
@@ -180,7 +190,7 @@ class Beats:
         logits = self._linear(kept[-1], "predictor") if HEAD in self.weights else kept[-1][:, :1] * 0.0
         return logits, kept if keep else []
 
-    def patches(self, waves: Any, lengths: Sequence[int] | None = None) -> tuple[Any, list[int]]:
+    def patches(self, waves: Tensor, lengths: Sequence[int] | None = None) -> tuple[Tensor, list[int]]:
         """Return embedded patches (clip × patch × width), and how many of them each clip has."""
         size = self.config.input_patch_size
         rows = [n_frames(length) // size for length in self._lengths(waves, lengths)]
@@ -194,7 +204,7 @@ class Beats:
             x = self._linear(x, "post_extract_proj")
         return x, [row * (BINS // size) for row in rows]
 
-    def _lengths(self, waves: Any, lengths: Sequence[int] | None) -> list[int]:
+    def _lengths(self, waves: Tensor, lengths: Sequence[int] | None) -> list[int]:
         """Return the samples of each clip; refuse a clip that is shorter than a patch."""
         n = [int(waves.shape[-1])] * len(waves) if lengths is None else list(lengths)
         if min(n) < SHORTEST:
@@ -203,10 +213,10 @@ class Beats:
             )
         return n
 
-    def _linear(self, x: Any, name: str) -> Any:
+    def _linear(self, x: Tensor, name: str) -> Tensor:
         return self.torch.nn.functional.linear(x, self.weights[f"{name}.weight"], self.weights[f"{name}.bias"])
 
-    def _norm(self, x: Any, name: str) -> Any:
+    def _norm(self, x: Tensor, name: str) -> Tensor:
         weight, bias = self.weights[f"{name}.weight"], self.weights[f"{name}.bias"]
         return self.torch.nn.functional.layer_norm(x, weight.shape, weight, bias)
 
@@ -249,20 +259,30 @@ class BeatsDetector(Placed):
                 raise UnknownName("layer", layer, known)
 
     @classmethod
-    def load(cls, path: str, head: str | Path | None = None, **placed: Any) -> BeatsDetector:
+    def load(
+        cls,
+        path: str,
+        head: str | Path | None = None,
+        *,
+        device: str = "auto",
+        precision: str = "auto",
+        layers: tuple[str, ...] = (),
+    ) -> BeatsDetector:
         """Load a checkpoint in the official format, optionally with a head from another file."""
         checkpoint = load_checkpoint(path)
         if not isinstance(checkpoint, dict) or not {"cfg", "model"} <= set(checkpoint):
             raise DataError(f"{Path(path).name} is no BEATs checkpoint: it must hold 'cfg' and 'model'")
         extra = load_checkpoint(head) if head is not None else {}
+        if not isinstance(extra, dict):
+            raise DataError(f"{head} holds a {type(extra).__name__}, no weights by name", code="no-weights")
         network = Beats(BeatsConfig.of(checkpoint["cfg"]), {**checkpoint["model"], **extra})
         names = checkpoint.get("label_dict")
         labels = tuple(str(names[i]) for i in range(len(names))) if names and not extra else None
         digest = "+".join(file_digest(p) for p in (path, head) if p is not None)
-        return cls(network, labels=labels, digest=digest, **placed)
+        return cls(network, labels=labels, digest=digest, device=device, precision=precision, layers=layers)
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """The checkpoint's digest and the precision."""
         pinned = {"weights": self._digest, "config": asdict(self.network.config)}
         return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
@@ -280,34 +300,34 @@ class BeatsDetector(Placed):
         network = Beats(self.network.config, self.network.weights)
         return BeatsDetector(network, labels=self.labels, digest=self._digest, device=self.device, layers=self.layers)
 
-    def prepare(self, batch: Batch) -> Batch:
+    def prepare(self, batch: Batch) -> Staged:
         """Return padded clips being copied to the device, and their lengths."""
-        return batch if isinstance(batch, Staged) else self.stage(batch)
+        return batch if isinstance(batch, Staged) else self.stage(arrays_of(batch))
 
     def launch(self, batch: Batch) -> Launched:
         """Start the network on a batch; on CUDA this returns before it is done."""
         staged = self.prepare(batch)
         return self.sent(self._forward(staged)[0].float(), staged)
 
-    def collect(self, launched: Launched) -> Array:
+    def collect(self, launched: Launched) -> Outputs:
         """Return the logits of a batch on the CPU."""
-        return np.asarray(self.landed(launched).numpy())
+        return pick_output(self.landed(launched))
 
-    def outputs(self, batch: Batch) -> Array:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the logits, not their sigmoid, which saturates."""
         return self.collect(self.launch(batch))
 
-    def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+    def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the logits, and the average of each layer over the patches of each clip."""
         logits, kept = self._forward(self.prepare(batch), keep=True)
         chosen = {name: kept[int(name.removeprefix("layer."))] for name in self.layers}
         return logits.float().cpu().numpy(), {name: layer.float().cpu().numpy() for name, layer in chosen.items()}
 
-    def _forward(self, staged: Staged, keep: bool = False) -> tuple[Any, list[Any]]:
+    def _forward(self, staged: Staged, keep: bool = False) -> tuple[Tensor, list[Tensor]]:
         with self.arithmetic():
             return self.network.forward(self.arrived(staged), staged.lengths, keep)
 
-    def autocast(self) -> Any:
+    def autocast(self) -> AbstractContextManager[object]:
         """Do nothing: the network's own weights are in the chosen precision, and what must be float32 is."""
         return nullcontext()
 
@@ -347,7 +367,7 @@ def _pair(name: str, out: int, inner: int | None = None) -> dict[str, tuple[int,
     return {f"{name}.weight": (out,) if inner is None else (out, inner), f"{name}.bias": (out,)}
 
 
-def random_checkpoint(config: BeatsConfig, classes: Sequence[str] = ("fake", "real"), seed: int = 0) -> dict[str, Any]:
+def random_checkpoint(config: BeatsConfig, classes: Sequence[str] = ("fake", "real"), seed: int = 0) -> Checkpoint:
     """Return a checkpoint in the official format with random weights, for tests and timing."""
     torch = need("torch", "torch")
     rng = torch.Generator().manual_seed(seed)

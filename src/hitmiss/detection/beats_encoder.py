@@ -7,15 +7,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from hitmiss.detection.beats import BeatsConfig
 
 
@@ -44,7 +47,7 @@ def n_frames(samples: int) -> int:
     return max(0, 1 + (samples - FRAME) // SHIFT)
 
 
-def fbank(waves: Any, bins: int = BINS) -> Any:
+def fbank(waves: Tensor, bins: int = BINS) -> Tensor:
     """Return log mel energies (clip × frame × bin) of clips at 16 kHz (clip × sample), on their device, in float32.
 
     Each frame: mean removed, pre-emphasised (0.97), Povey window, power spectrum of 512 points, triangles on the mel scale
@@ -62,7 +65,7 @@ def fbank(waves: Any, bins: int = BINS) -> Any:
 
 
 @contextmanager
-def exact_products(torch: Any) -> Iterator[None]:
+def exact_products(torch: ModuleType) -> Iterator[None]:
     """Compute products in full float32 even if TF32 was requested: the input of the model is not rounded."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
@@ -73,7 +76,7 @@ def exact_products(torch: Any) -> Iterator[None]:
 
 
 @lru_cache
-def on_device(device: str, bins: int) -> tuple[Any, Any]:
+def on_device(device: str, bins: int) -> tuple[Tensor, Tensor]:
     """Return window and filters on their device, copied once: each copy would wait for the device."""
     torch = need("torch", "torch")
     with torch.inference_mode(False):
@@ -99,7 +102,7 @@ def mel_filters(bins: int) -> NDArray[np.float32]:
     return np.pad(triangles, ((0, 0), (0, 1))).astype(np.float32)
 
 
-def mel(hertz: Any) -> Any:
+def mel(hertz: ArrayLike) -> NDArray[np.float64]:
     """Convert hertz to Kaldi's mel scale.
 
     >>> round(float(mel(1000.0)), 2)
@@ -150,19 +153,19 @@ PLAIN: Final = Arrangement()
 class Layer(NamedTuple):
     """The weights of one layer in the form that it uses."""
 
-    mix: Any
-    mix_bias: Any
-    scale: Any
-    out: Any
-    out_bias: Any
-    first_norm: Any
-    first_norm_bias: Any
-    inner: Any
-    inner_bias: Any
-    outer: Any
-    outer_bias: Any
-    last_norm: Any
-    last_norm_bias: Any
+    mix: Tensor
+    mix_bias: Tensor
+    scale: Tensor | None
+    out: Tensor
+    out_bias: Tensor
+    first_norm: Tensor
+    first_norm_bias: Tensor
+    inner: Tensor
+    inner_bias: Tensor
+    outer: Tensor
+    outer_bias: Tensor
+    last_norm: Tensor
+    last_norm_bias: Tensor
 
 
 class Encoder:
@@ -171,7 +174,7 @@ class Encoder:
     def __init__(
         self,
         config: BeatsConfig,
-        weights: Mapping[str, Any],
+        weights: Mapping[str, Tensor],
         *,
         device: str = "cpu",
         precision: str = "float32",
@@ -190,16 +193,16 @@ class Encoder:
         self._layers = [self._layer(f"encoder.layers.{i}.") for i in range(config.encoder_layers)]
         self._norm = tuple(self._float[f"encoder.layer_norm.{part}"] for part in ("weight", "bias"))
         self._float = {}
-        self._matrix: tuple[int, Any] | None = None
+        self._matrix: tuple[int, Tensor] | None = None
 
-    def __call__(self, x: Any, ends: Any, is_padded: bool, keep: bool = False) -> list[Any]:
+    def __call__(self, x: Tensor, ends: Tensor, is_padded: bool, keep: bool = False) -> list[Tensor]:
         """Return the stream before the first layer and after each (without `keep`, only after the last).
 
         `ends` holds the number of patches of each clip; `is_padded` says whether any is shorter than the batch.
         """
         x = self._positions(x)
         stream = [x] if keep else []
-        config, bias = self.config, None if self._table is None else self._bias_matrix(x.shape[1])
+        config, bias = self.config, None if self._table is None else self._bias_matrix(self._table, x.shape[1])
         about = (bias, ends, is_padded, config.encoder_attention_heads, config.alpha, self.arrangement.onednn)
         for weights in self._layers:
             x = layer_step(x, weights, *about)
@@ -207,20 +210,20 @@ class Encoder:
                 stream.append(x)
         return stream if keep else [x]
 
-    def _positions(self, x: Any) -> Any:
+    def _positions(self, x: Tensor) -> Tensor:
         """Return the stream with positions: x + gelu(convolution), normed."""
         functional = self.torch.nn.functional
         around = self._around_fourier(x) if self._spectrum is not None else self._around(x)
         weight, bias = self._norm
         return functional.layer_norm(x + functional.gelu(around), weight.shape, weight, bias)
 
-    def _around(self, x: Any) -> Any:
+    def _around(self, x: Tensor) -> Tensor:
         kernel, bias = self._kernel
         groups, half = self.config.conv_pos_groups, self.config.conv_pos // 2
         found = self.torch.nn.functional.conv1d(x.transpose(1, 2), kernel, bias, padding=half, groups=groups)
         return found[..., : x.shape[1]].transpose(1, 2)  # an even kernel gives one position too many
 
-    def _around_fourier(self, x: Any) -> Any:
+    def _around_fourier(self, x: Tensor) -> Tensor:
         """Compute the convolution by overlapping blocks (overlap-save)."""
         torch, (n, length, width) = self.torch, x.shape
         groups, kernel = self.config.conv_pos_groups, self.config.conv_pos
@@ -235,19 +238,19 @@ class Encoder:
         found = torch.fft.irfft(back, n=block)[..., :new]  # clip × block × width × time
         return found.transpose(2, 3).reshape(n, count * new, width)[:, :length] + self._kernel[1]
 
-    def _kernel_spectrum(self) -> Any:
+    def _kernel_spectrum(self) -> Tensor:
         """Return the kernel's conjugated FFT (torch's convolution is a correlation): group × frequency × in × out."""
         kernel, groups = self._kernel[0], self.config.conv_pos_groups
         spectrum = self.torch.fft.rfft(kernel.double(), n=BLOCKS_PER_KERNEL * self.config.conv_pos).conj()
         grouped = spectrum.view(groups, kernel.shape[0] // groups, kernel.shape[1], -1)
         return grouped.permute(0, 3, 2, 1).to(self.torch.complex64).contiguous()
 
-    def _bias_matrix(self, length: int) -> Any:
+    def _bias_matrix(self, table: Tensor, length: int) -> Tensor:
         """Return the bias of each pair of patches (head × patch × patch); that of the last length is cached."""
         if self._matrix is None or self._matrix[0] != length:
-            far, at = self.config.max_distance, self.torch.arange(length, device=self._table.device)
+            far, at = self.config.max_distance, self.torch.arange(length, device=table.device)
             distance = (at[None, :] - at[:, None]).clamp(-far, far) + far
-            self._matrix = (length, self._table[:, distance])
+            self._matrix = (length, table[:, distance])
         return self._matrix[1]
 
     def _layer(self, name: str) -> Layer:
@@ -273,13 +276,15 @@ class Encoder:
         (a, b), (c, d), (e, f), (g, h) = (self._product(*pair) for pair in (mix, out, inner, outer))
         return Layer(a, b, scale, c, d, first[0], first[1], e, f, g, h, last[0], last[1])
 
-    def _product(self, weight: Any, bias: Any) -> tuple[Any, Any]:
+    def _product(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
         if self.arrangement.onednn:
             return self.torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None), bias
         return weight.to(self.dtype).contiguous(), bias.to(self.dtype)
 
 
-def layer_step(x: Any, w: Layer, bias: Any, ends: Any, is_padded: bool, heads: int, alpha: float, packed: bool) -> Any:
+def layer_step(
+    x: Tensor, w: Layer, bias: Tensor | None, ends: Tensor, is_padded: bool, heads: int, alpha: float, packed: bool
+) -> Tensor:
     """Compute one layer: attention and two products, each added to the stream and normed."""
     import torch
 
@@ -300,7 +305,7 @@ def layer_step(x: Any, w: Layer, bias: Any, ends: Any, is_padded: bool, heads: i
     return functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.last_norm, w.last_norm_bias)
 
 
-def linear(x: Any, weight: Any, bias: Any, packed: bool, gelu: bool = False) -> Any:
+def linear(x: Tensor, weight: Tensor, bias: Tensor, packed: bool, gelu: bool = False) -> Tensor:
     """Compute a product, optionally followed by gelu."""
     import torch
 
@@ -312,7 +317,9 @@ def linear(x: Any, weight: Any, bias: Any, packed: bool, gelu: bool = False) -> 
     return torch.nn.functional.gelu(out) if gelu else out
 
 
-def attend(q: Any, k: Any, v: Any, bias: Any, gate: Any, ends: Any, is_padded: bool) -> Any:
+def attend(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, gate: Tensor | None, ends: Tensor, is_padded: bool
+) -> Tensor:
     """Compute attention with the bias of every pair of patches as a matrix for each clip and head."""
     import torch
 
@@ -327,14 +334,14 @@ def attend(q: Any, k: Any, v: Any, bias: Any, gate: Any, ends: Any, is_padded: b
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
 
 
-def positional_kernel(weights: Mapping[str, Any]) -> tuple[Any, Any]:
+def positional_kernel(weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
     """Return the kernel of the positional convolution, and its bias."""
     direction = weights["encoder.pos_conv.0.weight_v"]
     size = direction.norm(dim=(0, 1), keepdim=True)
     return weights["encoder.pos_conv.0.weight_g"] * direction / size, weights["encoder.pos_conv.0.bias"]
 
 
-def distance_table(config: BeatsConfig, weights: Mapping[str, Any]) -> Any:
+def distance_table(config: BeatsConfig, weights: Mapping[str, Tensor]) -> Tensor | None:
     """Return the bias of each distance between patches (head × distance); larger distances share the last bucket."""
     if not config.relative_position_embedding:
         return None
@@ -344,7 +351,7 @@ def distance_table(config: BeatsConfig, weights: Mapping[str, Any]) -> Any:
     return table[relative_buckets(distance, config.num_buckets, far)].T.contiguous()
 
 
-def relative_buckets(distance: Any, n: int, most: int) -> Any:
+def relative_buckets(distance: Tensor, n: int, most: int) -> Tensor:
     """Return the bucket of each distance: half of the buckets per direction, exact when near, logarithmic when far."""
     torch = need("torch", "torch")
     half, exact = n // 2, n // 4
@@ -366,7 +373,7 @@ def product_type(precision: str) -> str:
     return kinds[precision]
 
 
-def _packs(torch: Any) -> bool:
+def _packs(torch: ModuleType) -> bool:
     """Return whether this torch packs weights for oneDNN."""
     has = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return bool(has and torch.backends.mkldnn.is_available())

@@ -28,7 +28,8 @@ import importlib.util
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +54,9 @@ from hitmiss.detection.beats_encoder import (
 from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.cuda import CUDAGraph
+
     from hitmiss.detection.beats import BeatsConfig
 
 Ints = NDArray[np.int32]
@@ -75,23 +79,23 @@ HEAD_SIZES: Final = (16, 32, 64, 128)
 class Product(NamedTuple):
     """The weights of a product in the form that the precision uses."""
 
-    weight: Any
-    second: Any
-    bias: Any
+    weight: Tensor
+    second: Tensor | None
+    bias: Tensor
 
 
 class Layer(NamedTuple):
     """The weights of one layer."""
 
     mix: Product
-    gates: Any
-    offsets: Any
-    scales: Any
+    gates: Tensor | None
+    offsets: Tensor | None
+    scales: Tensor | None
     out: Product
-    first_norm: tuple[Any, Any]
+    first_norm: tuple[Tensor, Tensor]
     inner: Product
     outer: Product
-    last_norm: tuple[Any, Any]
+    last_norm: tuple[Tensor, Tensor]
 
 
 class Sizes(NamedTuple):
@@ -107,22 +111,22 @@ class Plan(NamedTuple):
     """Where the clips of a pack are: patch numbers, on the device."""
 
     sizes: Sizes
-    starts: Any
+    starts: Tensor
     """Where in the sound each row of patches begins; -1 after the last clip."""
-    clips: Any
+    clips: Tensor
     """First and last + 1 patch of each clip."""
-    queries: Any
+    queries: Tensor
     """For each block of queries: first and last + 1 patch of its clip, first of the block."""
-    blocks: Any
+    blocks: Tensor
     """The same for blocks of the convolution."""
 
 
 class Recorded(NamedTuple):
     """The work on packs of one size as a CUDA graph: its inputs and outputs."""
 
-    graph: Any
-    numbers: Any
-    averages: Any
+    graph: CUDAGraph
+    numbers: Tensor
+    averages: Tensor
 
 
 class Packed:
@@ -131,7 +135,7 @@ class Packed:
     def __init__(
         self,
         config: BeatsConfig,
-        weights: Mapping[str, Any],
+        weights: Mapping[str, Tensor],
         *,
         device: str,
         precision: str = "float32",
@@ -162,12 +166,12 @@ class Packed:
             self._head = (w["predictor.weight"].double().T.contiguous(), w["predictor.bias"].double())
         self._float = {}
         self._sound_size = int(seconds_of(self.pack, self.per_row, config.input_patch_size) * SAMPLE_RATE) + FRAME
-        self._sound: Any = None
-        self._memory: Any = None
+        self._sound: Tensor | None = None
+        self._memory: tuple[int, int] | None = None
         self._seen: dict[Sizes, int] = {}
         self._recorded: dict[Sizes, Recorded] = {}
 
-    def __call__(self, waves: Any, lengths: Sequence[int], keep: bool = False) -> tuple[Any, list[Any]]:
+    def __call__(self, waves: Tensor, lengths: Sequence[int], keep: bool = False) -> tuple[Tensor, list[Tensor]]:
         """Return logits (clip × class) of clips (clip × sample); with `keep` also each layer's mean, stream first."""
         rows = [n_frames(length) // self.config.input_patch_size for length in lengths]
         flat, step = waves.reshape(-1), waves.shape[-1]
@@ -212,14 +216,14 @@ class Packed:
         sizes = Sizes(n_patches, *(len(a) for a in parted))
         return sizes, np.concatenate([a.reshape(-1) for a in (starts, *parted)])
 
-    def _through(self, flat: Any, rows: Sequence[int], first: int, step: int, keep: bool) -> list[Any]:
+    def _through(self, flat: Tensor, rows: Sequence[int], first: int, step: int, keep: bool) -> list[Tensor]:
         """Return the averages over each clip of a pack; a size is replayed from a CUDA graph from its second use on."""
         sizes, numbers = self.plan(rows, first, step)
         # Through pinned memory: a plain copy would wait for all pending work on the device.
         whole, on_gpu = self.torch.from_numpy(numbers), self.device.startswith("cuda")
         whole = whole.pin_memory() if on_gpu else whole
         fits = on_gpu and not keep and sizes.patches <= self.pack and flat.numel() <= self._sound_size
-        if fits and sizes in self._recorded:
+        if fits and self._sound is not None and sizes in self._recorded:
             graph, held, averages = self._recorded[sizes]
             held.copy_(whole, non_blocking=True)
             self._sound[: flat.numel()].copy_(flat)
@@ -233,7 +237,7 @@ class Packed:
                 self._recorded[sizes] = recorded
         return found
 
-    def _record(self, sizes: Sizes, whole: Any) -> Recorded | None:
+    def _record(self, sizes: Sizes, whole: Tensor) -> Recorded | None:
         """Record a graph of the work on packs of one size; None if it fails. Other threads may use the device."""
         torch = self.torch
         if self._sound is None:
@@ -247,14 +251,14 @@ class Packed:
             return None
         return Recorded(graph, held, averages)
 
-    def _laid(self, sizes: Sizes, numbers: Any) -> Plan:
+    def _laid(self, sizes: Sizes, numbers: Tensor) -> Plan:
         """Split the numbers of a plan into its fields."""
         per = [sizes.patches // self.per_row, 3 * sizes.queries, 3 * sizes.blocks, 2 * sizes.clips]
         starts, queries, blocks, clips = numbers.split(per)
         small = self.torch.int32
         return Plan(sizes, starts, clips.to(small), queries.to(small), blocks.to(small))
 
-    def _run(self, flat: Any, plan: Plan, keep: bool) -> list[Any]:
+    def _run(self, flat: Tensor, plan: Plan, keep: bool) -> list[Tensor]:
         """Return the averages over each clip: of the last layer, or of all."""
         config = self.config
         x = self._patches(flat, plan)
@@ -271,7 +275,7 @@ class Packed:
             kept += [self._average(x, plan)] if keep else []
         return kept if keep else [self._average(x, plan)]
 
-    def _patches(self, flat: Any, plan: Plan) -> Any:
+    def _patches(self, flat: Tensor, plan: Plan) -> Tensor:
         """Return embedded patches (patch × width) in float32, computed chunk by chunk."""
         torch, config, size = self.torch, self.config, self.config.input_patch_size
         functional = torch.nn.functional
@@ -306,7 +310,7 @@ class Packed:
             out[i * self.chunk : (i + 1) * self.chunk] = x if self._project is None else self._exactly(x, self._project)
         return out
 
-    def _around(self, x: Any, plan: Plan) -> Any:
+    def _around(self, x: Tensor, plan: Plan) -> Tensor:
         """Compute the positional convolution by overlapping blocks (overlap-save), without its bias."""
         torch, width = self.torch, self.config.encoder_embed_dim
         groups, kernel, block = self.config.conv_pos_groups, self.config.conv_pos, self._block
@@ -323,7 +327,7 @@ class Packed:
             self.kernels.put_blocks[grid](found, at, around, block - kernel + 1, **tiles)
         return around
 
-    def _attend(self, mixed: Any, layer: Layer, plan: Plan, out: Any) -> None:
+    def _attend(self, mixed: Tensor, layer: Layer, plan: Plan, out: Tensor) -> None:
         config = self.config
         heads, width = config.encoder_attention_heads, config.encoder_embed_dim
         size, half = width // heads, self.dtype != self.torch.float32
@@ -336,8 +340,8 @@ class Packed:
         )  # fmt: skip
 
     def _normed(
-        self, x: Any, more: Any, bias: Any, norm: tuple[Any, Any], alpha: float, gelu: bool = False
-    ) -> tuple[Any, Any]:
+        self, x: Tensor, more: Tensor, bias: Tensor, norm: tuple[Tensor, Tensor], alpha: float, gelu: bool = False
+    ) -> tuple[Tensor, Tensor]:
         """Return the stream, and the input of the next product."""
         torch, (n, width) = self.torch, x.shape
         is_same = self.dtype == torch.float32 and not self.splits
@@ -349,7 +353,7 @@ class Packed:
         )  # fmt: skip
         return stream, ready
 
-    def _made_ready(self, x: Any, splits: bool, bias: Any = None) -> Any:
+    def _made_ready(self, x: Tensor, splits: bool, bias: Tensor | None = None) -> Tensor:
         """Return the input of the next product: gelu(x + bias) if there is a bias, else x."""
         (n, width), block = x.shape, min(1024, _power(x.shape[1]))
         ready = self._ready(n, width, splits)
@@ -358,17 +362,17 @@ class Packed:
         )
         return ready
 
-    def _ready(self, n: int, width: int, splits: bool) -> Any:
+    def _ready(self, n: int, width: int, splits: bool) -> Tensor:
         kind = self.torch.float16 if splits else self.dtype
         return self.torch.empty((n, width * (2 if splits else 1)), dtype=kind, device=self.device)
 
-    def _average(self, x: Any, plan: Plan) -> Any:
+    def _average(self, x: Tensor, plan: Plan) -> Tensor:
         n, width = plan.sizes.clips, x.shape[1]
         out = self.torch.empty((n, width), dtype=self.torch.float32, device=self.device)
         self.kernels.average[(n, -(-width // 64))](x, plan.clips, out, WIDTH=width, ROWS=64, COLS=64)
         return out
 
-    def _times(self, ready: Any, product: Product) -> Any:
+    def _times(self, ready: Tensor, product: Product) -> Tensor:
         """Compute a product without its bias, chunk by chunk: each has the same shape, and so the same algorithm."""
         kind = self.torch.float32 if product.second is not None else self.dtype
         out = self.torch.empty((len(ready), product.weight.shape[1]), dtype=kind, device=self.device)
@@ -377,17 +381,17 @@ class Packed:
             if product.second is None:
                 self.torch.mm(ready[part], product.weight, out=out[part])
             else:
-                halves_product(self.torch, ready[part], product, out[part])
+                halves_product(self.torch, ready[part], product, product.second, out[part])
         return out
 
-    def _exactly(self, x: Any, product: Product) -> Any:
+    def _exactly(self, x: Tensor, product: Product) -> Tensor:
         """Compute a product of a chunk in float32 with its bias, whatever the precision of the layers."""
         return self._times(self._made_ready(x, splits=True), product).add_(product.bias)
 
-    def _pair(self, name: str) -> tuple[Any, Any]:
+    def _pair(self, name: str) -> tuple[Tensor, Tensor]:
         return self._float[f"{name}.weight"], self._float[f"{name}.bias"]
 
-    def _product(self, weight: Any, bias: Any, exact: bool = False) -> Product:
+    def _product(self, weight: Tensor, bias: Tensor | None, exact: bool = False) -> Product:
         torch = self.torch
         offset = torch.zeros(len(weight), device=self.device) if bias is None else bias
         turned = weight.T.contiguous()
@@ -414,7 +418,7 @@ class Packed:
         mix, out, inner, outer = products
         return Layer(mix, gates, offsets, scales, out, norms[0], inner, outer, norms[1])
 
-    def _kernel_spectrum(self) -> Any:
+    def _kernel_spectrum(self) -> Tensor:
         """Return the kernel's conjugated FFT (torch's convolution is a correlation): group × frequency × in × out."""
         kernel, groups = self._kernel, self.config.conv_pos_groups
         spectrum = self.torch.fft.rfft(kernel.double(), n=self._block).conj()
@@ -422,19 +426,19 @@ class Packed:
         return grouped.permute(0, 3, 2, 1).to(self.torch.complex64).contiguous()
 
 
-def halves_product(torch: Any, ready: Any, product: Product, out: Any) -> None:
+def halves_product(torch: ModuleType, ready: Tensor, product: Product, second: Tensor, out: Tensor) -> None:
     """Multiply numbers in halves: first × first plus 1/2,048 of the mixed products; without a GPU in plain float32."""
     first = ready[:, : product.weight.shape[0]]
     if not ready.is_cuda:
-        out[...] = first.float() @ product.weight.float() + ready.float() @ product.second.float() / HALVES
+        out[...] = first.float() @ product.weight.float() + ready.float() @ second.float() / HALVES
         return
-    torch.ops.aten.mm.dtype_out(ready, product.second, torch.float32, out=out)
+    torch.ops.aten.mm.dtype_out(ready, second, torch.float32, out=out)
     for low in range(0, first.shape[1], SECTION):
         part, beta = slice(low, low + SECTION), 1.0 if low else 1.0 / HALVES
         torch.ops.aten.addmm.dtype_out(out, first[:, part], product.weight[part], torch.float32, beta=beta, out=out)
 
 
-def parts(clips: Any, size: int) -> Any:
+def parts(clips: NDArray[np.int64], size: int) -> NDArray[np.int64]:
     """Return blocks of `size` patches of each clip: first and last + 1 patch of the clip, first of the block.
 
     >>> parts(np.array([[0, 5], [5, 7]]), 4).tolist()

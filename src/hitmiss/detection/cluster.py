@@ -12,20 +12,24 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from hitmiss.cluster.ray import Cluster, Refusal, Sent, accepted, attempted, deaths, need_ray
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.detection.detector import Base, Batch, Detector, as_detector
-from hitmiss.detection.loader import Failed, Prepare, Prepared
-from hitmiss.detection.outputs import Extraction, OutputKind
-from hitmiss.detection.scoring import Clock, Loop, Report, Settings
+from hitmiss.detection.loader import Failed, Prepare, Prepared, Row
+from hitmiss.detection.outputs import Extraction, OutputKind, Outputs
+from hitmiss.detection.scoring import Clock, Layers, Loop, Record, Report, Settings
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run, differences, replace_file
+
+if TYPE_CHECKING:
+    from ray import ObjectRef
+    from ray.actor import ActorHandle
+    from ray.remote_function import RemoteFunction
 
 # ----------------------------------------------------------------------
 # The bookkeeping of a run that many processes work on: which process has which items, and which item caused a crash.
@@ -123,11 +127,10 @@ def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 # It writes no file. Results go back to the process that owns the run, which alone writes the run store. The machines
 # therefore only need access to the items and the model.
 
-Array = NDArray[Any]
 Ready = Sequence[Prepared | Failed]
-Tallying = Callable[[pl.DataFrame, Sequence[Mapping[str, Any]], Extraction], bytes]
+Tallying = Callable[[pl.DataFrame, Sequence[Record], Extraction], bytes]
 """Makes a tally from the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
-LAYERS = "layers"
+LAYERS: Final = "layers"
 
 
 @dataclass(frozen=True)
@@ -141,7 +144,7 @@ class About:
     output_kind: OutputKind
     max_batch: int | None
     layers: tuple[str, ...]
-    identity: Mapping[str, Any]
+    identity: Mapping[str, object]
     host: str = field(default_factory=socket.gethostname)
     pid: int = field(default_factory=os.getpid)
 
@@ -176,7 +179,7 @@ class Work:
 class Scored:
     """The result of a part: a record for each of its rows, in order, the timings, and its tally."""
 
-    records: list[dict[str, Any]]
+    records: list[Record]
     clock: Clock
     tally: bytes = b""
 
@@ -190,22 +193,22 @@ class Sheet:
     def __init__(self, items: list[str]) -> None:
         self.items = items
         self.has_error = np.zeros(len(items), dtype=bool)
-        self.records: dict[int, dict[str, Any]] = {}
+        self.records: dict[int, Record] = {}
 
     def todo(self, retry: bool = False) -> Iterator[int]:
         """Yield all positions."""
         del retry
         yield from range(len(self.items))
 
-    def add(self, at: int, record: Mapping[str, Any]) -> None:
+    def add(self, at: int, record: Record) -> None:
         """Keep the result of an item."""
-        self.records[at] = dict(record)
+        self.records[at] = record
 
 
 class Carrier:
     """Sends rows of layers together with the record."""
 
-    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+    def add(self, layers: Layers) -> Record:
         """Return the rows themselves, as float32."""
         return {LAYERS: {name: np.asarray(values, dtype=np.float32) for name, values in layers.items()}}
 
@@ -221,7 +224,7 @@ class Scorer:
         self._loop: Loop | None = None
         self._tallying: Tallying | None = None
 
-    def open(self, opening: Sent[Callable[[], Any]]) -> About | Refusal:
+    def open(self, opening: Sent[Callable[[], object]]) -> About | Refusal:
         """Load the detector."""
 
         def load() -> About:
@@ -237,14 +240,14 @@ class Scorer:
         """Score the rows of a part; `ready` are its items if another process has prepared them."""
         return attempted(lambda: self._score(work, rows, None if ready is None else accepted(ready)))
 
-    def prepare(self, work: Sent[Work], row: Mapping[str, Any]) -> Prepared | Failed | Refusal:
+    def prepare(self, work: Sent[Work], row: Row) -> Prepared | Failed | Refusal:
         """Prepare one item, for inspection."""
         return attempted(lambda: self._begun(work).preparation(0, row))
 
-    def outputs(self, work: Sent[Work], batch: Any) -> Array | Refusal:
+    def outputs(self, work: Sent[Work], batch: Batch) -> Outputs | Refusal:
         """Return the raw outputs of a batch."""
 
-        def answer() -> Array:
+        def answer() -> Outputs:
             detector = self._begun(work).detector
             prepare = getattr(detector, "prepare", None)
             return np.asarray(detector.outputs(prepare(batch) if prepare is not None else batch))
@@ -254,7 +257,7 @@ class Scorer:
     def _score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | None) -> Scored:
         loop, own = self._begun(work), self._begun(work).preparation
         sheet = Sheet(rows["item"].to_list())
-        loop.run = cast(Any, sheet)
+        loop.run = cast(Run, sheet)
         loop.manifest = replace(loop.manifest, frame=rows)
         loop.clock = Clock(n_total=len(rows))
         if ready is not None:
@@ -266,7 +269,7 @@ class Scorer:
         records = [sheet.records[at] for at in range(len(rows))]
         return Scored(records, loop.clock, self._tally(loop, rows, records))
 
-    def _tally(self, loop: Loop, rows: pl.DataFrame, records: Sequence[Mapping[str, Any]]) -> bytes:
+    def _tally(self, loop: Loop, rows: pl.DataFrame, records: Sequence[Record]) -> bytes:
         width = next((len(record["outputs"][0]) for record in records if "outputs" in record), 0)
         return self._tallying(rows, records, loop.extraction(width)) if self._tallying is not None and width else b""
 
@@ -279,7 +282,7 @@ class Scorer:
             self._tallying = work.tallying
             self._detector.sample_rate = work.sample_rate
             nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
-            given = (cast(Any, Sheet([])), self._detector, nothing, work.preparation, work.settings)
+            given = (cast(Run, Sheet([])), self._detector, nothing, work.preparation, work.settings)
             self._loop = Loop(*given, lambda clock: None, keeper=Carrier(), gives_up=False)
         return self._loop
 
@@ -361,7 +364,7 @@ class ClusterLoop(Loop):
                 if part is not None:
                     self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
 
-    def _take(self, reference: Any, book: Book) -> None:
+    def _take(self, reference: ObjectRef, book: Book) -> None:
         """Write what a process has sent, or find the cause of its death."""
         ray, member = need_ray(), self.fleet.owner_of(reference)
         try:
@@ -414,9 +417,8 @@ class ClusterLoop(Loop):
                 (self.run.folder / TALLIES).mkdir(exist_ok=True)
                 replace_file(self.run.folder / TALLIES / f"{part.positions[0]:09d}.tally", scored.tally)
 
-    def _prepared_elsewhere(self, at: int, row: Mapping[str, Any]) -> Prepared | Failed:
-        item = self.fleet.prepare_one(row)
-        return cast("Prepared | Failed", replace(item, at=at))
+    def _prepared_elsewhere(self, at: int, row: Row) -> Prepared | Failed:
+        return replace(self.fleet.prepare_one(row), at=at)
 
 
 def _why(error: BaseException) -> str:
@@ -443,10 +445,10 @@ NEWS_SECONDS: Final = 20.0
 class Member:
     """A process of the fleet, and its parts, by the references of their results."""
 
-    actor: Any
-    opened: Any
+    actor: ActorHandle
+    opened: ObjectRef
     about: About | None = None
-    parts: dict[Any, Part] = field(default_factory=dict)
+    parts: dict[ObjectRef, Part] = field(default_factory=dict)
 
     @property
     def takes(self) -> bool:
@@ -465,7 +467,7 @@ class Fleet(Base):
     def __init__(
         self,
         cluster: Cluster,
-        opening: Callable[[], Any],
+        opening: Callable[[], object],
         *,
         actors: int | None = None,
         decoders: int = 0,
@@ -479,7 +481,7 @@ class Fleet(Base):
         self.tallying: Tallying | None = None
         self.deaths = 0
         self._opening = self._ray.put(Sent.of(opening))
-        self._work: Any = None
+        self._work: ObjectRef | None = None
         self._about: About | None = None
         self.members = [self._hire() for _ in range(self.size)]
 
@@ -495,7 +497,7 @@ class Fleet(Base):
         self.close()
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """What pins the detector: the same as in one process."""
         return self._about.identity if self._about is not None else {"name": self.name}
 
@@ -513,12 +515,12 @@ class Fleet(Base):
         ready = self._decode().remote(self._work, rows) if self.decoders else None
         member.parts[member.actor.score.remote(self._work, rows, ready)] = part
 
-    def references(self) -> list[Any]:
+    def references(self) -> list[ObjectRef]:
         """Return all pending references."""
         opening = [member.opened for member in self.members if member.about is None]
         return opening + [reference for member in self.members for reference in member.parts]
 
-    def owner_of(self, reference: Any) -> Member:
+    def owner_of(self, reference: ObjectRef) -> Member:
         """Return the process that a reference belongs to."""
         return next(m for m in self.members if reference in m.parts or reference == m.opened)
 
@@ -543,13 +545,15 @@ class Fleet(Base):
         self.cluster.reach()
         self.members[self.members.index(member)] = self._hire()
 
-    def prepare_one(self, row: Mapping[str, Any]) -> Any:
+    def prepare_one(self, row: Row) -> Prepared | Failed:
         """Prepare one item somewhere on the cluster."""
-        return self._asked("prepare", row)
+        found: Prepared | Failed = self._asked("prepare", row)
+        return found
 
-    def outputs(self, batch: Batch) -> Any:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the outputs of one batch, from any of the processes."""
-        return self._asked("outputs", batch)
+        found: Outputs = self._asked("outputs", batch)
+        return found
 
     def prepare(self, batch: Batch) -> Batch:
         """Return the batch unchanged: the process that has the model prepares it."""
@@ -569,11 +573,11 @@ class Fleet(Base):
         if self._ray.is_initialized() and not self.cluster.is_lost:
             self._ray.kill(member.actor)
 
-    def _decode(self) -> Any:
+    def _decode(self) -> RemoteFunction:
         has_room = self.cluster.cpus > self.size * self._needs["num_cpus"]
         return self._ray.remote(make_ready).options(num_cpus=int(has_room), max_retries=0)
 
-    def _asked(self, method: str, given: Any) -> Any:
+    def _asked(self, method: str, given: object) -> Any:
         """Return the answer of any of the processes; one that dies on the question is not asked again."""
         actor = next((member.actor for member in self.members if member.about is not None), None)
         if actor is None:
@@ -594,7 +598,7 @@ class Fleet(Base):
                 told = True
                 warnings.warn(f"no process has opened the detector yet; the cluster has {self.cluster}", stacklevel=2)
 
-    def _opened(self, reference: Any) -> About:
+    def _opened(self, reference: ObjectRef) -> About:
         try:
             return accepted(self._ray.get(reference))  # type: ignore[no-any-return]
         except self._ray.exceptions.RayActorError as error:

@@ -13,15 +13,21 @@ from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.registry import add, all_of, find
-from hitmiss.detection.outputs import OutputKind, pick_raw
+from hitmiss.detection.outputs import OutputKind, Outputs, pick_raw
 from hitmiss.detection.pinning import code_digest, source_digest
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
+
+    from hitmiss.detection.torch import Staged
 
 # ----------------------------------------------------------------------
 # What a detector is, and how it is named on a command line.
@@ -38,9 +44,19 @@ from hitmiss.detection.pinning import code_digest, source_digest
 #     with_layers   outputs and pooled hidden layers, for `hitmiss probe`
 #     loop_class    the loop that runs it, if not the loop of one process (see `Fleet`)
 
-Array = NDArray[Any]
-Batch = Any
+Array = NDArray[np.generic]
+Item = Array | str
+"""A clip, a picture or a text."""
+Batch: TypeAlias = "Array | Sequence[Item] | Staged"
 """Clips of one shape as an array (clip × sample), or a list: clips of several lengths, or texts."""
+
+
+def arrays_of(batch: Batch) -> list[Array]:
+    """Return the clips or pictures of a batch."""
+    found = [item for item in batch if isinstance(item, np.ndarray)]
+    if len(found) < len(batch):
+        raise UsageError("this detector takes sound or pictures, not texts", code="not-arrays")
+    return found
 
 
 @dataclass(frozen=True)
@@ -52,13 +68,7 @@ class Opening:
     precision: str = "auto"
     sample_rate: int | None = None
     layers: tuple[str, ...] = ()
-
     compiled: bool = False
-
-    @property
-    def placed(self) -> dict[str, Any]:
-        """Where and how a torch model runs."""
-        return {"device": self.device, "precision": self.precision, "layers": self.layers}
 
     def refuse(self, what: str, *options: str) -> None:
         """Stop if the caller gave an option that does not apply to this kind of detector: none is silently ignored."""
@@ -89,7 +99,7 @@ class Detector(Protocol):
     name: str
     sample_rate: int | None
 
-    def outputs(self, batch: Batch) -> Array:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the raw outputs of the model, one row per clip."""
         ...
 
@@ -107,7 +117,7 @@ class Base:
     layers: tuple[str, ...] = ()
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """What pins the detector; it must include everything that could change a score."""
         return {"name": self.name}
 
@@ -115,19 +125,19 @@ class Base:
         """Return a batch in the form that `outputs` prefers."""
         return batch
 
-    def outputs(self, batch: Batch) -> Array:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the raw outputs of the model, one row per clip."""
         raise NotImplementedError(f"{type(self).__name__} must give outputs for {len(batch)} clips")
 
-    def launch(self, batch: Batch) -> Any:
+    def launch(self, batch: Batch) -> object:
         """Start the model on a batch."""
         return self.outputs(batch)
 
-    def collect(self, launched: Any) -> Array:
+    def collect(self, launched: Any) -> Outputs:
         """Return the raw outputs of a batch that was launched."""
         return np.asarray(launched)
 
-    def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+    def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the outputs, and each requested layer as clip × dimension."""
         del batch
         raise UsageError(f"{self.name} has no layers to take embeddings from; a torch or ONNX model has")
@@ -153,7 +163,7 @@ class CallableDetector(Base):
     """
 
     def __init__(
-        self, function: Callable[[Any], Any], name: str = "", sample_rate: int | None = None, ragged: bool = False
+        self, function: Callable[..., object], name: str = "", sample_rate: int | None = None, ragged: bool = False
     ) -> None:
         self.function = function
         self.name = name or getattr(function, "__qualname__", type(function).__name__)
@@ -161,11 +171,11 @@ class CallableDetector(Base):
         self.ragged = ragged or bool(getattr(function, "ragged", False))
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """The function's name and the hash of the file that defines it."""
         return {"name": self.name, "source": source_digest(self.function)}
 
-    def outputs(self, batch: Batch) -> Array:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the result of the function."""
         return np.asarray(self.function(batch))
 
@@ -175,7 +185,7 @@ class EstimatorDetector(Base):
 
     METHODS: Final = ("predict_log_proba", "decision_function", "predict_proba")
 
-    def __init__(self, estimator: Any, name: str = "", sample_rate: int | None = None) -> None:
+    def __init__(self, estimator: object, name: str = "", sample_rate: int | None = None) -> None:
         self.estimator = estimator
         self.source: str | None = None
         self.name = name or type(estimator).__name__
@@ -190,17 +200,17 @@ class EstimatorDetector(Base):
         self.single_class = str(classes[1]) if words and not has_columns and classes is not None else None
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """Its class and settings; its fitted parameters are pinned by the code that built it."""
         built = {"source": self.source} if self.source is not None else {}
         return {"name": self.name, "estimator": repr(self.estimator), "method": self.method, **built}
 
-    def outputs(self, batch: Batch) -> Array:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the estimator's output for each row of the batch."""
         return np.asarray(getattr(self.estimator, str(self.method))(np.asarray(batch)))
 
 
-def as_detector(thing: Any, **settings: Any) -> Detector:
+def as_detector(thing: object, *, name: str = "", sample_rate: int | None = None) -> Detector:
     """Return a detector made from a detector, a torch module, an estimator, or a function.
 
     >>> as_detector(len).name
@@ -208,15 +218,14 @@ def as_detector(thing: Any, **settings: Any) -> Detector:
     """
     if isinstance(thing, Detector) and not isinstance(thing, type):
         return thing
-    if _is_torch_module(thing):
+    if is_torch_module(thing):
         from hitmiss.detection.torch import TorchDetector
 
-        return TorchDetector(thing, **settings)
-    few = {k: v for k, v in settings.items() if k in ("name", "sample_rate")}
+        return TorchDetector(thing, name=name, sample_rate=sample_rate)
     if hasattr(thing, "fit") and any(hasattr(thing, m) for m in EstimatorDetector.METHODS):
-        return EstimatorDetector(thing, **few)
+        return EstimatorDetector(thing, name, sample_rate)
     if callable(thing):
-        return CallableDetector(thing, **few)
+        return CallableDetector(thing, name, sample_rate)
     raise UsageError(f"a {type(thing).__name__} is no detector; give a function, an estimator or a torch module")
 
 
@@ -255,7 +264,8 @@ def _open_beats(path: str, how: Opening) -> Detector:
     """A BEATs checkpoint: beats:checkpoint.pt."""
     from hitmiss.detection.beats import BeatsDetector
 
-    return BeatsDetector.load(path, head=how.weights, **how.placed)  # compiled wherever that is faster
+    # `--compile` changes nothing: it is compiled wherever that is faster
+    return BeatsDetector.load(path, head=how.weights, device=how.device, precision=how.precision, layers=how.layers)
 
 
 def _open_transformers(path: str, how: Opening, *, medium: str) -> Detector:
@@ -263,7 +273,7 @@ def _open_transformers(path: str, how: Opening, *, medium: str) -> Detector:
     from hitmiss.detection.transformers import TransformersDetector
 
     how.refuse(f"a folder of transformers ({path})", "weights", "compiled")
-    return TransformersDetector(path, medium, **how.placed)
+    return TransformersDetector(path, medium, device=how.device, precision=how.precision, layers=how.layers)
 
 
 def _open_program(command: str, how: Opening) -> Detector:
@@ -276,16 +286,19 @@ def _open_program(command: str, how: Opening) -> Detector:
 
 def _from_name(text: str, how: Opening) -> Detector:
     thing = made = find_object(text)
-    weights, sample_rate, placed = how.weights, how.sample_rate, how.placed
+    weights, sample_rate = how.weights, how.sample_rate
     if isinstance(thing, type) or (callable(thing) and not hasattr(thing, "fit") and _needs_nothing(thing)):
         made = thing()
-    if _is_torch_module(made):
+    if is_torch_module(made):
         from hitmiss.detection.torch import TorchDetector, load_weights, parameters_digest
 
         digest = load_weights(made, weights) if weights is not None else None
         loaded = {"weights": digest} if digest is not None else {"parameters": parameters_digest(made)}
         pinned = {"source": source_digest(thing), **loaded}
-        return TorchDetector(made, name=text, sample_rate=sample_rate, pinned=pinned, compiled=how.compiled, **placed)
+        return TorchDetector(
+            made, name=text, sample_rate=sample_rate, device=how.device, precision=how.precision, layers=how.layers,
+            pinned=pinned, compiled=how.compiled,
+        )  # fmt: skip
     found = as_detector(made, name=text, sample_rate=sample_rate)
     own = tuple(getattr(found, "layers", ()))
     unused = ["weights", "precision", "compiled", *([] if own and own == how.layers else ["layers"])]
@@ -313,7 +326,7 @@ def find_object(text: str) -> Any:
         raise UsageError(f"{text!r} is no detector; write one of {_kinds()}")
     module = _module_of(place)
     try:
-        found = module
+        found: Any = module
         for part in name.split("."):
             found = getattr(found, part)
     except AttributeError:
@@ -321,7 +334,7 @@ def find_object(text: str) -> Any:
     return found
 
 
-def _module_of(place: str) -> Any:
+def _module_of(place: str) -> ModuleType:
     if place.endswith(".py"):
         return _loaded_file(Path(place))
     _add_to_path(Path.cwd())  # as `python -m` does, so that a file in the current folder is found
@@ -335,7 +348,7 @@ _BESIDE: Final[dict[Path, dict[str, ModuleType]]] = {}
 """For each folder of a user's file, the modules beside it that it imported. Two folders may each have a `models.py`."""
 
 
-def _loaded_file(path: Path) -> Any:
+def _loaded_file(path: Path) -> ModuleType:
     """Load the module of a user's file. Modules in its folder are its own, even if another file uses their names."""
     full = path.resolve()
     name = f"hitmiss_user_{hashlib.sha256(str(full).encode()).hexdigest()[:8]}_{path.stem}"
@@ -385,7 +398,7 @@ def _add_to_path(folder: Path) -> None:
     sys.path.insert(0, str(folder))
 
 
-def need(package: str, extra: str) -> Any:
+def need(package: str, extra: str) -> ModuleType:
     """Import a package of an extra, or raise an error that says how to install it. Heavy packages load only on use.
 
     >>> need("json", "torch").__name__
@@ -399,7 +412,7 @@ def need(package: str, extra: str) -> Any:
         ) from None
 
 
-def _needs_nothing(function: Any) -> bool:
+def _needs_nothing(function: Callable[..., object]) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
@@ -408,7 +421,8 @@ def _needs_nothing(function: Any) -> bool:
     return all(p.default is not p.empty or p.kind in given for p in parameters)
 
 
-def _is_torch_module(thing: Any) -> bool:
+def is_torch_module(thing: object) -> TypeGuard[Module]:
+    """Return whether an object is a torch module; torch is not imported for the question."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(thing, torch.nn.Module)
 
@@ -451,10 +465,10 @@ class Step:
     """A call: its name, the function, its arguments, and which argument tensors came from which call."""
 
     name: str
-    function: Callable[..., Any]
-    arguments: tuple[Any, ...]
-    keywords: dict[str, Any]
-    made: Any
+    function: Callable[..., object]
+    arguments: tuple[object, ...]
+    keywords: dict[str, object]
+    made: object
 
 
 @dataclass
@@ -464,21 +478,21 @@ class Trace:
     steps: dict[int, Step] = field(default_factory=dict)
 
     def note(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any], made: Any
+        self, function: Callable[..., object], arguments: tuple[object, ...], keywords: dict[str, object], made: object
     ) -> None:
         """Keep a call; the tensors are held, so that no other object gets their identity."""
         if hasattr(made, "detach"):
             name = getattr(function, "__name__", "")
             self.steps[id(made)] = Step(name, function, arguments, keywords, made)
 
-    def kind(self, output: Any) -> OutputKind:
+    def kind(self, output: object) -> OutputKind:
         """Return the kind of the output; `auto` if the calls do not show it."""
         found = self._ends(output, 0)
         if found == {"logit"}:
             return "logit"
-        return "probability" if self._activation(output) is not None else "auto"
+        return "probability" if self.activation(output) is not None else "auto"
 
-    def logits(self, output: Any) -> Any | None:
+    def logits(self, output: object) -> object | None:
         """Return the input of the sigmoid or softmax behind the output, in the output's shape, if there is one."""
         step = self.steps.get(id(output))
         if step is None or (not step.arguments and "input" not in step.keywords):
@@ -491,11 +505,8 @@ class Trace:
         inner = self.logits(source)
         return None if inner is None else step.function(inner, *step.arguments[1:], **step.keywords)
 
-    def activation(self, output: Any) -> str | None:
+    def activation(self, output: object) -> str | None:
         """Return `sigmoid` or `softmax` if one of them made the output."""
-        return self._activation(output)
-
-    def _activation(self, output: Any) -> str | None:
         step = self.steps.get(id(output))
         if step is None:
             return None
@@ -504,9 +515,9 @@ class Trace:
         if step.name in SOFTMAXES:
             return "softmax"
         source = step.arguments[0] if step.arguments else step.keywords.get("input")
-        return self._activation(source) if step.name in (*SHAPES, "__getitem__", "select") else None
+        return self.activation(source) if step.name in (*SHAPES, "__getitem__", "select") else None
 
-    def _ends(self, value: Any, depth: int) -> set[str]:
+    def _ends(self, value: object, depth: int) -> set[str]:
         """Return the origins of a value: `logit` for products, another word for activations, nothing for constants."""
         step = self.steps.get(id(value))
         if step is None or depth > DEEPEST:
@@ -520,13 +531,19 @@ class Trace:
         return set().union(*(self._ends(v, depth + 1) for v in given))
 
 
-def traced(call: Callable[[], Any]) -> tuple[Any, Trace]:
+def traced(call: Callable[[], object]) -> tuple[object, Trace]:
     """Return the result of a call, and the torch functions that it called."""
     torch = need("torch", "torch")
     trace = Trace()
 
     class Noting(torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined]
-        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        def __torch_function__(
+            self,
+            function: Callable[..., object],
+            types: object,
+            args: Sequence[object] = (),
+            kwargs: Mapping[str, object] | None = None,
+        ) -> object:
             made = function(*args, **(kwargs or {}))
             trace.note(function, tuple(args), dict(kwargs or {}), made)
             return made
@@ -541,13 +558,13 @@ class Settled:
     `activation` is the sigmoid or softmax that was removed, or None.
     """
 
-    def __init__(self, module: Any, kind: OutputKind = "auto") -> None:
+    def __init__(self, module: Module, kind: OutputKind = "auto") -> None:
         self.module, self.kind = module, kind
         self.activation: str | None = None
         self._has_looked = kind != "auto"
         self._takes_logits = False
 
-    def __call__(self, batch: Any) -> Any:
+    def __call__(self, batch: Tensor) -> object:
         """Return the module's output for a batch: logits if its last step is a sigmoid or softmax."""
         if not self._has_looked:
             self.look(batch[:1])
@@ -561,7 +578,7 @@ class Settled:
             )
         return logits
 
-    def look(self, one: Any) -> None:
+    def look(self, one: Tensor) -> None:
         """Decide the kind of outputs from one item."""
         torch = need("torch", "torch")
         with torch.no_grad():

@@ -12,17 +12,19 @@ import signal
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.detection.detector import Array, Item
 from hitmiss.detection.pinning import file_digest
 from hitmiss.io.manifest import Manifest, inside
 
@@ -32,9 +34,9 @@ from hitmiss.io.manifest import Manifest, inside
 # A file that cannot be read becomes a `Failed` and the run continues; so does a file that crashes the process reading
 # it.
 
-Row = Mapping[str, Any]
-Array = NDArray[Any]
+Row = Mapping[str, str]
 T = TypeVar("T")
+Number = TypeVar("Number", bound=np.generic)
 IN_FLIGHT: Final = 4
 """Pending tasks per worker, so that it does not have to wait for the next."""
 SLOT: Final = 2**23
@@ -48,7 +50,7 @@ class Prepared:
     """An item ready for the model: its clip or its windows, and how long the preparation took."""
 
     at: int
-    parts: list[Any]
+    parts: list[Item]
     length: int
     decode: float
     augment: float
@@ -59,8 +61,16 @@ class Prepared:
 class Loaded(NamedTuple):
     """A clip of which only the first part was loaded, and its full length."""
 
-    clip: Any
+    clip: Item
     length: int
+
+
+Load = Callable[[Row], Item | Loaded]
+Transform = Callable[..., Item]
+Fit = Callable[..., Item]
+Buffer = Callable[[int], NDArray[np.uint8]]
+Form = tuple[tuple[int, ...], str]
+"""The shape and the type of an array."""
 
 
 @dataclass(frozen=True)
@@ -84,20 +94,20 @@ class Preparation:
     `file_pin`).
     """
 
-    load: Callable[[Row], Any]
-    transform: Callable[[Any, Row], Any] | None = None
-    fit: Callable[[Any], Any] | None = None
-    windows: Callable[[Any], Any] | None = None
+    load: Load
+    transform: Transform | None = None
+    fit: Fit | None = None
+    windows: Callable[..., Iterable[Item]] | None = None
 
     def __call__(self, at: int, row: Row) -> Prepared | Failed:
         """Prepare one item; faults of the item are recorded, faults of the machine are raised."""
         start = time.perf_counter()
         try:
-            clip = self.load(row)
+            found = self.load(row)
             pin = self.load.pin(row) if hasattr(self.load, "pin") else ""
             loaded = time.perf_counter()
-            whole = clip.length if isinstance(clip, Loaded) else None
-            clip = clip.clip if isinstance(clip, Loaded) else clip
+            whole = found.length if isinstance(found, Loaded) else None
+            clip = found.clip if isinstance(found, Loaded) else found
             length = whole or (int(clip.shape[-1]) if isinstance(clip, np.ndarray) and clip.ndim else len(clip))
             clip = clip if self.transform is None else self.transform(clip, row)
             clip = clip if self.fit is None else self.fit(clip)
@@ -120,7 +130,7 @@ def feed(
     preparation: Prepare,
     tasks: Iterator[tuple[int, Row]],
     workers: int,
-    buffer: Callable[[int], Array] | None = None,
+    buffer: Buffer | None = None,
 ) -> Iterator[Prepared | Failed]:
     """Prepare every task: in order in this process, or in order of completion from `workers` other processes.
 
@@ -141,7 +151,7 @@ def feed(
 class Worker:
     """A process, the pipe to it, and its pending tasks."""
 
-    process: Any
+    process: BaseProcess
     pipe: Connection
     desk: Desk | None
     tasks: deque[tuple[int, Row]] = field(default_factory=deque)
@@ -150,7 +160,7 @@ class Worker:
 class Crew:
     """Worker processes that prepare items."""
 
-    def __init__(self, preparation: Prepare, n: int, buffer: Callable[[int], Array] | None = None) -> None:
+    def __init__(self, preparation: Prepare, n: int, buffer: Buffer | None = None) -> None:
         self._buffer = buffer
         try:
             self._preparation = pickle.dumps(preparation)
@@ -264,11 +274,12 @@ def _send(pipe: Connection, result: Prepared | Failed, desk: Desk | None, slot: 
     pipe.send((Prepared(result.at, [], result.length, result.decode, result.augment, result.pin), slot, forms))
 
 
-def _receive(pipe: Connection, desk: Desk | None, buffer: Callable[[int], Array] | None) -> Any:
-    message = pipe.recv()
-    if not isinstance(message, tuple) or desk is None:
+def _receive(pipe: Connection, desk: Desk | None, buffer: Buffer | None) -> Prepared | Failed | Exception:
+    message: Prepared | Failed | Exception | tuple[Prepared, int, list[Form]] = pipe.recv()
+    if not isinstance(message, tuple):
         return message
     prepared, slot, forms = message
+    assert desk is not None  # a worker sends places only where it has a desk
     prepared.parts.extend(desk.take(slot, forms, buffer))
     return prepared
 
@@ -298,7 +309,7 @@ class Desk:
         """Open the parent's memory in the worker."""
         return cls(os.open(place, os.O_RDWR), place)
 
-    def lay(self, slot: int, arrays: Sequence[Array]) -> list[tuple[tuple[int, ...], str]]:
+    def lay(self, slot: int, arrays: Sequence[Array]) -> list[Form]:
         """Put arrays into a slot; return their shapes and types."""
         start = slot * SLOT
         for array in arrays:
@@ -306,9 +317,7 @@ class Desk:
             start += array.nbytes
         return [(array.shape, array.dtype.str) for array in arrays]
 
-    def take(
-        self, slot: int, forms: Sequence[tuple[tuple[int, ...], str]], buffer: Callable[[int], Array] | None = None
-    ) -> list[Array]:
+    def take(self, slot: int, forms: Sequence[Form], buffer: Buffer | None = None) -> list[Array]:
         """Return copies of the arrays in a slot: the parent's only copy before a clip goes to the device."""
         start, found = slot * SLOT, []
         for shape, kind in forms:
@@ -329,6 +338,9 @@ class Desk:
         os.close(self._fd)
 
 
+Entry: TypeAlias = tuple[Literal["value"], T] | tuple[Literal["error"], BaseException] | tuple[Literal["end"], None]
+
+
 class Ahead(Generic[T]):
     """An iterator that runs in a thread, a few results ahead of its consumer.
 
@@ -337,19 +349,19 @@ class Ahead(Generic[T]):
     """
 
     def __init__(self, source: Iterator[T], depth: int) -> None:
-        self._queue: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=depth)
+        self._queue: queue.Queue[Entry[T]] = queue.Queue(maxsize=depth)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(source,), daemon=True)
         self._thread.start()
 
     def __iter__(self) -> Iterator[T]:
         while True:
-            kind, value = self._queue.get()
-            if kind == "error":
-                raise value
-            if kind == "end":
+            entry = self._queue.get()
+            if entry[0] == "error":
+                raise entry[1]
+            if entry[0] == "end":
                 return
-            yield value
+            yield entry[1]
 
     def close(self) -> None:
         """Stop the thread and wait for it."""
@@ -373,7 +385,7 @@ class Ahead(Generic[T]):
         except BaseException as error:
             self._put(("error", error))
 
-    def _put(self, entry: tuple[str, Any]) -> bool:
+    def _put(self, entry: Entry[T]) -> bool:
         while not self._stop.is_set():
             try:
                 self._queue.put(entry, timeout=0.05)
@@ -410,11 +422,11 @@ class ReadsFiles:
 
     root: Path | None
 
-    def path(self, row: Mapping[str, Any]) -> Path:
+    def path(self, row: Row) -> Path:
         """Return the file of a row."""
         return inside(self.root, row["file"])
 
-    def pin(self, row: Mapping[str, Any]) -> str:
+    def pin(self, row: Row) -> str:
         """Return the pin of the content of a row's file."""
         return file_pin(self.path(row))
 
@@ -427,7 +439,7 @@ class AudioLoader(ReadsFiles):
     sample_rate: int
     first: int | None = None
 
-    def __call__(self, row: Mapping[str, Any]) -> Any:
+    def __call__(self, row: Row) -> Array | Loaded:
         from hitmiss.media.audio import length_of, load_audio
 
         path = self.path(row)
@@ -443,7 +455,7 @@ class ImageLoader(ReadsFiles):
 
     root: Path | None
 
-    def __call__(self, row: Mapping[str, Any]) -> Any:
+    def __call__(self, row: Row) -> Array:
         from hitmiss.media.image import load_image
 
         return load_image(self.path(row))
@@ -455,7 +467,7 @@ class PathLoader(ReadsFiles):
 
     root: Path | None
 
-    def __call__(self, row: Mapping[str, Any]) -> str:
+    def __call__(self, row: Row) -> str:
         return str(self.path(row))
 
 
@@ -469,13 +481,13 @@ class ColumnLoader:
 
     column: str
 
-    def __call__(self, row: Mapping[str, Any]) -> str:
+    def __call__(self, row: Row) -> str:
         return str(row[self.column])
 
 
 def make_loader(
     kind: str, manifest: Manifest, sample_rate: int | None, column: str = "text", first: int | None = None
-) -> Any:
+) -> Load:
     """Return the loader for a kind of input; for sound, only the `first` samples if no more are used."""
     if kind not in INPUTS:
         raise UnknownName("input", kind, INPUTS)
@@ -503,18 +515,23 @@ Crop = Literal["first", "centre", "random"]
 Pooling = Literal["mean", "median", "min", "max"]
 LENGTH_RULES: Final = get_args(LengthRule)
 CROPS: Final = get_args(Crop)
-POOLINGS: Final[dict[str, Any]] = {"mean": np.mean, "median": np.median, "min": np.min, "max": np.max}
+POOLINGS: Final[dict[str, Callable[[NDArray[np.float64]], np.float64]]] = {
+    "mean": np.mean,
+    "median": np.median,
+    "min": np.min,
+    "max": np.max,
+}
 SILENCE: Final = -1
 
 
 def fit_length(
-    clip: NDArray[Any],
+    clip: NDArray[Number],
     cut_length: int | None,
     rule: LengthRule = "tile",
     *,
     crop: Crop = "first",
     rng: np.random.Generator | None = None,
-) -> NDArray[Any]:
+) -> NDArray[Number]:
     """Return the clip with `cut_length` samples (None: unchanged); the last axis is time.
 
     >>> fit_length(np.array([1, 2, 3]), 7).tolist(), fit_length(np.array([1, 2, 3]), 2).tolist()
@@ -572,7 +589,7 @@ def _start(spare: int, crop: Crop, rng: np.random.Generator | None) -> int:
     return spare // 2 if crop == "centre" else 0
 
 
-def windows(clip: NDArray[Any], length: int, hop: int | None = None) -> NDArray[Any]:
+def windows(clip: NDArray[Number], length: int, hop: int | None = None) -> NDArray[Number]:
     """Cut a long clip into overlapping windows (window × sample) that cover it; tile a short one to one window.
 
     >>> windows(np.arange(7), 4, 2).tolist()
@@ -623,7 +640,7 @@ class Piece:
     at: int
     part: int
     n_parts: int
-    clip: Any
+    clip: Item
 
     @property
     def length(self) -> int:
@@ -717,18 +734,18 @@ def around(order: Sequence[Piece], at: int, budget: Budget, may_mix: bool) -> li
         low, high, largest = min(low, nearest), max(high, nearest), max(largest, order[nearest].size)
 
 
-def collate(pieces: Sequence[Piece], is_ragged: bool) -> Any:
+def collate(pieces: Sequence[Piece], is_ragged: bool) -> Array | list[Item]:
     """Return the clips of a batch in the detector's form: one array if all shapes are equal, a list if they may differ.
 
     Texts stay a list. Clips of several lengths for a detector that needs one length are padded with zeros at the end.
     """
-    clips = [p.clip for p in pieces]
-    if not all(isinstance(clip, np.ndarray) for clip in clips):
-        return clips
+    clips = [p.clip for p in pieces if isinstance(p.clip, np.ndarray)]
+    if len(clips) < len(pieces):
+        return [p.clip for p in pieces]
     if len({clip.shape for clip in clips}) == 1:
         return np.stack(clips)
     if is_ragged:
-        return clips
+        return list(clips)
     longest = max(p.length for p in pieces)
     out = np.zeros((len(clips), *clips[0].shape[:-1], longest), dtype=clips[0].dtype)
     for row, clip in zip(out, clips, strict=True):

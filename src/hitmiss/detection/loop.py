@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 import polars as pl
@@ -21,9 +21,22 @@ from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, Usag
 from hitmiss.core.trials import Trials
 from hitmiss.detection import scoring
 from hitmiss.detection.detector import Detector, as_detector
-from hitmiss.detection.loader import Failed, Piece, Pooling, Preparation, ReadsFiles, collate, is_pinned, pool, windows
-from hitmiss.detection.outputs import OUTPUT_KINDS, Extraction, pick_output, to_probability
-from hitmiss.detection.scoring import Loop, Outcome, Report, Settings, gather
+from hitmiss.detection.loader import (
+    Failed,
+    Fit,
+    Load,
+    Piece,
+    Pooling,
+    Preparation,
+    ReadsFiles,
+    Transform,
+    collate,
+    is_pinned,
+    pool,
+    windows,
+)
+from hitmiss.detection.outputs import OUTPUT_KINDS, Extraction, OutputKind, pick_output, to_probability
+from hitmiss.detection.scoring import Loop, Outcome, Record, Report, Settings, gather
 from hitmiss.io.manifest import Manifest, has_files
 from hitmiss.io.reader import read
 from hitmiss.io.runs import FILES, MEDIA, Run, as_manifest, replace_file, start
@@ -49,10 +62,10 @@ class Answers:
     parts: list[int] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     failed: dict[int, str] = field(default_factory=dict)
-    rows: dict[int, Mapping[str, Any]] = field(default_factory=dict)
+    rows: dict[int, Record] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Iterable[tuple[int, Mapping[str, Any]]]) -> Answers:
+    def of(cls, records: Iterable[tuple[int, Record]]) -> Answers:
         """Read all records, one per item."""
         answers = cls()
         for at, record in records:
@@ -131,7 +144,7 @@ def finish(loop: Loop) -> Outcome:
     run, clock = loop.run, loop.clock
     if not run.is_done:
         return Outcome(run.folder, clock.n_done - clock.n_failed, clock.n_failed, False, clock)
-    answers = Answers.of(run.records())
+    answers = Answers.of(cast("Iterator[tuple[int, Record]]", run.records()))
     failures = tuple((run.items[at], why) for at, why in sorted(answers.failed.items()))
     if not answers.at:
         raise DataError(f"all {len(failures):,} items failed; the first is {failures[0][0]!r}: {failures[0][1]}")
@@ -205,7 +218,7 @@ def _rounding(loop: Loop, answers: Answers, rule: Extraction) -> str | None:
     )
 
 
-def _kind(answers: Answers, rule: Extraction) -> Any:
+def _kind(answers: Answers, rule: Extraction) -> OutputKind:
     """Return the kind that `auto` has chosen for the whole run; a single clip would not be enough."""
     if rule.kind != "auto":
         return rule.kind
@@ -272,18 +285,15 @@ def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extract
 # ----------------------------------------------------------------------
 # The loop: a manifest in, a run folder and trials out; crash-safe, with the same scores for any batch, worker or order.
 
-Load = Callable[[Mapping[str, Any]], Any]
-Transform = Callable[[Any, Mapping[str, Any]], Any]
-
 
 def detect(
-    detector: Any,
+    detector: object,
     manifest: Manifest,
     *,
     output: str | Path,
     load: Load,
     transform: Transform | None = None,
-    fit: Callable[[Any], Any] | None = None,
+    fit: Fit | None = None,
     report: Report | None = None,
     **settings: Any,
 ) -> Trials:
@@ -305,14 +315,14 @@ def detect(
 
 
 def run_detector(
-    detector: Any,
+    detector: object,
     manifest: Manifest,
     settings: Settings,
     *,
     output: str | Path,
     load: Load,
     transform: Transform | None = None,
-    fit: Callable[[Any], Any] | None = None,
+    fit: Fit | None = None,
     report: Report | None = None,
 ) -> Outcome:
     """Make the run only: what `detect` does, for manifests with or without labels."""
@@ -352,7 +362,7 @@ def _refuse_other_files(run: Run, manifest: Manifest, load: object) -> None:
     )
 
 
-def configuration(detector: Detector, manifest: Manifest, settings: Settings) -> dict[str, Any]:
+def configuration(detector: Detector, manifest: Manifest, settings: Settings) -> dict[str, object]:
     """Return everything that could change a score: what a resumed run must agree on."""
     return {
         "detector": dict(getattr(detector, "identity", {"name": detector.name})),

@@ -5,18 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detection.detector import Base, Batch, need
-from hitmiss.detection.outputs import FIELDS, pick_output
+from hitmiss.detection.detector import Array, Base, Batch, need
+from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
 from hitmiss.detection.pinning import external_data, file_digest
 from hitmiss.detection.torch import CHANNELS_FIRST, pooled
 
-Array = NDArray[Any]
+if TYPE_CHECKING:
+    from onnxruntime import InferenceSession
 
 
 class OnnxDetector(Base):
@@ -52,13 +52,13 @@ class OnnxDetector(Base):
         self._answer = self._pick()
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """The digests of the model file and of the files with its weights."""
         beside = external_data(self.path)
         weights = {"external": beside} if beside else {}
         return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights}
 
-    def prepare(self, batch: Batch) -> Batch:
+    def prepare(self, batch: Batch) -> Array:
         """Return the batch in the model's type and axes; a model of batch size 1 gets one clip at a time."""
         array = np.asarray(batch)
         if array.dtype.kind not in "US":
@@ -68,11 +68,11 @@ class OnnxDetector(Base):
             array = array[:, None, :]
         return array
 
-    def outputs(self, batch: Batch) -> Array:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the model's outputs, one row per clip."""
         return _rows(self._run(self.prepare(batch), [self._answer])[0])
 
-    def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+    def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the outputs, and each layer averaged over time."""
         answer, *inner = self._run(self.prepare(batch), [self._answer, *self.layers])
         rows = _rows(answer)
@@ -83,7 +83,7 @@ class OnnxDetector(Base):
         """Return whether the runtime reports that it could not allocate memory."""
         return isinstance(error, MemoryError) or "allocate memory" in str(error) or "bad_alloc" in str(error)
 
-    def _run(self, array: Array, names: Sequence[str]) -> list[Any]:
+    def _run(self, array: Array, names: Sequence[str]) -> list[object]:
         """Return the outputs of these names, bound to device memory so that only these are copied, and only once."""
         if array.dtype.kind in "US" or not self._are_tensors(names):
             return list(self._session.run(list(names), {self._input.name: array}))
@@ -106,14 +106,14 @@ class OnnxDetector(Base):
         options = self._session.get_provider_options().get(first, {})
         return ("cuda", int(options.get("device_id", 0))) if first == "CUDAExecutionProvider" else ("cpu", 0)
 
-    def _open(self, device: str, threads: int | None) -> Any:
+    def _open(self, device: str, threads: int | None) -> InferenceSession:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
         options.intra_op_num_threads = threads or _limit() or _processors()
         is_cuda = device == "auto" or device.startswith("cuda")
         number = device.partition(":")[2] or "0"
         available = self._runtime.get_available_providers()
-        providers: list[Any] = ["CPUExecutionProvider"]
+        providers: list[str | tuple[str, dict[str, str]]] = ["CPUExecutionProvider"]
         if is_cuda and "CUDAExecutionProvider" in available:
             providers.insert(0, ("CUDAExecutionProvider", {"device_id": number}))
         model = self._model()
@@ -124,7 +124,7 @@ class OnnxDetector(Base):
                 f"{self.path.name} is no model that onnxruntime can run: {str(error).splitlines()[0]}"
             ) from None
 
-    def _model(self) -> Any:
+    def _model(self) -> str | bytes:
         """Return the path, or the model with the requested inner values added to its outputs."""
         if not self.layers:
             return str(self.path)
@@ -140,7 +140,7 @@ class OnnxDetector(Base):
                 raise UnknownName("inner value of the model", name, inner)
             if name not in known:
                 model.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
-        return model.SerializeToString()
+        return bytes(model.SerializeToString())
 
     def _pick(self) -> str:
         names = [n for n in self._outputs if n not in self.layers]
@@ -160,7 +160,7 @@ def _limit() -> int:
     return int(text) if text.isdigit() else 0
 
 
-def _rows(answer: Any) -> Array:
+def _rows(answer: object) -> Outputs:
     """Return an answer as an array; a list of mappings (class to probability, as in scikit-learn) as columns."""
     if isinstance(answer, list) and answer and isinstance(answer[0], dict):
         return np.array([[row[key] for key in sorted(row)] for row in answer], dtype=np.float64)

@@ -19,14 +19,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, TypeGuard, get_args
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 
 Floats = NDArray[np.float64]
+Outputs = NDArray[np.floating]
+"""Outputs of a model: one row per clip, in the precision of the model."""
 OutputKind = Literal["auto", "logit", "multilabel", "probability"]
 OUTPUT_KINDS: Final = get_args(OutputKind)
 SUM_TOLERANCE: Final = 1e-3
@@ -47,7 +49,7 @@ class Extraction:
     kind: OutputKind = "auto"
     is_reversed: bool = False
 
-    def settled(self, detector: Any, positive: str, width: int | None = None) -> Extraction:
+    def settled(self, detector: object, positive: str, width: int | None = None) -> Extraction:
         """Complete it with what the detector declares: the kind of outputs, and which column is the positive class.
 
         `width`: the number of output columns, if known.
@@ -59,13 +61,13 @@ class Extraction:
         kind: OutputKind = self.kind if self.kind != "auto" else getattr(detector, "output_kind", "auto")
         return replace(self, positive_index=index, kind=kind)
 
-    def log_odds(self, outputs: Any) -> Floats:
+    def log_odds(self, outputs: object) -> Floats:
         """Return the log-odds of each row."""
         found = to_log_odds(outputs, positive_index=self.positive_index, kind=self.kind)
         return -found if self.is_reversed else found
 
 
-def to_log_odds(outputs: Any, *, positive_index: int | None = None, kind: OutputKind = "auto") -> Floats:
+def to_log_odds(outputs: object, *, positive_index: int | None = None, kind: OutputKind = "auto") -> Floats:
     """Return log-odds of the positive class, one per row.
 
     >>> to_log_odds(np.array([[1.0, 3.0], [2.0, 0.0]])).tolist()
@@ -92,7 +94,7 @@ def to_log_odds(outputs: Any, *, positive_index: int | None = None, kind: Output
     return _log_odds_of_column(_checked(columns), at)
 
 
-def settled_kind(outputs: Any) -> OutputKind:
+def settled_kind(outputs: object) -> OutputKind:
     """Return whether the outputs of several items are logits or probabilities; raise an error if this is ambiguous.
 
     >>> settled_kind(np.array([[0.25, 0.75], [0.5, 0.5]])), settled_kind(np.array([0.3, -1.5]))
@@ -101,7 +103,7 @@ def settled_kind(outputs: Any) -> OutputKind:
     return _settle(_columns(pick_output(outputs)))
 
 
-def to_probability(log_odds: Any) -> Floats:
+def to_probability(log_odds: ArrayLike) -> Floats:
     """Convert log-odds to probabilities.
 
     >>> to_probability([0.0, -1000.0, np.inf]).tolist()
@@ -112,7 +114,7 @@ def to_probability(log_odds: Any) -> Floats:
     return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
-def pick_output(raw: Any) -> NDArray[Any]:
+def pick_output(raw: object) -> Outputs:
     """Return the array of outputs in the result of a model.
 
     Arrays and tensors are used directly; a mapping or an object by its field `logits` (or scores, probabilities,
@@ -122,12 +124,14 @@ def pick_output(raw: Any) -> NDArray[Any]:
     >>> pick_output((np.zeros((3, 160)), np.ones((3, 2)))).shape
     (3, 2)
     """
-    found = _as_array(pick_raw(raw))
-    assert found is not None  # `pick_raw` never returns None
-    return found
+    value = pick_raw(raw)
+    if hasattr(value, "detach"):  # a torch tensor; bfloat16 has no numpy form
+        value = value.detach().cpu().float().numpy() if value.is_floating_point() else value.detach().cpu().numpy()
+    array = np.atleast_1d(np.asarray(value))
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def pick_raw(raw: Any) -> Any:
+def pick_raw(raw: object) -> Any:
     """Return what `pick_output` picks, in the form that the model returned."""
     if _is_array(raw):
         return raw
@@ -165,29 +169,19 @@ def positive_index_of(labels: Sequence[str], positive: str) -> int:
     return hits[0]
 
 
-def _is_array(value: Any) -> bool:
+def _is_array(value: object) -> TypeGuard[ArrayLike]:
     if isinstance(value, np.ndarray):
         return value.dtype.kind in "fiub"
     is_list = isinstance(value, list) and bool(value) and all(isinstance(v, int | float | list) for v in value)
     return hasattr(value, "detach") or is_list or isinstance(value, float | np.floating)
 
 
-def _is_float(value: Any) -> bool:
-    return value.is_floating_point() if hasattr(value, "detach") else np.asarray(value).dtype.kind == "f"
+def _is_float(value: ArrayLike) -> bool:
+    ask = getattr(value, "is_floating_point", None)  # a tensor's
+    return bool(ask()) if ask is not None else np.asarray(value).dtype.kind == "f"
 
 
-def _as_array(value: Any) -> NDArray[Any] | None:
-    if isinstance(value, np.ndarray):
-        return value if value.dtype.kind in "fiub" else None
-    if hasattr(value, "detach"):  # a torch tensor; bfloat16 has no numpy form
-        tensor = value.detach().cpu()
-        return np.asarray(tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy())
-    if isinstance(value, list) and value and all(isinstance(v, int | float | list) for v in value):
-        return np.asarray(value, dtype=np.float64)
-    return np.asarray([value]) if isinstance(value, float | np.floating) else None
-
-
-def _columns(array: NDArray[Any]) -> Floats:
+def _columns(array: Outputs) -> Floats:
     """Return outputs as row × column; with a single output per row the second axis may be absent."""
     values = np.asarray(array, dtype=np.float64)
     if values.ndim <= 1:

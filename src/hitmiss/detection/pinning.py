@@ -11,7 +11,7 @@ import inspect
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 LOCATION: Final = re.compile(rb"\x0a\x08location\x12")
 """The protobuf entry of an ONNX tensor that names the file with its values: key, then the value's length."""
@@ -29,7 +29,7 @@ def digest_of_files(paths: Iterable[str | Path]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
-def source_digest(thing: Any) -> str | None:
+def source_digest(thing: object) -> str | None:
     """Return a short hash of the code that defines an object and of its local imports; None if there is no code."""
     try:
         file = inspect.getsourcefile(thing if callable(thing) else type(thing))

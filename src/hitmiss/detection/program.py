@@ -21,13 +21,13 @@ import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.detection.detector import Base, Batch
+from hitmiss.detection.detector import Base, Batch, Item
+from hitmiss.detection.outputs import Outputs
 from hitmiss.detection.pinning import file_digest
 
 PATIENCE: Final = 600.0
@@ -52,12 +52,12 @@ class ProgramDetector(Base):
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """The command, and the digests of the files that it names; other files that it reads are not covered."""
         files = {word: file_digest(word) for word in self.words if Path(word).is_file()}
         return {"name": self.name, "files": files} if files else {"name": self.name}
 
-    def outputs(self, batch: Batch) -> NDArray[Any]:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the answers of the program, one row per clip."""
         process = self._started()
         lines = [self._question(i, clip) for i, clip in enumerate(batch)]
@@ -99,7 +99,7 @@ class ProgramDetector(Base):
             self._process = subprocess.Popen(self.words, stdin=pipe, stdout=pipe, stderr=self._errors)
         return self._process
 
-    def _question(self, i: int, clip: Any) -> bytes:
+    def _question(self, i: int, clip: Item) -> bytes:
         if isinstance(clip, str):
             return json.dumps({"id": i, "text": clip}).encode() + b"\n"
         array = np.ascontiguousarray(clip)
@@ -130,7 +130,7 @@ class ProgramDetector(Base):
         return f"exit code {code}{f', it said: {text}' if text else ''}"
 
 
-def _write(stream: Any, lines: Sequence[bytes]) -> None:
+def _write(stream: IO[bytes], lines: Sequence[bytes]) -> None:
     try:
         for line in lines:
             stream.write(line)

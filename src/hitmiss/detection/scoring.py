@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.tally import Tally
-from hitmiss.detection.detector import Base, Detector
+from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.loader import Ahead, Budget, Failed, Piece, Pool, Pooling, Prepare, collate, feed, reason
-from hitmiss.detection.outputs import Extraction, OutputKind, pick_output, settled_kind
+from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run, replace_file, write_whole
 from hitmiss.stats.forms import PairShare
@@ -169,7 +169,9 @@ def _change(before: float, alone: float) -> float:
     return 0.0 if before == alone else abs(before - alone)
 
 
-def alarms(scores: Floats, label: Any, positive: str, negative: str, n_failed: int = 0) -> list[str]:
+def alarms(
+    scores: Floats, label: NDArray[np.integer] | None, positive: str, negative: str, n_failed: int = 0
+) -> list[str]:
     """Return warnings about the scores of a run; empty if there are none. `label` (1, 0) may be None.
 
     >>> alarms(np.zeros(5), None, "real", "fake")
@@ -227,7 +229,7 @@ class Settings:
     hop: int | None = None
     pooling: Pooling = "mean"
     pad: bool = False
-    pinned: Mapping[str, Any] = field(default_factory=dict)
+    pinned: Mapping[str, object] = field(default_factory=dict)
     are_pictures: bool = False
     number_bytes: int = 1
     """Bytes per value of a picture, in the type that the model takes."""
@@ -258,15 +260,31 @@ class Outcome:
 # Embeddings of a run: rows of each layer are appended to files beside the segments, and combined into one file at the
 # end.
 
-Array = NDArray[Any]
+Layers = Mapping[str, Outputs]
 FOLDER: Final = "embeddings"
 GATHERED: Final = "embeddings.npz"
+
+
+class Record(TypedDict, total=False):
+    """What the run store holds about an item: why it failed, or its outputs (one row per window) and where its rows are."""
+
+    error: str
+    outputs: list[list[float]]
+    seconds: float
+    file: str
+    """The pin of its file."""
+    row: int
+    """Its row of each layer, in files of the segment `rows_in` with the dimensions `widths`."""
+    rows_in: str
+    widths: dict[str, int]
+    layers: Layers
+    """The rows themselves, on their way from a process of a cluster."""
 
 
 class Keeping(Protocol):
     """Takes rows of layers."""
 
-    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+    def add(self, layers: Layers) -> Record:
         """Take one item's row of each layer; return what its record must hold to find them again."""
 
     def close(self) -> None:
@@ -286,7 +304,7 @@ class Keeper:
         self._rows = 0
         self._widths: dict[str, int] = {}
 
-    def add(self, layers: Mapping[str, Array]) -> dict[str, Any]:
+    def add(self, layers: Layers) -> Record:
         """Write one item's row of each layer; return what its record must hold to find them again."""
         for name, values in layers.items():
             row = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
@@ -311,14 +329,16 @@ class Keeper:
         return self._files[layer]
 
 
-def gather(folder: Path, found: Mapping[int, Mapping[str, Any]], columns: Mapping[str, list[str]]) -> str:
+def gather(folder: Path, found: Mapping[int, Record], columns: Mapping[str, list[str]]) -> str:
     """Write one `.npz` with each layer as item × dimension, in order of position, and text columns about the items.
 
     `found` maps positions to what `Keeper.add` returned; `hitmiss probe` reads the file.
     """
     order = sorted(found)
     layers = list(found[order[0]]["widths"].items())
-    arrays: dict[str, Array] = {name: np.array([v or "" for v in values]) for name, values in columns.items()}
+    arrays: dict[str, NDArray[np.generic]] = {
+        name: np.array([v or "" for v in values]) for name, values in columns.items()
+    }
     for number, (name, width) in enumerate(layers):
         out = np.empty((len(order), width), dtype=np.float32)
         for segment in sorted({found[at]["rows_in"] for at in order}):
@@ -374,7 +394,7 @@ class Loop:
         self.clock = Clock(n_total=len(manifest), n_before=run.n_done)
         self.keeper: Keeping | None = (keeper or Keeper(run)) if getattr(detector, "layers", ()) else None
         self.budget = self._budget()
-        self._waiting: dict[int, list[Any]] = {}
+        self._waiting: dict[int, list[tuple[Outputs, Layers] | None]] = {}
         self._lengths: dict[int, int] = {}
         self._pins: dict[int, str] = {}
         self._first_failure: str | None = None
@@ -388,7 +408,7 @@ class Loop:
     def score_all(self) -> None:
         """Score every item that is not scored yet."""
         if not self.run.is_done or self.settings.retry:
-            source: Any = self._events()
+            source = self._events()
             ahead = Ahead(source, AHEAD) if self.settings.workers > 0 else None
             try:
                 self._consume(iter(ahead if ahead is not None else source))
@@ -399,8 +419,8 @@ class Loop:
                     self.keeper.close()
         self.report(self.clock)
 
-    def _consume(self, events: Iterator[Failed | tuple[list[Piece], Any]]) -> None:
-        under_way: deque[tuple[list[Piece], Any]] = deque()
+    def _consume(self, events: Iterator[Failed | tuple[list[Piece], Batch]]) -> None:
+        under_way: deque[tuple[list[Piece], object]] = deque()
         is_async = bool(getattr(self.detector, "is_async", False)) and self.keeper is None
         while True:
             with self.clock.time("wait"):
@@ -420,7 +440,7 @@ class Loop:
         for launched in under_way:
             self._land(*launched)
 
-    def _launch(self, pieces: list[Piece], batch: Any) -> tuple[list[Piece], Any] | None:
+    def _launch(self, pieces: list[Piece], batch: Batch) -> tuple[list[Piece], object] | None:
         """Start a batch while the previous one is still running; one that cannot be started is scored in parts."""
         try:
             with self.clock.time("model"):
@@ -431,7 +451,7 @@ class Loop:
             self._divide(pieces, error)
             return None
 
-    def _land(self, pieces: list[Piece], launched: Any) -> None:
+    def _land(self, pieces: list[Piece], launched: object) -> None:
         """Wait for a batch; if it fails only now, as happens on an asynchronous device, score it in parts."""
         try:
             with self.clock.time("model"):
@@ -443,7 +463,7 @@ class Loop:
             return
         self._write(pieces, outputs, {})
 
-    def _events(self) -> Iterator[Failed | tuple[list[Piece], Any]]:
+    def _events(self) -> Iterator[Failed | tuple[list[Piece], Batch]]:
         """Yield failures, and batches ready for the model."""
         pool = Pool(self.budget, may_mix=self.settings.pad or bool(getattr(self.detector, "ragged", False)))
         tasks = ((at, self.manifest.row(at)) for at in self.run.todo(self.settings.retry))
@@ -463,7 +483,7 @@ class Loop:
         while batch := pool.take():
             yield self.ready(batch)
 
-    def ready(self, pieces: list[Piece]) -> tuple[list[Piece], Any]:
+    def ready(self, pieces: list[Piece]) -> tuple[list[Piece], Batch]:
         """Return pieces with their batch, moved to where the model needs it."""
         is_ragged = bool(getattr(self.detector, "ragged", False))
         stages = hasattr(self.detector, "stage") and bool(getattr(self.detector, "is_async", False))
@@ -472,7 +492,7 @@ class Loop:
         prepare = getattr(self.detector, "prepare", None)
         return pieces, prepare(batch) if prepare is not None else batch
 
-    def _score(self, pieces: list[Piece], batch: Any) -> None:
+    def _score(self, pieces: list[Piece], batch: Batch) -> None:
         """Compute the outputs of a batch; split one that is too large or fails, down to the clip that causes it."""
         try:
             with self.clock.time("model"):
@@ -495,18 +515,18 @@ class Loop:
         for part in (pieces[:half], pieces[half:]):
             self._score(*self.ready(part))
 
-    def _write(self, pieces: list[Piece], outputs: NDArray[Any], layers: dict[str, NDArray[Any]]) -> None:
+    def _write(self, pieces: list[Piece], outputs: Outputs, layers: Layers) -> None:
         with self.clock.time("write"):
             for i, piece in enumerate(pieces):
                 self._collect(piece, outputs[i], {name: values[i] for name, values in layers.items()})
 
-    def _outputs(self, batch: Any, n: int) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    def _outputs(self, batch: Batch, n: int) -> tuple[Outputs, Layers]:
         if self.keeper is None:
             return self._checked(self.detector.outputs(batch), n), {}
         raw, layers = self.detector.with_layers(batch)  # type: ignore[attr-defined]
         return self._checked(raw, n), layers
 
-    def _checked(self, raw: Any, n: int) -> NDArray[Any]:
+    def _checked(self, raw: object, n: int) -> Outputs:
         """Return outputs as clip × column; the number of columns is checked once."""
         outputs = pick_output(raw)
         if outputs.shape[:1] != (n,):
@@ -516,7 +536,7 @@ class Loop:
             self._settle(outputs)
         return outputs
 
-    def _settle(self, outputs: NDArray[Any]) -> None:
+    def _settle(self, outputs: Outputs) -> None:
         """Decide the column and the kind of outputs from the first batches, so that ambiguity is reported early."""
         rule = self.extraction(outputs.shape[1])
         if rule.kind == "auto" and np.isfinite(outputs).all():
@@ -529,28 +549,29 @@ class Loop:
                 raise UnclearOutputs(str(error), code=error.code) from None
         self._has_checked_width = True
 
-    def _collect(self, piece: Piece, output: NDArray[Any], layers: dict[str, NDArray[Any]]) -> None:
+    def _collect(self, piece: Piece, output: Outputs, layers: Layers) -> None:
         """Keep a piece's output until its clip is complete, then write the record."""
         parts = self._waiting.setdefault(piece.at, [None] * piece.n_parts)
         parts[piece.part] = (output, layers)
-        if any(part is None for part in parts):
+        whole = [part for part in parts if part is not None]
+        if len(whole) < piece.n_parts:
             return
         del self._waiting[piece.at]
-        found = np.asarray([p[0] for p in parts], dtype=np.float64)
+        found = np.asarray([p[0] for p in whole], dtype=np.float64)
         if not np.isfinite(found).all():
             self.fail(piece.at, f"the detector's output is not finite: {found.ravel()[~np.isfinite(found.ravel())][0]}")
             return
         length, rate = self._lengths.pop(piece.at), self.detector.sample_rate
-        record: dict[str, Any] = {"outputs": found.tolist()}
+        record: Record = {"outputs": found.tolist()}
         if rate:
             record["seconds"] = length / rate
-        names = parts[0][1]
-        self.keep(piece.at, record, {n: np.mean([p[1][n] for p in parts], axis=0) for n in names})
+        names = whole[0][1]
+        self.keep(piece.at, record, {n: np.mean([p[1][n] for p in whole], axis=0) for n in names})
 
-    def keep(self, at: int, record: dict[str, Any], layers: dict[str, NDArray[Any]]) -> None:
+    def keep(self, at: int, record: Record, layers: Layers) -> None:
         """Write the result of an item, its row of each layer first."""
         if self.keeper is not None:
-            record |= self.keeper.add(layers)
+            record.update(self.keeper.add(layers))
         if at in self._pins:
             record["file"] = self._pins.pop(at)
         self.run.add(at, record)

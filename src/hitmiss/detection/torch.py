@@ -5,17 +5,23 @@ from __future__ import annotations
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.detection.detector import Base, Batch, Detector, Settled, need
-from hitmiss.detection.outputs import OUTPUT_KINDS, OutputKind, pick_output
+from hitmiss.detection.detector import Array, Base, Batch, Detector, Settled, arrays_of, need
+from hitmiss.detection.outputs import OUTPUT_KINDS, OutputKind, Outputs, pick_output
 from hitmiss.detection.pinning import file_digest
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.cuda import Event, Stream
+    from torch.nn import Module
 
 # ----------------------------------------------------------------------
 # What all torch detectors share: a device, a precision, and the transfer of batches and outputs.
@@ -23,7 +29,6 @@ from hitmiss.detection.pinning import file_digest
 # On CUDA a batch is copied from pinned memory on its own stream while the model works on the previous one, and outputs
 # are returned through an event, so that several batches can be in progress and none waits for those after it.
 
-Array = NDArray[Any]
 PRECISIONS: Final = ("auto", "float32", "tf32", "bfloat16", "float16", "int8")
 SHORT: Final = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 """Common short names, and ours."""
@@ -42,18 +47,18 @@ CPU_SECONDS: Final = 8.0
 class Staged(NamedTuple):
     """A batch being copied to the device; `sources` must stay alive until the copy is done."""
 
-    batch: Any
+    batch: Tensor
     lengths: list[int]
-    arrived: Any = None
-    sources: Any = None
+    arrived: Event | None = None
+    sources: Sequence[Tensor] = ()
 
 
 class Launched(NamedTuple):
     """Outputs being copied to the CPU: the tensors there, and the event after which they hold the values."""
 
-    outputs: Any
-    done: Any = None
-    staged: Any = None
+    outputs: object
+    done: Event | None = None
+    staged: Batch | None = None
 
 
 class Placed(Base):
@@ -65,9 +70,9 @@ class Placed(Base):
         self.precision = pick_precision(precision, self.device)
         self.is_async = self.device.startswith("cuda")
         self.batch_seconds = GPU_SECONDS if self.is_async else CPU_SECONDS
-        self._copies: Any = None
+        self._copies: Stream | None = None
 
-    def buffer(self, n_bytes: int) -> Array:
+    def buffer(self, n_bytes: int) -> NDArray[np.uint8]:
         """Return memory for a clip: pinned on CUDA, so that it can be copied to the device directly."""
         if not self.is_async:
             return np.empty(n_bytes, dtype=np.uint8)
@@ -94,7 +99,7 @@ class Placed(Base):
                 row[..., : source.shape[-1]].copy_(source, non_blocking=True)
             return Staged(batch, lengths, self._copies.record_event(), sources)
 
-    def arrived(self, staged: Staged) -> Any:
+    def arrived(self, staged: Staged) -> Tensor:
         """Return the batch; the model's stream waits for it."""
         if staged.arrived is not None:
             stream = self.torch.cuda.current_stream(self.device)
@@ -102,7 +107,7 @@ class Placed(Base):
             staged.batch.record_stream(stream)
         return staged.batch
 
-    def sent(self, outputs: Any, staged: Any = None) -> Launched:
+    def sent(self, outputs: object, staged: Batch | None = None) -> Launched:
         """Start copying outputs (a tensor, or several in a list, tuple or mapping) back."""
         if not self.is_async:
             return Launched(outputs)
@@ -111,7 +116,7 @@ class Placed(Base):
         done.record(self.torch.cuda.current_stream(self.device))
         return Launched(moved, done, staged)
 
-    def landed(self, launched: Launched) -> Any:
+    def landed(self, launched: Launched) -> object:
         """Return the outputs once they have arrived."""
         if launched.done is not None:
             launched.done.synchronize()
@@ -135,11 +140,14 @@ class Placed(Base):
             torch.set_float32_matmul_precision(before)
             torch.backends.cudnn.allow_tf32 = convolutions
 
-    def autocast(self) -> Any:
+    def autocast(self) -> AbstractContextManager[object]:
         """Return mixed precision if it was chosen."""
         kind = self.precision if self.precision in ("bfloat16", "float16") else None
         where = self.device.partition(":")[0]
-        return self.torch.autocast(where, dtype=getattr(self.torch, kind or "bfloat16"), enabled=kind is not None)
+        chosen: AbstractContextManager[object] = self.torch.autocast(
+            where, dtype=getattr(self.torch, kind or "bfloat16"), enabled=kind is not None
+        )
+        return chosen
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether the GPU or the machine ran out of memory; memory of the failed batch is freed."""
@@ -148,7 +156,7 @@ class Placed(Base):
             self.torch.cuda.empty_cache()
         return is_cuda or isinstance(error, MemoryError) or "not enough memory" in str(error)
 
-    def _moved(self, outputs: Any) -> Any:
+    def _moved(self, outputs: object) -> object:
         if hasattr(outputs, "detach"):
             return outputs.detach().to("cpu", non_blocking=True)
         if isinstance(outputs, dict):
@@ -214,14 +222,14 @@ class TorchDetector(Placed):
 
     def __init__(
         self,
-        module: Any,
+        module: Module,
         *,
         name: str = "",
         sample_rate: int | None = None,
         device: str = "auto",
         precision: str = "auto",
         layers: tuple[str, ...] = (),
-        pinned: Mapping[str, Any] | None = None,
+        pinned: Mapping[str, object] | None = None,
         compiled: bool = False,
     ) -> None:
         super().__init__(device, precision)
@@ -240,7 +248,7 @@ class TorchDetector(Placed):
         self._compiled = self.torch.compile(self.module, **how) if compiled and not self.layers else None
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """Its name, what was loaded into it, and the precision, which changes scores."""
         pinned = self._pinned or {"parameters": self._own_digest}
         return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
@@ -256,30 +264,31 @@ class TorchDetector(Placed):
     def prepare(self, batch: Batch) -> Batch:
         """Return the batch as a tensor being copied to the device."""
         has_arrays = isinstance(batch, np.ndarray) or (isinstance(batch, list) and isinstance(batch[0], np.ndarray))
-        return self.stage(list(batch)) if has_arrays else batch
+        return self.stage(arrays_of(batch)) if has_arrays else batch
 
     def launch(self, batch: Batch) -> Launched:
         """Start the model on a batch; on CUDA this returns before it is done, and `collect` waits for it."""
         staged = self.prepare(batch)
         with self.arithmetic():
-            ready = self.arrived(staged) if isinstance(staged, Staged) else staged
+            # What is not staged was made by the caller's own `prepare`.
+            ready = self.arrived(staged) if isinstance(staged, Staged) else cast("Tensor", staged)
             return self.sent(self._run(ready), staged)
 
-    def collect(self, launched: Launched) -> Array:
+    def collect(self, launched: Launched) -> Outputs:
         """Return the outputs of a batch on the CPU, in float32."""
         return pick_output(self.landed(launched))
 
-    def outputs(self, batch: Batch) -> Array:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the outputs on the CPU, in float32."""
         return self.collect(self.launch(batch))
 
-    def with_layers(self, batch: Batch) -> tuple[Array, dict[str, Array]]:
+    def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the outputs, and each layer averaged over time."""
         if self._settled.kind == "auto":
             self.outputs(batch)  # so that the hooks see only one pass
         return run_with_layers(self.module, self.layers, lambda: self.outputs(batch))
 
-    def _run(self, batch: Any) -> Any:
+    def _run(self, batch: Tensor) -> object:
         if self._compiled is not None:
             if self._settled.kind == "auto":
                 self._settled.look(batch[:1])
@@ -293,9 +302,11 @@ class TorchDetector(Placed):
         return found
 
 
-def run_with_layers(module: Any, layers: Sequence[str], run: Callable[[], Array]) -> tuple[Array, dict[str, Array]]:
+def run_with_layers(
+    module: Module, layers: Sequence[str], run: Callable[[], Outputs]
+) -> tuple[Outputs, dict[str, Outputs]]:
     """Return the result of a run of the module, and the outputs of some of its parts, averaged over time."""
-    kept: dict[str, Any] = {}
+    kept: dict[str, object] = {}
     found = dict(module.named_modules())
     hooks = [found[name].register_forward_hook(_keep(kept, name)) for name in layers]
     try:
@@ -307,7 +318,7 @@ def run_with_layers(module: Any, layers: Sequence[str], run: Callable[[], Array]
     return outputs, {name: pooled(kept[name], len(outputs), first[name]) for name in layers}
 
 
-def in_precision(torch: Any, module: Any, precision: str) -> Any:
+def in_precision(torch: ModuleType, module: Module, precision: str) -> Module:
     """Prepare the module for a precision: the last linear layer stays in float32 in all of them."""
     if precision == "int8":
         return quantised(torch, module)
@@ -316,7 +327,7 @@ def in_precision(torch: Any, module: Any, precision: str) -> Any:
     return module
 
 
-def quantised(torch: Any, module: Any) -> Any:
+def quantised(torch: ModuleType, module: Module) -> Module:
     """Return the module with 8-bit integer products, except the last; input scales are found per batch."""
     linear = [name for name, part in module.named_modules() if isinstance(part, torch.nn.Linear)]
     if len(linear) < 2:
@@ -327,11 +338,11 @@ def quantised(torch: Any, module: Any) -> Any:
     with warnings.catch_warnings(action="ignore"):  # a notice that this tool will move to another package
         from torch.ao.quantization import default_dynamic_qconfig, quantize_dynamic
 
-        convert: Callable[..., Any] = quantize_dynamic
+        convert: Callable[..., Module] = quantize_dynamic
         return convert(module, dict.fromkeys(linear[:-1], default_dynamic_qconfig))
 
 
-def _keep_head_in_float32(torch: Any, module: Any) -> None:
+def _keep_head_in_float32(torch: ModuleType, module: Module) -> None:
     """Keep the last linear layer in float32 under mixed precision: otherwise scores lie on a coarse grid."""
     heads = [part for part in module.modules() if isinstance(part, torch.nn.Linear)]
     if not heads:
@@ -339,14 +350,14 @@ def _keep_head_in_float32(torch: Any, module: Any) -> None:
     head, before = heads[-1], heads[-1].forward
     kind = next(iter(module.parameters())).device.type
 
-    def forward(x: Any) -> Any:
+    def forward(x: Tensor) -> Tensor:
         with torch.autocast(kind, enabled=False):
             return before(x.float())
 
     head.forward = forward
 
 
-def load_checkpoint(path: str | Path) -> Any:
+def load_checkpoint(path: str | Path) -> object:
     """Read a checkpoint: tensors, numbers, texts, lists and mappings. Anything that would run code is refused."""
     path = Path(path)
     if not path.is_file():
@@ -367,7 +378,7 @@ def load_checkpoint(path: str | Path) -> Any:
         raise DataError(f"{path.name} is no checkpoint: {str(error).splitlines()[0]}") from None
 
 
-def load_weights(module: Any, path: str | Path) -> str:
+def load_weights(module: Module, path: str | Path) -> str:
     """Load the weights of a checkpoint into a module, every one of them; return the digest of the file."""
     state = load_checkpoint(path)
     for key in STATE_KEYS:
@@ -392,7 +403,7 @@ def load_weights(module: Any, path: str | Path) -> str:
     return file_digest(path)
 
 
-def parameters_digest(module: Any) -> str:
+def parameters_digest(module: Module) -> str:
     """Return a short hash of the weights of a module that does not come from a file."""
     import hashlib
 
@@ -403,7 +414,7 @@ def parameters_digest(module: Any) -> str:
     return sha.hexdigest()[:16]
 
 
-def pooled(value: Any, n: int, channels_first: bool = False) -> Array:
+def pooled(value: object, n: int, channels_first: bool = False) -> Outputs:
     """Return a layer's output as clip × dimension: the average over time, and over both axes of an image.
 
     The axis of the clips is found by its size: the first if it fits, else the second (time × clip × dimension).
@@ -420,14 +431,14 @@ def pooled(value: Any, n: int, channels_first: bool = False) -> Array:
     return array.reshape(n, -1)
 
 
-def _keep(kept: dict[str, Any], name: str) -> Any:
-    def hook(_module: Any, _inputs: Any, output: Any) -> None:
+def _keep(kept: dict[str, object], name: str) -> Callable[[Module, object, object], None]:
+    def hook(_module: Module, _inputs: object, output: object) -> None:
         kept[name] = output
 
     return hook
 
 
-def find_layers(module: Any, names: tuple[str, ...]) -> list[str]:
+def find_layers(module: Module, names: tuple[str, ...]) -> list[str]:
     """Return the modules of these names; `encoder.layers.*` matches all at that place."""
     known = [name for name, _ in module.named_modules() if name]
     found: list[str] = []

@@ -9,16 +9,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.detection.detector import Batch, need
-from hitmiss.detection.outputs import OutputKind
+from hitmiss.detection.outputs import OutputKind, Outputs
 from hitmiss.detection.pinning import digest_of_files, file_digest
 from hitmiss.detection.torch import Placed, find_layers, in_precision, parameters_digest, run_with_layers
+
+if TYPE_CHECKING:
+    from torch import Tensor
+    from torch.nn import Module
 
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "audio": ("AutoModelForAudioClassification", "AutoFeatureExtractor"),
@@ -67,12 +70,12 @@ class TransformersDetector(Placed):
         self.output_kind = _output_kind(model.config)
 
     @property
-    def identity(self) -> Mapping[str, Any]:
+    def identity(self) -> Mapping[str, object]:
         """Its name, the digest of its weights, and that of its settings and vocabulary."""
         about = {"name": self.name, "weights": self._digest, "files": self._about, "precision": self.precision}
         return {**about, "layers": list(self.layers)} if self.layers else about
 
-    def outputs(self, batch: Batch) -> NDArray[Any]:
+    def outputs(self, batch: Batch) -> Outputs:
         """Return the logits, one row per item."""
         inputs = self._inputs(batch)
         moved = {name: value.to(self.device) for name, value in inputs.items()}
@@ -80,11 +83,11 @@ class TransformersDetector(Placed):
             logits = self.model(**moved).logits
         return np.asarray(logits.float().cpu().numpy())
 
-    def with_layers(self, batch: Batch) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+    def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the logits, and each layer averaged over time (over tokens, or both axes of a picture)."""
         return run_with_layers(self.model, self.layers, lambda: self.outputs(batch))
 
-    def _inputs(self, batch: Batch) -> Mapping[str, Any]:
+    def _inputs(self, batch: Batch) -> Mapping[str, Tensor]:
         if self.kind == "text":
             return self._processor(list(batch), padding=True, truncation=True, return_tensors="pt")  # type: ignore[no-any-return]
         clips = [np.asarray(clip) for clip in batch]
@@ -98,12 +101,12 @@ class TransformersDetector(Placed):
         found = sorted(p for p in folder.glob("*") if p.suffix in (".json", ".txt", ".model", ".jinja"))
         return digest_of_files(found) if found else None
 
-    def _weights_digest(self, folder: Path, model: Any) -> str:
+    def _weights_digest(self, folder: Path, model: Module) -> str:
         files = sorted(folder.glob("*.safetensors")) if folder.is_dir() else []
         return "+".join(map(file_digest, files)) or parameters_digest(model)
 
 
-def _output_kind(config: Any) -> OutputKind:
+def _output_kind(config: object) -> OutputKind:
     """Return the kind of the model's outputs; a regression has its own scale, which the caller must declare."""
     kind = getattr(config, "problem_type", None)
     if kind == "regression":

@@ -10,12 +10,17 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault
+
+if TYPE_CHECKING:
+    from av import AudioFrame, AudioStream
+    from av.container import InputContainer
 
 Clip = NDArray[np.float32]
 
@@ -85,7 +90,7 @@ def save_audio(path: str | Path, clip: Clip, sample_rate: int = 16000) -> None:
     need("soundfile").write(str(path), clip, sample_rate, subtype="PCM_16")
 
 
-def need(package: str) -> Any:
+def need(package: str) -> ModuleType:
     """Import a package of the extra `audio`, or raise an error that says how to install it."""
     try:
         return import_module(package)
@@ -160,7 +165,7 @@ def _by_av(path: Path, max_seconds: float, first_seconds: float | None) -> tuple
         raise _NotForAv(getattr(error, "strerror", None) or str(error)) from None
 
 
-def _av_blocks(container: Any, stream: Any, max_seconds: float) -> Iterator[Clip]:
+def _av_blocks(container: InputContainer, stream: AudioStream, max_seconds: float) -> Iterator[Clip]:
     limit, n = int(max_seconds * stream.rate), 0
     for frame in container.decode(stream):
         block = frame_samples(frame).mean(axis=0)
@@ -170,7 +175,7 @@ def _av_blocks(container: Any, stream: Any, max_seconds: float) -> Iterator[Clip
         yield block
 
 
-def frame_samples(frame: Any) -> Clip:
+def frame_samples(frame: AudioFrame) -> Clip:
     """Return a decoded PyAV frame as float32, channels × samples, for any sample format."""
     raw = frame.to_ndarray()
     if raw.shape[0] != len(frame.layout.channels):  # packed: the channels are interleaved

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class PictureInput:
         return cls(**{**settings, "mean": mean, "deviation": deviation})  # type: ignore[arg-type]
 
     @classmethod
-    def of_model(cls, module: Any) -> PictureInput | None:
+    def of_model(cls, module: object) -> PictureInput | None:
         """Return what a timm model declares (`pretrained_cfg`); None if a model declares nothing."""
         found = getattr(module, "pretrained_cfg", None) or getattr(module, "default_cfg", None)
         if not isinstance(found, Mapping) or "input_size" not in found:

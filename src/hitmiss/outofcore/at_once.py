@@ -27,7 +27,7 @@ from hitmiss.detection.cluster import TALLIES
 from hitmiss.detection.loader import Pooling
 from hitmiss.detection.loop import Answers, make_table
 from hitmiss.detection.outputs import Extraction
-from hitmiss.detection.scoring import Settings
+from hitmiss.detection.scoring import Record, Settings
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.parse import Ledger, expand
@@ -66,9 +66,9 @@ class Tallying:
                 raise UnknownName("column for --tally", name, manifest.slices)
         return cls(_plan(protocol, manifest.positive, manifest.negative, tuple(by)), settings.pooling, protocol)
 
-    def __call__(self, rows: pl.DataFrame, records: Sequence[Mapping[str, Any]], rule: Extraction) -> bytes:
+    def __call__(self, rows: pl.DataFrame, records: Sequence[Record], rule: Extraction) -> bytes:
         """Return the tally of scored rows; empty if all of them failed. `rule` has the model's own columns."""
-        answers = Answers.of(enumerate(map(dict, records)))
+        answers = Answers.of(enumerate(records))
         if not answers.at:
             return b""
         options = self.plan.options

@@ -281,11 +281,11 @@ class ConvBaseline(Base):
 
     def outputs(self, batch: Batch) -> Array:
         """Return one logit per record and class."""
-        return np.asarray(self.features(batch) @ self.weight + self.bias)
+        return np.asarray(self.features(np.asarray(batch)) @ self.weight + self.bias)
 
     def predict(self, x: ArrayLike) -> Array:
         """Return one probability per record and class, like the models of the ECG attack evaluation document."""
-        return np.asarray(1.0 / (1.0 + np.exp(-self.outputs(x).astype(np.float64))))
+        return np.asarray(1.0 / (1.0 + np.exp(-self.outputs(np.asarray(x)).astype(np.float64))))
 
     @property
     def identity(self) -> Mapping[str, object]:
