@@ -11,7 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytestmark = [pytest.mark.extras, pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")]  # Keras's
+pytestmark = [
+    pytest.mark.extras,
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+]  # Keras's
 
 
 @pytest.mark.parametrize("ending", ["sigmoid", "softmax"])

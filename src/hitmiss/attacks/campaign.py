@@ -700,7 +700,7 @@ class Campaigner:
         least, done = self.search(config, rows)
         made = self._described([config] * len(rows), rows, done, f"{MINIMAL} {config}")
         for record, strength in zip(made, least.tolist(), strict=True):
-            record["minimal_strength"] = finite(strength)
+            record["minimal_strength"] = _number(strength)
         return made
 
     def search(self, config: PerturbationConfig, rows: Sequence[int]) -> tuple[Floats, Performed]:
@@ -781,8 +781,12 @@ def _facts(columns: Mapping[str, Floats], at: int) -> Facts:
     return cast("Facts", {name: finite(float(values[at])) for name, values in columns.items()})
 
 
+def _number(value: float) -> float | str | None:
+    return cast("float | str | None", finite(value))
+
+
 def _stored(log_odds: Floats) -> list[float | str | None]:
-    return [finite(float(v)) for v in log_odds]
+    return [_number(float(v)) for v in log_odds]
 
 
 # ----------------------------------------------------------------------

@@ -18,7 +18,7 @@ from hitmiss.core.question import ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.tally import Array
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.loop import Transform
+    from hitmiss.detection.loader import Transform
     from hitmiss.detection.outputs import Extraction
     from hitmiss.detection.scoring import Outcome, Settings
     from hitmiss.io.manifest import Manifest

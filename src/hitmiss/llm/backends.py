@@ -20,7 +20,15 @@ import numpy as np
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.tally import Array, Floats
-from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, need, open_detector, opener_of
+from hitmiss.detection.detector import (
+    Batch,
+    CallableDetector,
+    Detector,
+    EstimatorDetector,
+    need,
+    open_detector,
+    opener_of,
+)
 from hitmiss.detection.outputs import Extraction, pick_output, settled_kind, to_probability
 from hitmiss.llm.answers import SCHEMA, Answer, answer_of, read_answer
 from hitmiss.llm.cache import ToolCache
@@ -368,9 +376,9 @@ class Model:
         """Return the rule with the column of the class that means fake, if the detector names its classes."""
         return self.extraction.settled(self.detector, "fake")
 
-    def _batch(self, item: Item) -> Array | list[str | None] | list[Array]:
+    def _batch(self, item: Item) -> Batch:
         if item.kind == "text":
-            return [item.text]
+            return [item.text or ""]
         if item.kind == "audio":
             from hitmiss.media.audio import load_audio
 

@@ -194,7 +194,7 @@ def run_attacks_on_samples(
     fs: float,
     seed: int = 0,
     threshold: ArrayLike = 0.5,
-    r_peaks: Sequence[object] | None = None,
+    r_peaks: Sequence[ArrayLike | None] | None = None,
     record_ids: Sequence[object] | None = None,
     classes: Sequence[str] | None = None,
     batch: int = 32,
