@@ -50,7 +50,7 @@ from hitmiss.engine.resample import OneClass, by_target
 from hitmiss.stats import tests
 from hitmiss.stats.intervals import auc_interval
 from hitmiss.stats.paired import detectable, p_of_replicates
-from hitmiss.stats.tests import adjusted
+from hitmiss.stats.tests import adjusted, p_text
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -281,19 +281,6 @@ def _number(value: float | None) -> str:
 
 def _interval(d: Difference) -> str:
     return f"[{d.low:.4f}, {d.high:.4f}]" if d.low is not None and d.high is not None else ""
-
-
-def p_text(p: float | None) -> str:
-    """Format a p value for tables.
-
-    >>> p_text(0.0369), p_text(7.476e-59), p_text(0.0), p_text(1.0), p_text(None)
-    ('0.0369', '7.5e-59', '<1e-300', '1', '–')
-    """
-    if p is None:
-        return "–"
-    if p < 1e-300:
-        return "<1e-300"
-    return "1" if p == 1.0 else f"{p:.4f}" if p >= 0.0001 else f"{p:.1e}"
 
 
 # ----------------------------------------------------------------------

@@ -8,14 +8,11 @@ import fnmatch
 import glob
 import gzip
 import hashlib
-import http.client
 import io
 import os
 import re
 import sys
 import tempfile
-import urllib.error
-import urllib.request
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -357,6 +354,8 @@ def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:
             f"logs; use a signed link, or fetch the file first",
             code="password-in-address",
         )
+    import urllib.request  # slow to import, and needed only for the web
+
     request = urllib.request.Request(address, headers={"User-Agent": f"hitmiss/{__version__}"})
     with urllib.request.urlopen(request, timeout=SECONDS) as answer:
         length, done = answer.headers.get("Content-Length"), 0
@@ -407,6 +406,9 @@ def _profile() -> dict[str, object]:
 @contextmanager
 def _told(address: str) -> Iterator[None]:
     """Turn errors on the way into one sentence, without the secrets that libraries put into their messages."""
+    import http.client
+    import urllib.error
+
     try:
         yield
     except HitmissError:

@@ -22,14 +22,14 @@ from typing import TYPE_CHECKING, Final
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import UNUSED, Estimate, Results, code_of
-from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference, p_text
 from hitmiss.engine.measure import read_signature
-from hitmiss.engine.rank import Ranking
 from hitmiss.reports.tabular import explain, figure, interval, is_campaign, is_share, places
-from hitmiss.stats.tests import Figure, Tested, against_others, holm, shift
+from hitmiss.stats.tests import Figure, Tested, against_others, holm, p_text, shift
 
 if TYPE_CHECKING:
+    from hitmiss.engine.compare import Comparison, Difference
     from hitmiss.engine.gate import Check as GateCheck
+    from hitmiss.engine.rank import Ranking
     from hitmiss.protocols.triage import Asides
     from hitmiss.verdicts.people import Teamwork
 
@@ -860,15 +860,21 @@ def _beside(beside: Beside | None, primary: str) -> list[Line]:
     if beside is None:
         return []
     lines = [Line(PASSED if c.passed else FAILED, f"{c.figure}: {c.reason} (gate: {c.rule})") for c in beside.gate]
-    if isinstance(beside.compared, Comparison):
+    if beside.compared is None:
+        return lines
+    from hitmiss.engine.rank import Ranking  # not needed for one run
+
+    if not isinstance(beside.compared, Ranking):
         lines += _two(beside.compared, primary)
-    elif isinstance(beside.compared, Ranking):
+    else:
         lines += _many(beside.compared, primary)
     return lines
 
 
 def _two(compared: Comparison, primary: str) -> list[Line]:
     """Say which of two runs is better, by the primary metric and then by the others together."""
+    from hitmiss.engine.compare import A_BETTER, B_BETTER
+
     whole = [d for d in compared if not d.slice and not d.average]
     chief = [d for d in whole if d.metric == primary] or whole[:1]
     lines = [_difference(d, compared.names) for d in chief]
@@ -882,6 +888,8 @@ def _two(compared: Comparison, primary: str) -> list[Line]:
 
 
 def _difference(d: Difference, names: tuple[str, str]) -> Line:
+    from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL
+
     title = explain(d.metric).title
     if d.delta is None or d.a is None or d.b is None:
         return Line(OPEN, f"{title}: {d.note or 'undefined'}.")
@@ -922,6 +930,9 @@ def _many(ranked: Ranking, primary: str) -> list[Line]:
 
 def _compared_slices(compared: Comparison | Ranking) -> list[Line]:
     """Return slices where the order of two runs was shown to be reversed, or shown at all."""
+    from hitmiss.engine.compare import A_BETTER, B_BETTER
+    from hitmiss.engine.rank import Ranking
+
     if isinstance(compared, Ranking):
         return []
     sliced = [d for d in compared if d.slice and not d.average]

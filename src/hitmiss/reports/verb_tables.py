@@ -8,12 +8,13 @@ from typing import Any, Final
 
 from hitmiss.core.question import Grouping
 from hitmiss.core.results import Estimate, Results, number
-from hitmiss.engine.compare import Comparison, Difference, Discordance, p_text
+from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
 from hitmiss.engine.tuning import DEFAULT, Tuned
 from hitmiss.protocols.tuning import Tuning
 from hitmiss.reports.tabular import ARROW, PLACES, TEXT, Cell, Table, bracketed, crossed, short_interval
 from hitmiss.robustness.manipulation import CHANGED
+from hitmiss.stats.tests import p_text
 
 # ----------------------------------------------------------------------
 # Comparisons arranged as tables of text; drawing them is done in `tabular`.

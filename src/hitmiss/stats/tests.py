@@ -17,6 +17,20 @@ from hitmiss.core.shared import tell
 from hitmiss.core.tally import Floats
 from hitmiss.stats.bootstrap import Random
 
+
+def p_text(p: float | None) -> str:
+    """Format a p value for tables.
+
+    >>> p_text(0.0369), p_text(7.476e-59), p_text(0.0), p_text(1.0), p_text(None)
+    ('0.0369', '7.5e-59', '<1e-300', '1', '–')
+    """
+    if p is None:
+        return "–"
+    if p < 1e-300:
+        return "<1e-300"
+    return "1" if p == 1.0 else f"{p:.4f}" if p >= 0.0001 else f"{p:.1e}"
+
+
 # ----------------------------------------------------------------------
 # McNemar's test: do two detectors fail equally often on the same trials? Only the pairs on which they differ count.
 
