@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import Spec, parse
+from hitmiss.core.registry import Spec, parse, resolve
 
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n not in RESERVED)
 values = st.one_of(
@@ -102,3 +102,10 @@ def test_any_text_is_read_or_refused(text: str) -> None:
     except UsageError:
         return
     assert parse(str(spec)) == spec or "nan" in str(spec)
+
+
+@pytest.mark.parametrize("name", ["name", "cls", "self", "settings"])
+def test_a_setting_may_have_any_name(name: str) -> None:
+    assert parse(f"eer({name}=3)").settings == ((name, 3),)
+    with pytest.raises(UsageError, match=name):
+        resolve(f"eer({name}=3)")

@@ -241,3 +241,22 @@ def test_results_and_gates_know_the_users_name(tmp_path: Path, name: str) -> Non
     assert {key for e in json.loads(out.read_text())["estimates"] for key in e["slice"]} == {name}
     assert run(["gate", str(out), "--fail-if", f"eer[{name}=x] > 1"]) == 0
     assert run(["compare", str(path), str(path), "-m", "eer", "--by", name, "--bootstrap", "20"]) == 0
+
+
+@pytest.mark.parametrize("name", ["y_true", "y_pred", "best_threshold", "id"])
+def test_a_column_may_be_the_group_too(tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str) -> None:
+    """The figures of each group are those of a copy of the column under a name of its own."""
+    header = ["id", "y_true", "y_prob", "y_pred", "best_threshold"]
+    rows = [[f"i{k}", k % 2, (k * 37 % 100) / 100, k // 2 % 2, 0.5] for k in range(24)]
+    found = []
+    for file, group in (("a.csv", name), ("b.csv", "copied")):
+        at = header.index(name)
+        lines = [[*header, "copied"], *([*row, row[at]] for row in rows)]
+        (tmp_path / file).write_text("\n".join(",".join(map(str, line)) for line in lines) + "\n")
+        ours = {"item": "id", "label": "y_true", "score": "y_prob", "decision": "y_pred", "threshold": "best_threshold"}
+        declared = [word for pair in ours.items() for word in ("--column", "=".join(pair))]
+        capsys.readouterr()
+        assert run(["toxicity", str(tmp_path / file), "--group", group, "--bootstrap", "0", "--json", *declared]) == 0
+        rows_of = json.loads(capsys.readouterr().out)["estimates"]
+        found.append([(e["metric"], tuple(e["slice"].values()), e["value"], e["n"]) for e in rows_of])
+    assert found[0] == found[1] and len(found[0]) >= 8

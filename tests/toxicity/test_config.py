@@ -96,6 +96,7 @@ def test_flags_beat_the_file_and_the_file_beats_names(tmp_path: Path, capsys: py
         ("evaluation: {threshold_metric: f2}", 2, "f2"),
         ("evaluation: {threshold_metric: mcc}", 0, "--maximize mcc"),
         ("evaluation: {optimize_threshold: true}", 0, "--maximize f1"),
+        ("evaluation: {optimize_threshold: false, threshold_metric: f1}", 0, ""),
     ],
 )
 def test_what_the_configuration_asks_for_is_given_refused_or_said(

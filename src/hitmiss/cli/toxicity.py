@@ -163,7 +163,8 @@ def _honour(settings: ToxicityConfig, run: Run) -> None:
             code="threshold-metric",
         )
     by_files = all("column" in str(rule) for rule in run.rules.values())
-    if (asked.optimize_threshold or asked.threshold_metric) and not by_files:
+    is_asked = asked.threshold_metric is not None if asked.optimize_threshold is None else asked.optimize_threshold
+    if is_asked and not by_files:
         best = asked.threshold_metric or "f1"
         common.note(
             "! the configuration asks for thresholds that were chosen, and the files bring none: nothing is chosen on the data "

@@ -219,8 +219,8 @@ class Spec:
     settings: tuple[tuple[str, Setting], ...] = field(default=())
 
     @classmethod
-    def of(cls, name: str, **settings: Setting) -> Spec:
-        """Make a spec from keywords, in alphabetical order so that equal settings give equal specs."""
+    def of(cls, name: str, /, **settings: Setting) -> Spec:
+        """Make a spec from keywords (also from one called `name`), in alphabetical order so that equal settings give equal specs."""
         return cls(name, tuple(sorted(settings.items())))
 
     def __str__(self) -> str:

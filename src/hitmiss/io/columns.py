@@ -597,6 +597,8 @@ class Match:
         if options.decimal_sign != ".":
             return {}
         asked = {*options.rename, *(self.own(name) for name in options.where)}
+        used = list(self.picks.values())  # a column with two roles, as --group label, is text in one of them
+        asked |= {name for name, at in self.picks.items() if used.count(at) > 1}
         return {name: kind for name, kind in known.items() if name in self.picks and name not in asked}
 
 
