@@ -283,3 +283,9 @@ def test_few_units_give_no_interval_and_say_why(level: float, least: int) -> Non
             assert e.low is None and e.high is None and f"no interval: {why}" in (e.note or "")
         elif e.average != "worst":
             assert e.low is not None and e.high is not None and e.low < e.high
+
+
+@pytest.mark.parametrize(("least", "is_warned"), [(2**53, True), (2**52, False)])
+def test_whole_numbers_that_a_float_cannot_tell_apart_are_named(least: int, is_warned: bool) -> None:
+    trials = hm.Trials.of([k % 2 for k in range(40)], [float(least + k) for k in range(40)])
+    assert any("beyond 2^53" in text for text in measure(trials, ["eer"]).warnings) == is_warned

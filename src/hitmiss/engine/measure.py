@@ -259,12 +259,16 @@ TIE_EFFECT = 1e-4
 """The least difference between the rules for ties that is reported."""
 
 
+WHOLE = 2.0**53
+"""Up to here a float holds every whole number."""
+
+
 def alarms(sample: Sample, questions: Sequence[Question]) -> list[str]:
     """Return warnings about the trials of one run as a whole."""
     asked_score = any("score" in q.metric.columns for q in questions)
     if not asked_score or not 0 < sample.n_positive < sample.n:
         return []
-    found = [_constant(sample), _reversed(sample), _not_llr(sample), _ties(sample, questions)]
+    found = [_constant(sample), _coarse(sample), _reversed(sample), _not_llr(sample), _ties(sample, questions)]
     found += _useless(sample, questions)
     where = ", ".join(f"{k}={v}" for k, v in sample.run.items())
     return [f"{where}: {text}" if where else text for text in found if text]
@@ -275,6 +279,17 @@ def _constant(sample: Sample) -> str | None:
     if (sample.score != first).any():
         return None
     return f"every score is {first:g}: the detector says nothing, whatever the figures are"
+
+
+def _coarse(sample: Sample) -> str | None:
+    """Warn of finite scores so large that neighbouring whole numbers are one float."""
+    finite = np.abs(sample.score[np.isfinite(sample.score)])
+    if not len(finite) or float(finite.max()) < WHOLE:
+        return None
+    return (
+        "scores beyond 2^53: neighbouring whole numbers are one number there, so trials may be tied that the file tells "
+        "apart; scale the scores"
+    )
 
 
 def _reversed(sample: Sample) -> str | None:

@@ -495,18 +495,19 @@ def _claim(
     first_wins: bool = False,
 ) -> int | None:
     """Return the column that has one of the names of ours; two such columns are an error unless the first name wins."""
-    hits = {plain(name): at for at, name in enumerate(names) if at not in taken and plain(name) in aliases}
-    if first_wins and aliases[0] in hits:
-        return hits[aliases[0]]
-    if len(hits) > 1 and set(hits) <= {*SASV_LABELS, *SASV_SCORES}:
+    hits = [at for at, name in enumerate(names) if at not in taken and plain(name) in aliases]
+    spelled = [plain(names[at]) for at in hits]  # `score` and `Score` are two columns with one name
+    if first_wins and spelled.count(aliases[0]) == 1:
+        return hits[spelled.index(aliases[0])]
+    if len(hits) > 1 and set(spelled) <= {*SASV_LABELS, *SASV_SCORES}:
         preferred = _track_two(ours, names, options)
-        hits = {preferred: hits[preferred]} if preferred in hits else hits
+        hits = [at for at in hits if plain(names[at]) == preferred] or hits
     if len(hits) > 1:
-        several = [names[at] for at in hits.values()]
+        several = [names[at] for at in hits]
         what = f"the {ours} could be any of the columns {', '.join(map(quoted, several))}"
         fix = f"say which, as --column {ours}={several[0]}"
         raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1)], column=ours)
-    return next(iter(hits.values()), None)
+    return hits[0] if hits else None
 
 
 def _track_two(ours: str, names: Row, options: ReadSpec) -> str:

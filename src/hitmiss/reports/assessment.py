@@ -479,7 +479,7 @@ def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], li
 
     lines = [
         _direction(warned("REVERSED"), wholes),
-        _informative(warned("every score is", "ties matter", "tied at the ends"), wholes),
+        _informative(warned("every score is", "beyond 2^53", "ties matter", "tied at the ends"), wholes),
         _sizes(wholes),
         _independent(signatures, wholes, [w for w in results.warnings if code_of(w) == UNUSED]),
         _thresholds(signatures, warned("optimistic", "same data")),
