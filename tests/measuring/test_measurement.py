@@ -289,3 +289,15 @@ def test_few_units_give_no_interval_and_say_why(level: float, least: int) -> Non
 def test_whole_numbers_that_a_float_cannot_tell_apart_are_named(least: int, is_warned: bool) -> None:
     trials = hm.Trials.of([k % 2 for k in range(40)], [float(least + k) for k in range(40)])
     assert any("beyond 2^53" in text for text in measure(trials, ["eer"]).warnings) == is_warned
+
+
+def test_the_order_of_rows_changes_no_interval_of_any_function() -> None:
+    """`eer_threshold` has no form of its own: each replicate is drawn row by row."""
+    rng = np.random.default_rng(4)
+    label, score = np.arange(60) % 2, np.round(rng.normal(size=60) + np.arange(60) % 2, 1)
+    order = rng.permutation(60)
+    found = [
+        [(e.value, e.low, e.high) for e in measure(hm.Trials.of(y, s), ["eer_threshold"], bootstrap=40)]
+        for y, s in ((label, score), (label[order], score[order]))
+    ]
+    assert found[0] == found[1] and found[0][0][1] != found[0][0][2]

@@ -592,7 +592,9 @@ class _DrawnTrials:
         if draws.weights is not None and draws.unit is not None:
             unit = draws.unit[sample.rows]
             return np.array([form.of_arrays(arrays, w[unit]) for w in draws.weights])
-        return form.of_draws(arrays, self._places())
+        order = _settled(arrays)
+        places = trial_draws(sample.positive[order], draws.plan.bootstrap, self.rng, self.by_class)
+        return form.of_draws({name: array[order] for name, array in arrays.items()}, places)
 
     def weighed(self, form: OfWeights) -> Floats:
         """Compute a function of columns and of the weights of many replicates, some replicates at a time."""
@@ -606,6 +608,12 @@ class _DrawnTrials:
 
     def _places(self) -> Iterator[NDArray[np.int64]]:
         return trial_draws(self.sample.positive, self.draws.plan.bootstrap, self.rng, self.by_class)
+
+
+def _settled(arrays: Mapping[str, Array]) -> NDArray[np.int64]:
+    """Return an order of trials that depends on their values alone, so that the order of rows changes no draw."""
+    keys = [column for array in arrays.values() for column in array.reshape(len(array), -1).T]
+    return np.lexsort([key.astype(str) if key.dtype == object else key for key in keys])
 
 
 def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
