@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from hitmiss.attacks.config import AttackResult, snr_db
 from hitmiss.attacks.family import LEADS
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import Floats
+from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.robustness import surviving
 from hitmiss.reports.displays import RobustnessDisplay, StrengthLine, attack_name
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 CURVES: Final = ("changed", "changed_correct", "exact_match", "macro_auc")
 MOST_BARS: Final = 5
-Examples = Mapping[str, tuple[Any, Any, float, str]]
+Examples = Mapping[str, tuple[ArrayLike, ArrayLike, float, str]]
 """By title: a record before and after (sample × lead), its sample rate, and the model's answer."""
 
 
@@ -54,13 +54,13 @@ def save_figures(folder: str | Path, trials: Trials, results: Results, examples:
     return drawn
 
 
-def _curves(results: Results) -> Iterator[tuple[str, Any]]:
+def _curves(results: Results) -> Iterator[tuple[str, Figure]]:
     for metric in CURVES:
         if any(e.metric == metric and _is_attack(e) and _strength(e.run) is not None for e in results):
-            yield metric, RobustnessDisplay.from_results(results, metric).plot().figure
+            yield metric, cast("Figure", RobustnessDisplay.from_results(results, metric).plot().figure)
 
 
-def _norms(campaign: Campaign) -> Iterator[tuple[str, Any]]:
+def _norms(campaign: Campaign) -> Iterator[tuple[str, Figure]]:
     """Draw box plots of the norms by family and strength, aims and places together; controls share the L2 norm."""
     norms: dict[tuple[str, float], tuple[list[float], list[float]]] = {}
     for cell in campaign.cells:
@@ -73,7 +73,7 @@ def _norms(campaign: Campaign) -> Iterator[tuple[str, Any]]:
         yield "norms", norm_boxes(dict(sorted(norms.items())))[0]
 
 
-def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Any]]:
+def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Figure]]:
     """Draw the AUC of every class, clean and under each attack at its greatest strength."""
     last: dict[str, Cell] = {}
     for cell in campaign.cells:
@@ -94,7 +94,7 @@ def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Any]]:
     )
 
 
-def _places(campaign: Campaign) -> Iterator[tuple[str, Any]]:
+def _places(campaign: Campaign) -> Iterator[tuple[str, Figure]]:
     """Draw window position × true class for every attack that was tried in several places."""
     series: dict[str, list[tuple[float, Cell]]] = {}
     for cell in campaign.cells:
@@ -119,7 +119,7 @@ def _success(campaign: Campaign, cell: Cell) -> Floats:
     return (campaign.clean.bits != cell.bits).any(axis=1).astype(np.float64) if np.isnan(reached).any() else reached
 
 
-def _least(campaign: Campaign) -> Iterator[tuple[str, Any]]:
+def _least(campaign: Campaign) -> Iterator[tuple[str, Figure]]:
     for cell in campaign.cells:
         least = cell.numbers.get("minimal_strength")
         if least is not None and cell.run["strength"] == "minimal" and not cell.is_control:
@@ -152,10 +152,10 @@ def _slug(name: str) -> str:
 BEFORE, AFTER, DIFFERENCE = PALETTE[0], PALETTE[1], "#444444"
 
 
-def _axes(ax: Any, size: tuple[float, float] = (5.4, 3.8)) -> tuple[Any, Axes]:
+def _axes(ax: Axes | None, size: tuple[float, float] = (5.4, 3.8)) -> tuple[Figure, Axes]:
     """Return these axes with their figure, or new ones."""
     axes = axes_for(ax, size)
-    return axes.figure, axes
+    return cast("Figure", axes.figure), axes
 
 
 def _plain(axes: Axes) -> Axes:
@@ -171,7 +171,7 @@ def _some(results: Sequence[AttackResult]) -> Sequence[AttackResult]:
     return results
 
 
-def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
+def asr_vs_strength(results: Sequence[AttackResult], ax: Axes | None = None) -> tuple[Figure, Axes]:
     """Draw the share of changed predictions against strength, one line per family, with Wilson's 95 % intervals."""
     lines = []
     for family in sorted({r.ptype for r in _some(results)}):
@@ -186,10 +186,10 @@ def asr_vs_strength(results: Sequence[AttackResult], ax: Any = None) -> tuple[An
         lines.append(StrengthLine(name, np.array(strengths), hits / of, ends[:, 0], ends[:, 1], of=name))
     axes = RobustnessDisplay("changed", "strength", tuple(lines), best="low").plot(ax)
     axes.set(ylabel="success rate (any bit changed)", ylim=(-0.03, 1.03))
-    return axes.figure, axes
+    return cast("Figure", axes.figure), axes
 
 
-def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Any]:
+def norm_distributions(results: Sequence[AttackResult], ax: Axes | None = None) -> tuple[Figure, Axes | Array]:
     """Draw box plots of the norms by family and strength: L2 on the left, L∞ on the right (only L2 in given axes)."""
     keys = sorted({(r.ptype, r.strength) for r in _some(results)})
     own = {key: [r for r in results if (r.ptype, r.strength) == key] for key in keys}
@@ -199,19 +199,19 @@ def norm_distributions(results: Sequence[AttackResult], ax: Any = None) -> tuple
 
 
 def norm_boxes(
-    norms: Mapping[tuple[str, float], tuple[Sequence[float], Sequence[float]]], ax: Any = None
-) -> tuple[Any, Any]:
+    norms: Mapping[tuple[str, float], tuple[Sequence[float], Sequence[float]]], ax: Axes | None = None
+) -> tuple[Figure, Axes | Array]:
     """Draw the same from the L2 and L∞ norms (mV) of each family and strength."""
     twos = {key: two for key, (two, _) in norms.items()}
     if ax is not None:
         _boxes(ax, twos, "L2 norm of the change (mV)")
-        return ax.figure, ax
+        return cast("Figure", ax.figure), ax
     from matplotlib.figure import Figure
 
     is_crowded = len(norms) > 6
     size = (max(6.0, 1.5 + 0.55 * len(norms)), 6.4) if is_crowded else (8.4, 3.8)
     figure = Figure(figsize=size, layout="constrained")
-    both: Any = figure.subplots(2, 1) if is_crowded else figure.subplots(1, 2)
+    both = figure.subplots(2, 1) if is_crowded else figure.subplots(1, 2)
     _boxes(_plain(both[0]), twos, "L2 norm of the change (mV)")
     _boxes(
         _plain(both[1]),
@@ -232,17 +232,21 @@ def _boxes(axes: Axes, norms: Mapping[tuple[str, float], Sequence[float]], title
     )
     for box, (family, _) in zip(drawn["boxes"], norms, strict=True):
         box.set(facecolor=PALETTE[families.index(family) % 7], alpha=0.45)
-    crowded: dict[str, Any] = {"rotation": 60, "ha": "right"} if len(norms) > 5 else {}
-    between = " " if crowded else "\n"
+    is_crowded = len(norms) > 5
+    between = " " if is_crowded else "\n"
     names = [f"{family}{between}{strength:g}" for family, strength in norms]
-    axes.set_xticks(range(1, len(names) + 1), names, fontsize=7.5, **crowded)
+    axes.set_xticks(range(1, len(names) + 1), names, fontsize=7.5)
+    if is_crowded:
+        axes.tick_params(axis="x", labelrotation=60)
+        for label in axes.get_xticklabels():
+            label.set_horizontalalignment("right")
     axes.set_ylabel(title)
     axes.set_ylim(bottom=0)
 
 
 def classwise_metric_bars(
-    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Any = None
-) -> tuple[Any, Axes]:
+    metrics: Mapping[str, Mapping[str, Mapping[str, float]]], metric: str = "auc", ax: Axes | None = None
+) -> tuple[Figure, Axes]:
     """Draw one group of bars per class, one bar per condition; an undefined figure has a cross instead of a bar."""
     if not metrics:
         raise DataError("there are no metrics to draw")
@@ -287,7 +291,7 @@ def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, titl
         raise DataError(f"both records are sample × lead; found {before.shape} and {after.shape}")
     t = np.arange(len(before)) / fs
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
-    rows: Any = figure.subplots(3, 1, sharex=True)
+    rows = figure.subplots(3, 1, sharex=True)
     name = LEADS[lead] if before.shape[1] == 12 else f"lead {lead}"
     difference = 1000.0 * (after - before)[:, lead]
     shown = (
@@ -310,7 +314,7 @@ def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, titl
     return figure
 
 
-def asr_over_time(results: Sequence[AttackResult], ax: Any = None) -> tuple[Any, Axes]:
+def asr_over_time(results: Sequence[AttackResult], ax: Axes | None = None) -> tuple[Figure, Axes]:
     """Draw success by window position (columns) and true class of the record (rows), as a map with counts."""
     classes = _some(results)[0].classes
     places = sorted({r.center_time for r in results})
@@ -329,10 +333,10 @@ def success_map(
     count: NDArray[np.int64],
     classes: Sequence[str],
     places: Sequence[float],
-    ax: Any = None,
+    ax: Axes | None = None,
     *,
     title: str = "",
-) -> tuple[Any, Axes]:
+) -> tuple[Figure, Axes]:
     """Draw a map of success rates with their counts: classes as rows, centres of windows (seconds) as columns."""
     figure, axes = _axes(ax, (max(5.0, 1.8 + 0.62 * len(places)), 1.2 + 0.44 * max(len(classes), 3)))
     image = axes.imshow(np.ma.masked_invalid(rate), cmap="cividis", vmin=0.0, vmax=1.0, aspect="auto")
@@ -352,8 +356,8 @@ def success_map(
 
 
 def minimal_strength_histogram(
-    minimal: ArrayLike, ax: Any = None, *, bins: int = 20, title: str = ""
-) -> tuple[Any, Axes]:
+    minimal: ArrayLike, ax: Axes | None = None, *, bins: int = 20, title: str = ""
+) -> tuple[Figure, Axes]:
     """Draw how many records flip at which minimal strength, and the share that no weaker attack flips."""
     from matplotlib.ticker import MaxNLocator
 

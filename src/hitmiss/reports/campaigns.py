@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -288,7 +288,7 @@ def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | Non
     least = np.where(flips, strengths[:, None], np.inf).min(axis=0, initial=np.inf)
     order = np.lexsort((np.arange(len(least)), least, -flips.sum(axis=0)))
     chosen = [int(i) for i in order if flips[:, i].any()][:most]
-    samples: list[tuple[Sample, Mapping[str, Any]]] = [
+    samples: list[tuple[Sample, Mapping[str, object]]] = [
         (
             _fragile(campaign, cells, flips[:, i], strengths, i),
             {**_first(cells, flips[:, i], strengths).run, "item": campaign.records[i]},

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.registry import Spec, parse
+from hitmiss.core.registry import Spec, fit, parse
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.shared import FAILED
-from hitmiss.core.tally import COARSE, Floats, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.tally import COARSE, Array, Floats, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.confidence import binned, judged
@@ -160,16 +160,16 @@ class Display:
     n_positive: int
     n_negative: int
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, object]:
         """Return plain numbers and texts, with infinities as null."""
         return {"kind": self.kind, **{f.name: plain(getattr(self, f.name)) for f in fields(self)}}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Any:
+    def from_dict(cls, data: Mapping[str, object]) -> Self:
         """Read the output of `to_dict`."""
         try:
-            given = {f.name: data[f.name] for f in fields(cls)}
-            return cls(**{name: unplain(name, value) for name, value in given.items()})
+            given: dict[str, Any] = {f.name: unplain(f.name, data[f.name]) for f in fields(cls)}
+            return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"this is not the {cls.kind} curve of a results file: {error}") from None
 
@@ -180,7 +180,7 @@ class Display:
         return plot(self, ax, name, color)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Convert a field for JSON: arrays become lists of numbers with five digits, values that are not finite null."""
     if isinstance(value, np.ndarray):
         return [plain(v) for v in value.tolist()]
@@ -193,10 +193,11 @@ def plain(value: Any) -> Any:
     return value
 
 
-def unplain(name: str, value: Any) -> Any:
+def unplain(name: str, value: object) -> object:
     """Invert `plain`, except lost digits: null in a list of numbers is +inf (the threshold that accepts nothing)."""
     if name == "points":
-        return tuple(Point(str(p[0]), *(np.inf if v is None else float(v) for v in p[1:4])) for p in value)
+        rows = fit(list[list[object]], value)
+        return tuple(Point(str(p[0]), *(np.inf if v is None else fit(float, v) for v in p[1:4])) for p in rows)
     if isinstance(value, list):
         return np.array([np.inf if v is None else v for v in value], dtype=np.float64)
     return np.nan if value is None else value
@@ -258,7 +259,7 @@ def _point(label: str, tally: Tally, i: int) -> Point:
     return Point(label, far, float(tally.positives[i]) / tally.n_positive, tally.threshold_of(i))
 
 
-def light(x: Floats, y: Floats) -> Any:
+def light(x: Floats, y: Floats) -> Array:
     """Return the indices of the points of a curve to keep, in pixels."""
     return thin(x, y, stops=STOPS)
 
@@ -604,7 +605,7 @@ class RiskCoverageDisplay(Display):
         return cls(*facts(trials, tally), *lines)
 
 
-def read_display(data: Mapping[str, Any]) -> Display:
+def read_display(data: Mapping[str, object]) -> Display:
     """Read a display of any kind from its JSON form."""
 
     known: tuple[type[Display], ...] = (
@@ -613,7 +614,7 @@ def read_display(data: Mapping[str, Any]) -> Display:
     kinds = {display.kind: display for display in known}
     if data.get("kind") not in kinds:
         raise DataError(f"unknown kind of curve {data.get('kind')!r}; known: {', '.join(kinds)}")
-    return kinds[str(data["kind"])].from_dict(data)  # type: ignore[no-any-return]
+    return kinds[str(data["kind"])].from_dict(data)
 
 
 # ----------------------------------------------------------------------

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.io.runs import MANIFEST
 
@@ -48,7 +48,7 @@ def dossier_of(path: str | Path) -> Dossier:
     return tuple(_rows(data))[:MOST] if isinstance(data, Mapping) else ()
 
 
-def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _rows(data: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     for name in ("kind", "started", "ended", "state", "hitmiss", "n_items"):
         if data.get(name) is not None:
             yield name.replace("n_items", "items"), discreet(str(data[name]))
@@ -60,7 +60,7 @@ def _rows(data: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield from _flat({name: facts[name] for name in FACTS if facts.get(name) not in (None, [], {})})
 
 
-def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def _flat(config: Mapping[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
     """List settings one per line, inner ones with their path; settings that were not given are left out.
 
     >>> list(_flat({"detector": {"name": "m.onnx", "layers": []}, "attacks": ["pgd 1", "noise 1"]}))

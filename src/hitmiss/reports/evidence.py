@@ -9,16 +9,19 @@ from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from itertools import pairwise, zip_longest
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import numpy as np
 import polars as pl
+from numpy.typing import ArrayLike
 
 from hitmiss.attacks.codecs import Condition, find_codec, usable
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.question import shown
-from hitmiss.core.shared import ABSTAIN
+from hitmiss.core.registry import fit
+from hitmiss.core.shared import ABSTAIN, FAILED
+from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
@@ -27,13 +30,18 @@ from hitmiss.media.image import load_image
 from hitmiss.protocols.toxicity import load_run
 from hitmiss.reports.displays import thin
 
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+    from hitmiss.attacks.campaign import Recordings
+
 # ----------------------------------------------------------------------
 # Sounds, images and signals small enough to be embedded in a report: decoded, reduced, and encoded again.
 #
 # Nothing is copied as it is: an image is read as PNG, JPEG or WebP only, shrunk and written as JPEG; a sound is
 # decoded and written as MP3; a signal becomes a line. So other content of a file never reaches the report.
 
-Changed = Callable[[Any], Any]
+Changed = Callable[[Array], Array | None]
 """The change made to a clip before a detector received it; None if it cannot be repeated."""
 SECONDS: Final = 6.0
 """Number of seconds of a sound that are kept."""
@@ -171,7 +179,7 @@ def image_of(path: Path, changed: Changed | None = None) -> Media | Refusal:
     return Media("image", received, about, size, is_changed=True, before=before)
 
 
-def _thumbnail(picture: Any) -> tuple[str, tuple[int, int]]:
+def _thumbnail(picture: Image) -> tuple[str, tuple[int, int]]:
     """Return a picture made small, as a data URL, and its size."""
     picture.thumbnail((SIDE, SIDE))
     packed = io.BytesIO()
@@ -191,7 +199,7 @@ def sound_of(
     kept = (clip if after is None else np.asarray(after))[: int(SECONDS * rate)]
     peak = float(np.abs(kept).max(initial=0.0))
     packed = io.BytesIO()
-    form: dict[str, Any] = {"format": "MP3", "subtype": "MPEG_LAYER_III", "compression_level": 0.6}
+    form: dict[str, object] = {"format": "MP3", "subtype": "MPEG_LAYER_III", "compression_level": 0.6}
     if lossless:
         form = {"format": "FLAC", "subtype": "PCM_16"}
     try:
@@ -211,7 +219,7 @@ def sound_of(
     )
 
 
-def spectrogram_of(clip: Any, rate: int) -> str:
+def spectrogram_of(clip: ArrayLike, rate: int) -> str:
     """Draw the magnitudes of a clip over time and frequency as a small grey picture: dark is loud, over 70 dB.
 
     >>> spectrogram_of(np.sin(np.arange(16000) / 3), 16000)[:22]
@@ -233,7 +241,7 @@ def spectrogram_of(clip: Any, rate: int) -> str:
     return _address("image/jpeg", packed.getvalue())
 
 
-def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
+def trace_of(x: ArrayLike, rate: float, after: ArrayLike | None = None, how: str = "") -> Media:
     """Draw a signal (sample × lead) as thin lines; of the standard twelve leads, three.
 
     `after`: the same as `how` says it was changed; the change of the first lead is drawn below, on a scale of its own (it is
@@ -250,7 +258,7 @@ def trace_of(x: Any, rate: float, after: Any = None, how: str = "") -> Media:
     scale = (TRACE_HEIGHT / 2 - 2) / max(float(np.abs(kept).max(initial=0.0)), 1e-9)
     across = np.linspace(0.0, TRACE_WIDTH, len(kept))
 
-    def drawn(values: Any) -> tuple[str, ...]:
+    def drawn(values: Floats) -> tuple[str, ...]:
         return tuple(_path(across, TRACE_HEIGHT / 2 - scale * values[:, i]) for i in range(len(chosen)))
 
     traces = tuple(zip((name for name, _ in chosen), drawn(kept), strict=True))
@@ -281,7 +289,7 @@ def _paper(seconds: float, scale: float, leads: int) -> str:
     return upright + across
 
 
-def _change(across: Any, delta: Any, lead: str, how: str) -> tuple[str, str]:
+def _change(across: Floats, delta: Floats, lead: str, how: str) -> tuple[str, str]:
     """Describe a change in words, with its greatest size in µV, and return its path."""
     most = float(np.abs(delta).max(initial=0.0))
     middle, half = TRACE_HEIGHT - 20, 17  # space above for the words
@@ -293,7 +301,7 @@ def _numbered(n: int) -> list[tuple[str, int]]:
     return [(f"lead {i + 1}" if n > 1 else "", i) for i in range(min(n, MOST_LEADS))]
 
 
-def _path(x: Any, y: Any) -> str:
+def _path(x: Floats, y: Floats) -> str:
     """Return an SVG path through the visible points, as steps from each to the next, in quarters of a unit."""
     at = thin(x, y, TRACE_TOLERANCE)
     points: Sequence[tuple[int, int]] = [
@@ -314,7 +322,7 @@ def _address(kind: str, content: bytes) -> str:
 # class, with which seed; the change of a clip follows from that and its row alone. What cannot be repeated (a codec
 # that this machine lacks, a function given in Python) is left as it was.
 
-Row = Mapping[str, Any]
+Row = Mapping[str, object]
 RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)
 """Sample rates that MP3 supports."""
 
@@ -327,7 +335,7 @@ class Remaking:
     rate: int
     classes: tuple[str, str]
 
-    def __call__(self, clip: Any, row: Row) -> Any:
+    def __call__(self, clip: Array, row: Row) -> Array | None:
         """Return the clip of a row as the detector received it; None if it cannot be recreated."""
         named = {**row, "label": self.classes[0] if row.get("label") == 1 else self.classes[1]}
         try:
@@ -352,18 +360,21 @@ def remaking_of(run: Path) -> Remaking | None:
     return Remaking(done, rate, (str(facts.positive), str(facts.negative)))
 
 
-def _manipulated(pinned: Mapping[str, Any], rate: int, medium: str) -> ManipulatedRows:
-    given, only, seed = pinned["manipulations"], pinned["only"], pinned["seed"]
+def _manipulated(pinned: Mapping[str, object], rate: int, medium: str) -> ManipulatedRows:
+    only = None if pinned["only"] is None else fit(str, pinned["only"])
+    given, seed = fit(list[str], pinned["manipulations"]), fit(int, pinned["seed"])
     return ManipulatedRows(given, medium=medium, sample_rate=rate, only=only, seed=seed)
 
 
-def _coded(pinned: Mapping[str, Any], rate: int) -> CodedRows:
+def _coded(pinned: Mapping[str, object], rate: int) -> CodedRows:
     """Return the conditions from their names, `C01-q2`, and their fixed settings: codec, sample rate and bit rate."""
     found = []
-    for text, (name, sample_rate, kbps) in pinned.items():
+    for text, settings in pinned.items():
+        name, sample_rate, kbps = fit(list[object], settings)
         label, _, quality = text.rpartition("-q")
         at = int(quality)
-        codec = replace(find_codec(name), label=label, sample_rate=int(sample_rate), kbps=(float(kbps),) * at)
+        codec = find_codec(fit(str, name))
+        codec = replace(codec, label=label, sample_rate=fit(int, sample_rate), kbps=(fit(float, kbps),) * at)
         found.append(Condition(codec, at))
     return CodedRows(usable(found)[0], rate)
 
@@ -384,7 +395,7 @@ TRIED: Final = 20
 class Shelf(Protocol):
     """Finds the content that belongs to a row of trials."""
 
-    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+    def find(self, row: Mapping[str, object]) -> Media | Refusal | None:
         """Return the sound, image or signal of a row, or a refusal with its reason; None without anything to show."""
 
 
@@ -398,7 +409,7 @@ class FileShelf:
     remaking: Remaking | None = None
     lossless: bool = False
 
-    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+    def find(self, row: Mapping[str, object]) -> Media | Refusal | None:
         """See `Shelf`."""
         name = self._name(row)
         if name is None:
@@ -416,7 +427,7 @@ class FileShelf:
         found = open_media(path, made_again, rate, lossless=self.lossless)
         return _said(found, how) if isinstance(found, Media) else Refusal(shown, found.reason)
 
-    def _name(self, row: Mapping[str, Any]) -> str | None:
+    def _name(self, row: Mapping[str, object]) -> str | None:
         item = str(row["item"])
         named = self.files.get(item) or (row.get(self.column) if self.column else None)
         if named or self.files:
@@ -435,7 +446,7 @@ class FileShelf:
             return False
 
 
-def change_of(row: Mapping[str, Any]) -> str:
+def change_of(row: Mapping[str, object]) -> str:
     """Describe the change of a clip, as its id records it; empty if it was not changed."""
     source, item = str(row.get("source") or ""), str(row["item"])
     if not source or item == source or not item.startswith(f"{source}@"):
@@ -458,7 +469,7 @@ class SignalShelf:
     run: Path | None = None
 
     @cached_property
-    def _recordings(self) -> Any:
+    def _recordings(self) -> Recordings:
         from hitmiss.attacks.campaign import read_recordings
 
         return read_recordings(self.path)
@@ -467,7 +478,7 @@ class SignalShelf:
     def _places(self) -> dict[str, int]:
         return {item: i for i, item in enumerate(self._recordings.ids)}
 
-    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+    def find(self, row: Mapping[str, object]) -> Media | Refusal | None:
         """See `Shelf`."""
         at = self._places.get(str(row["item"]))
         if at is None:
@@ -475,13 +486,13 @@ class SignalShelf:
         after, how = self._attacked(row)
         return trace_of(self._recordings.x[at], self._recordings.fs, after, how)
 
-    def _attacked(self, row: Mapping[str, Any]) -> tuple[Any, str]:
+    def _attacked(self, row: Mapping[str, object]) -> tuple[Array | None, str]:
         """Return the record of a row after the attack that the row names, and that attack in words."""
         from hitmiss.attacks.campaign import has_signals, read_signals
 
         if self.run is None or "attack" not in row or not has_signals(self.run):
             return None, ""
-        said = {name: row[name] for name in ("attack", "strength", "aim", "place") if name in row}
+        said = {name: str(row[name]) for name in ("attack", "strength", "aim", "place") if name in row}
         return read_signals(self.run, **said, records=[str(row["item"])])[1][
             0
         ], f"under {said['attack']} {said['strength']}"
@@ -493,7 +504,7 @@ class Shelves:
 
     shelves: tuple[Shelf, ...]
 
-    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+    def find(self, row: Mapping[str, object]) -> Media | Refusal | None:
         """See `Shelf`."""
         found: Media | Refusal | None = None
         for shelf in self.shelves:
@@ -507,7 +518,7 @@ class Shelves:
 class OutsideShelf:
     """Files outside the folder of their run. The author of a run could have named any place on this machine."""
 
-    def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
+    def find(self, row: Mapping[str, object]) -> Media | Refusal | None:
         """See `Shelf`."""
         reason = "it lies outside the run's folder; name the folder of the files with --media to show it"
         return Refusal(str(row["item"])[:120], reason)
@@ -537,7 +548,7 @@ class Remarks:
 
     texts: Mapping[tuple[str, str, str, str], str]
 
-    def of(self, row: Mapping[str, Any]) -> str:
+    def of(self, row: Mapping[str, object]) -> str:
         """Return the rationale of the answer in a row of trials; empty if it is unknown."""
         model, tools, trial = (str(row.get(name) or "") for name in ("model", "tools", "trial"))
         return self.texts.get((str(row["item"]), model, tools, trial), "")
@@ -820,7 +831,7 @@ def _ranked(witness: Witness) -> pl.DataFrame | None:
     return frame.with_columns(towards.alias(":misled")).drop_nulls(":misled")
 
 
-def _worst(frame: pl.DataFrame, label: int, most: int) -> list[dict[str, Any]]:
+def _worst(frame: pl.DataFrame, label: int, most: int) -> list[dict[str, object]]:
     own = frame.filter(pl.col("label") == label).sort(":misled", "item", descending=[True, False])
     own = own.unique("item", keep="first", maintain_order=True).head(most)  # of repeated trials, the worst one
     return own.drop(":misled").to_dicts()
@@ -846,7 +857,9 @@ def _answer(witness: Witness, row: Row, texts: bool) -> Answer:
     if "decision" not in row and witness.threshold is not None and score is not None:
         decision = int(score >= witness.threshold)
     outcome = (RIGHT if decision == row["label"] else WRONG) if decision in (0, 1) else SILENT
-    said = {1: head.positive, 0: head.negative, ABSTAIN: "uncertain"}.get(decision, "")  # type: ignore[arg-type]
+    said = {1: head.positive, 0: head.negative, ABSTAIN: "uncertain"}.get(
+        decision if isinstance(decision, int) else FAILED, ""
+    )
     why = witness.remarks.of(row) if witness.remarks is not None and texts else ""
     return Answer(witness.run, outcome, score, confidence, said, _cut(why))
 
@@ -894,7 +907,7 @@ class _Shelves:
 
     def find(self, row: Row) -> Media | Refusal | None:
         """See `Shelf`."""
-        shelf = self.by_run.get(row[":witness"])
+        shelf = self.by_run.get(str(row[":witness"]))
         return shelf.find(row) if shelf is not None else None
 
 
@@ -912,7 +925,7 @@ def within(bare: Errors, kinds: Kinds, budget: int, shelf: Shelf | None) -> Erro
     return replace(bare, false_alarms=alarms, misses=misses, left_out=left_out, notes=notes)
 
 
-def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, Any]]]:
+def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, object]]]:
     """Return the worst of each kind, then the second of each, and so on."""
     for pair in zip_longest(*kinds):
         yield from ((i, *found) for i, found in enumerate(pair) if found is not None)

@@ -8,19 +8,25 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 from warnings import warn
 
 import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.registry import declare, fit
 from hitmiss.core.results import SCHEMA, Estimate, Results
 from hitmiss.core.shared import visible
+from hitmiss.engine.compare import Difference
+from hitmiss.engine.rank import Standing
 from hitmiss.io.write import spreadsheet_safe
 from hitmiss.reports.evaluations import Evaluation, RunData, evaluations, signature_part
 from hitmiss.reports.tabular import COUNT, LABEL, Cell, Look, Table, tables
 from hitmiss.reports.triage_tables import beside_tables
+
+if TYPE_CHECKING:
+    from xlsxwriter.worksheet import Worksheet
 
 # ----------------------------------------------------------------------
 # Significance marks for tables: what a saved comparison (`hitmiss compare -o`) says about the figures of a run.
@@ -63,32 +69,36 @@ def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
     return made
 
 
-def _belongs(data: dict[str, Any], e: Estimate) -> bool:
+def _belongs(data: dict[str, object], e: Estimate) -> bool:
     if e.value is None or e.average is not None:
         return False
-    rows = data["differences"] if data["kind"] == "comparison" else data["pairs"]
+    rows = _rows(data, "differences" if data["kind"] == "comparison" else "pairs")
     values = [row[side] for row in rows if row["metric"] == e.metric for side in ("a", "b")]
     return any(isinstance(v, float) and math.isclose(v, e.value, rel_tol=1e-9, abs_tol=1e-12) for v in values)
 
 
-def _stars(data: dict[str, Any]) -> Marks:
+def _rows(data: Mapping[str, object], name: str) -> list[dict[str, object]]:
+    return fit(list[dict[str, object]], data[name], (name,))
+
+
+def _stars(data: dict[str, object]) -> Marks:
     """Put stars at the better of two figures; the smaller the adjusted p, the more stars."""
     at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
-    for row in data["differences"]:
-        better = {"A better": row["a"], "B better": row["b"]}.get(row["verdict"])
-        star = next((mark for level, mark in LEVELS if (row["p_adjusted"] or 0.0) < level), "")
-        if better is not None and star and row["average"] is None:
-            at.setdefault((row["metric"], tuple(sorted(row["slice"].items()))), []).append((float(better), star))
+    for row in (declare(Difference, row) for row in _rows(data, "differences")):
+        better = {"A better": row.a, "B better": row.b}.get(row.verdict)
+        star = next((mark for level, mark in LEVELS if (row.p_adjusted or 0.0) < level), "")
+        if better is not None and star and row.average is None:
+            at.setdefault((row.metric, tuple(sorted(row.slice.items()))), []).append((better, star))
     tested = "" if data["correction"] == "none" else f", {data['correction']}-adjusted within a table"
     legend = f"better of {data['a']} and {data['b']}: * p < 0.05, ** p < 0.01, *** p < 0.001 (paired{tested})"
     return Marks(at, legend)
 
 
-def _letters(data: dict[str, Any]) -> Marks:
+def _letters(data: dict[str, object]) -> Marks:
     at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
-    for row in data["standings"]:
-        if row["value"] is not None and row["letters"]:
-            at.setdefault((row["metric"], ()), []).append((float(row["value"]), row["letters"]))
+    for row in (declare(Standing, row) for row in _rows(data, "standings")):
+        if row.value is not None and row.letters:
+            at.setdefault((row.metric, ()), []).append((row.value, row.letters))
     return Marks(
         at, f"runs that share a letter were not shown to differ ({data['correction']}-adjusted over all pairs)"
     )
@@ -296,7 +306,7 @@ def _workbook(shown: pl.DataFrame, about: Sequence[tuple[str, str]]) -> bytes:
     return packed.getvalue()
 
 
-def write_cell(sheet: Any, i: int, j: int, value: Any) -> None:
+def write_cell(sheet: Worksheet, i: int, j: int, value: object) -> None:
     """Write a number as a number, a text as a text, and nothing for None."""
     if isinstance(value, bool) or value is None:
         return
@@ -332,7 +342,7 @@ def model_card(results: Results, model: str, dataset: str | None = None) -> str:
     entries = []
     for cell, own in groups.items():
         where = ", ".join(f"{k}={v}" for k, v in cell)
-        named: dict[str, Any] = {"name": dataset or protocol, "type": protocol, "revision": data}
+        named: dict[str, object] = {"name": dataset or protocol, "type": protocol, "revision": data}
         if where:
             named["split"] = where
         entries.append({"task": task, "dataset": named, "metrics": [_metric(e) for e in own]})
@@ -348,8 +358,8 @@ def model_card(results: Results, model: str, dataset: str | None = None) -> str:
     return f"---\n{text.getvalue()}{comment}---\n"
 
 
-def _metric(e: Estimate) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _metric(e: Estimate) -> dict[str, object]:
+    made: dict[str, object] = {
         "type": e.metric.split("(")[0],
         "name": e.metric if e.average is None else f"{e.metric} ({e.average})",
     }
@@ -379,7 +389,7 @@ class Export:
     raw: bool = False
     model: str = "model"
     dataset: str | None = None
-    more: dict[str, Any] = field(default_factory=dict)
+    more: dict[str, object] = field(default_factory=dict)
 
 
 def export(sources: Sequence[RunData], how: Export) -> str | bytes:

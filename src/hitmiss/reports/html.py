@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
@@ -26,6 +26,7 @@ from hitmiss.reports.svg import svg_of
 
 if TYPE_CHECKING:
     from jinja2 import Environment
+    from markupsafe import Markup
 
 HERE: Final = Path(__file__).parent
 CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
@@ -127,7 +128,7 @@ def print_pdf(path: str | Path, pdf: str | Path) -> None:
 def render(page: Page, *, static: bool = False) -> str:
     """Return the whole file as text. `static`: no script at all."""
     css, js = _asset("report.css"), _asset("report.js")
-    context: dict[str, Any] = {
+    context: dict[str, object] = {
         "page": page,
         "version": __version__,
         "static": static,
@@ -140,7 +141,7 @@ def render(page: Page, *, static: bool = False) -> str:
     return _environment().get_template("report.html").render(context)
 
 
-def _drawn(figure: FigureView, small: bool = False) -> Any:
+def _drawn(figure: FigureView, small: bool = False) -> Markup:
     """Return a figure as markup; its texts are escaped by the renderer."""
     label = f"{figure.title}. {figure.reading.text} The numbers are in the table below."
     return _raw(svg_of(figure.plate, figure.id, small=small, label=label))
@@ -186,21 +187,21 @@ def _environment() -> Environment:
     return made
 
 
-def _seen(value: Any) -> Any:
+def _seen(value: object) -> object:
     """Return text for the page with its invisible characters shown, arrows kept with their metric; markup as it is."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return visible(value, keep="\n").replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
 
 
-def _as_is(text: str) -> Any:
+def _as_is(text: str) -> Markup:
     """Return the text of an item: every character of it, with markup escaped."""
     from markupsafe import escape
 
     return escape(verbatim(text))
 
 
-def code(text: str) -> Any:
+def code(text: str) -> Markup:
     """Convert text in which `backticks` mean code.
 
     >>> str(code("a `b<c` d"))
@@ -212,7 +213,7 @@ def code(text: str) -> Any:
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 
-def _raw(text: str) -> Any:
+def _raw(text: str) -> Markup:
     """Return a file of hitmiss as it is, without escaping."""
     from markupsafe import Markup
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from hitmiss.reports.plates import MUTED, Bars, Block, Curve, Dots, How, Mark, P
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from hitmiss.reports.displays import Display, RobustnessDisplay
 
 COLUMN: Final = (3.4, 2.9)
 """Inches: the width of a column of a two-column paper."""
@@ -52,7 +54,7 @@ def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
         raise UsageError(f"{target.name} must end in one of {', '.join(FORMATS)}", code="figure-format")
-    whole: Any = getattr(figure, "figure", None) or figure
+    whole = cast("Figure", getattr(figure, "figure", None) or figure)
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(target.suffix.lower(), {})
     with rc_context(STYLE):
         buffer = io.BytesIO()
@@ -86,13 +88,13 @@ def label_of(text: str) -> str:
     return f" {shown}" if shown.startswith("_") else shown
 
 
-def plot(display: Any, ax: Axes | None, name: str | None, color: str | None) -> Axes:
+def plot(display: Display | RobustnessDisplay, ax: Axes | None, name: str | None, color: str | None) -> Axes:
     """Draw a display alone, or add it to axes that already hold others."""
     how = How(independent=display.kind == "reliability", named=bool(name))
     return draw(plate_of(display.kind, [(name or "", display)], how), ax, color=color)
 
 
-def together(kind: str, lines: Sequence[tuple[str, Any]], ax: Axes | None = None) -> Axes:
+def together(kind: str, lines: Sequence[tuple[str, Display]], ax: Axes | None = None) -> Axes:
     """Draw the displays of several runs in the same axes, each under its name; histograms one after the other."""
     if kind == "histogram":
         for name, display in lines:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from hitmiss.core.results import Results
 from hitmiss.core.shared import visible
@@ -15,7 +15,10 @@ from hitmiss.reports.assessment import assessed
 from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 MOST_ROWS: Final = 30
 """Maximum rows of a table in a cell; of more, the first and the last are shown."""
@@ -31,7 +34,7 @@ class Drawn:
     def __init__(self, ax: Axes) -> None:
         self.ax = ax
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.__dict__["ax"], name)
 
     def _repr_png_(self) -> bytes:
@@ -47,11 +50,11 @@ class Drawn:
 
         with rc_context({**STYLE, "svg.fonttype": "none"}):
             held = io.BytesIO()
-            whole: Any = self.ax.figure
+            whole = cast("Figure", self.ax.figure)
             whole.savefig(held, format=kind, dpi=160, bbox_inches="tight")
         return held.getvalue()
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | Path) -> None:
         """Write the figure as .svg, .pdf or .png."""
         from hitmiss.reports.matplots import save
 

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import polars as pl
 
@@ -99,12 +99,12 @@ def costs_of(results: Results) -> Costs | None:
     return None
 
 
-def save(results: Results, trials: Trials, path: str | Path, beside: Mapping[str, Any] | None = None) -> None:
+def save(results: Results, trials: Trials, path: str | Path, beside: Mapping[str, object] | None = None) -> None:
     """Write results with the pictures of their trials; `beside`: further keys of the file."""
     artifacts.write(path, to_json(results, pictures(trials, results), beside) + "\n")
 
 
-def to_json(results: Results, drawn: Sequence[Picture], beside: Mapping[str, Any] | None = None) -> str:
+def to_json(results: Results, drawn: Sequence[Picture], beside: Mapping[str, object] | None = None) -> str:
     """Return the JSON form of results with a key `pictures`, on one line, ending with the digest over everything."""
     plain = {**results.to_dict(), **(beside or {})}
     head = json.dumps(plain, indent=1, ensure_ascii=False, allow_nan=False).rstrip().removesuffix("}").rstrip()
@@ -120,7 +120,7 @@ def load(path: str | Path) -> tuple[Results, list[Picture]]:
     return results, drawn
 
 
-def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, Any]]:
+def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, object]]:
     """Load results, their pictures, and the whole content of the file."""
     data = load_results(path)
     results = Results.from_dict(data)
@@ -132,10 +132,15 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, A
         raise DataError(f"{Path(path).name}: {error}", code=error.code) from None
 
 
-def read_pictures(stored: Sequence[Mapping[str, Any]]) -> list[Picture]:
+def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
     """Read pictures from their JSON form."""
     try:
-        return [Picture(dict(p["run"]), tuple(map(read_display, p["displays"]))) for p in stored]
+        return [
+            Picture(
+                fit(dict[str, str], p["run"]), tuple(map(read_display, fit(list[dict[str, object]], p["displays"])))
+            )
+            for p in stored
+        ]
     except (TypeError, KeyError, AttributeError, ValueError, IndexError) as error:
         raise DataError(
             f"its pictures are not of the form that hitmiss writes: {error}", code="malformed-pictures"

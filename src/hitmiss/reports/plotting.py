@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
@@ -108,9 +108,7 @@ class Plots:
 
     def _drawn(self, kind: str, ax: Axes | None) -> Axes | Drawn:
         """Draw all runs into the same axes, each under its name if there are several."""
-        found: list[tuple[str, Any]] = [
-            (", ".join(p.run.values()), display) for p in self._pictures if (display := p.of(kind)) is not None
-        ]
+        found = [(", ".join(p.run.values()), display) for p in self._pictures if (display := p.of(kind)) is not None]
         if not found:
             raise DataError(f"there is no {kind} figure of these trials; there are {', '.join(self.kinds) or 'none'}")
         drawn = together(kind, found, ax)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.registry import schema_of
@@ -17,7 +18,7 @@ SETTINGS: Final = {
     "type": "object",
     "additionalProperties": {"type": ["number", "string", "boolean", "null", "array"]},
 }
-KINDS: Final[dict[str, dict[str, Any]]] = {
+KINDS: Final[Mapping[str, Mapping[str, object]]] = {
     "str": {"type": "string"},
     "int": {"type": "integer", "minimum": 0},
     "int | None": {"type": ["integer", "null"], "minimum": 0},
@@ -48,7 +49,7 @@ ABOUT: Final = {
 }
 
 
-def results_schema() -> dict[str, Any]:
+def results_schema() -> dict[str, object]:
     """Return the schema of a results file.
 
     >>> results_schema()["properties"]["schema"]
@@ -95,5 +96,5 @@ def results_schema() -> dict[str, Any]:
     }
 
 
-def _list(items: dict[str, Any]) -> dict[str, Any]:
+def _list(items: Mapping[str, object]) -> dict[str, object]:
     return {"type": "array", "items": items}

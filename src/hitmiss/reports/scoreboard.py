@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.core.results import Estimate, number
 from hitmiss.protocols.toxicity import Board, Row
@@ -18,12 +18,12 @@ N_DOCUMENTED: Final = 8
 PLACES: Final = 4
 
 
-def records(board: Board) -> list[dict[str, Any]]:
+def records(board: Board) -> list[dict[str, object]]:
     """Return one mapping per row: the eight documented columns, counts and error rates, then all the rest."""
     return [_record(row, board.run.group) for row in board.rows]
 
 
-def _record(row: Row, group: str) -> dict[str, Any]:
+def _record(row: Row, group: str) -> dict[str, object]:
     figures = {name: _value(row.figures.get(name)) for name in (*FIRST, *LATER)}
     counts = row.counts
     four = (counts.tp, counts.tn, counts.fp, counts.fn) if counts is not None else (None,) * len(COUNTS)
@@ -73,11 +73,11 @@ def _csv(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return text.getvalue()
 
 
-def _exact(value: Any) -> str:
+def _exact(value: object) -> str:
     return "" if value is None else repr(float(value)) if isinstance(value, float) else str(value)
 
 
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     return f"{value:.{PLACES}f}" if isinstance(value, float) else _exact(value)
 
 

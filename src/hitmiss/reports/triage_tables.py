@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import Any, Final, cast
+from typing import Final, cast
 
 from hitmiss.core.registry import Setting, Spec
 from hitmiss.core.results import Estimate, Results, number
@@ -177,7 +177,7 @@ def _wholes(figures: Results) -> Results:
 
 def over_trials(confusions: Sequence[Confusion]) -> list[Confusion]:
     """Add up the confusions of the trials of each run."""
-    groups: dict[tuple[Any, ...], list[Confusion]] = defaultdict(list)
+    groups: dict[tuple[tuple[str, str], ...], list[Confusion]] = defaultdict(list)
     for c in confusions:
         groups[tuple((k, v) for k, v in c.run.items() if k != "trial")].append(c)
     names = [f.name for f in fields(Counts)]
@@ -234,7 +234,7 @@ def _figures(
     own: list[Estimate],
     names: Sequence[str],
     runs: Sequence[tuple[tuple[str, str], ...]],
-    spread: Mapping[tuple[str, Any], Estimate],
+    spread: Mapping[tuple[str, tuple[tuple[str, str], ...]], Estimate],
 ) -> Table:
     metrics = sorted(own, key=lambda e: names.index(base(e.metric)))
     cells = []

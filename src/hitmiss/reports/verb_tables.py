@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Final
 
 from hitmiss.core.question import Grouping
 from hitmiss.core.results import Estimate, Results, number
@@ -254,7 +254,7 @@ def shortcut_table(results: Results, by: str) -> Table:
 # Thresholds and their figures as a table and as plain records.
 
 
-def records(tuning: Tuning) -> list[dict[str, Any]]:
+def records(tuning: Tuning) -> list[dict[str, object]]:
     """Return one mapping per group: both searches, and the figures on test data if there are any."""
     rows = []
     for row in tuning.rows:
