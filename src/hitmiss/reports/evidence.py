@@ -337,9 +337,11 @@ class Remaking:
 
     def __call__(self, clip: Array, row: Row) -> Array | None:
         """Return the clip of a row as the detector received it; None if it cannot be recreated."""
-        named = {**row, "label": self.classes[0] if row.get("label") == 1 else self.classes[1]}
+        named = {name: str(value) for name, value in row.items()}
+        named["label"] = self.classes[0] if row.get("label") == 1 else self.classes[1]
         try:
-            return self.done(clip, named)
+            changed = self.done(clip, named)
+            return changed if isinstance(changed, np.ndarray) else None
         except (HitmissError, KeyError):
             return None
 
