@@ -55,10 +55,14 @@ def section(metric: Metric) -> str:
 
 API = """# Python
 
-Written by `python docs/reference.py`; do not edit. These names are the public API: they follow semantic versioning. Until
-1.0 a minor version may change them, with an entry in the changelog and, where it can be done, a `DeprecationWarning` one
-version before. So do the names of the protocol modules (`hitmiss.protocols.*`), which the evaluation documents fix, the
-command line, and the JSON of results. Every other module path may change at any time.
+Written by `python docs/reference.py`; do not edit. These names are the public API.
+
+**What is stable.** Versions follow semantic versioning. It covers the names below with their parameters, the documented
+names of the protocol modules (`hitmiss.protocols.*`), the commands and their options, exit codes and error codes, and the
+JSON of results. Every other module path may change at any time. Before 1.0 a minor version may change a public name: the old
+name then stays for at least one minor version, gives a `DeprecationWarning` that names its successor and the version in
+which it ends, and is listed in the changelog under *Changed*. A change after which the same command prints another number is
+listed under *Numbers changed*, in every version.
 
 ```python
 import hitmiss as hm
@@ -68,7 +72,7 @@ import hitmiss as hm
 
 def api() -> str:
     """Every public name, for mkdocstrings to fill in."""
-    names = [name for name in hitmiss.__all__ if name not in ("__version__", "metrics")]
+    names = [name for name in hitmiss.__all__ if name not in ("__version__", "metrics", "figures")]
     groups = {"Functions": [n for n in names if n[0].islower()], "Classes": [n for n in names if n[0].isupper()]}
     text = API
     for title, own in groups.items():
@@ -80,10 +84,17 @@ def api() -> str:
             members = "\n    options:\n      members: true\n" if inspect.isclass(home) and name in WHOLE else "\n"
             known = f" (in its module: `{there}`)" if there != name else ""
             text += f"\n`hm.{name}`{known}\n\n::: {shown}{members}"
-    return text
+    return text + MODULES
 
 
-WHOLE = ("Trials", "Results", "Design", "ReadSpec", "Comparison", "Ranking")
+MODULES = """
+## Modules
+
+`hm.metrics` has every metric as a function of arrays: [Metrics](metrics.md). `hm.figures` has the figures as objects that
+hold their numbers and draw themselves (`DetDisplay`, `RocDisplay`, `PrDisplay`, `HistogramDisplay`, `save`, …):
+[Reports](report.md#figures-for-papers).
+"""
+WHOLE = ("Accumulator", "Trials", "Results", "Design", "ReadSpec", "Comparison", "Ranking")
 """Classes whose methods are listed too."""
 CLI = """# Commands
 

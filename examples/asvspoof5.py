@@ -7,12 +7,11 @@ from pathlib import Path
 
 import hitmiss as hm
 from hitmiss.protocols.asvspoof5 import bootstrap_ci, compute_eer, compute_min_dcf, evaluate_per_domain
-from hitmiss.simulate.asvspoof5 import write
 
 
 def main(folder: Path) -> None:
     """Write simulated files into a folder and evaluate them in three ways."""
-    write(folder, share=0.02)
+    hm.demo_data("asvspoof5", folder, share=0.02)
     scores, key = folder / "scores_a.tsv", folder / "ASVspoof5.eval.track_1.tsv"
 
     # Files to results: everything the protocol says, per codec, with intervals over speakers.
@@ -24,7 +23,7 @@ def main(folder: Path) -> None:
     trials = hm.read(scores, key, positive="bonafide", negative="spoof")
     print(hm.measure(trials, ["tpr_at_fpr(fpr=0.01)", "roc_auc"], bootstrap=1000).one("roc_auc"))
 
-    # The names of the document, on arrays and data frames.
+    # The function names of the ASVspoof 5 evaluation plan, on arrays and data frames.
     frame = trials.to_pandas().assign(key=lambda t: t["label"].map({1: "bonafide", 0: "spoof"}))
     print(evaluate_per_domain(frame))
     print(compute_eer(frame["score"], frame["key"]), compute_min_dcf(frame["score"], frame["key"]))

@@ -6,13 +6,11 @@ import sys
 from pathlib import Path
 
 import hitmiss as hm
-from hitmiss.engine.gate import check_rule, parse_rule
-from hitmiss.simulate.asvspoof5 import write
 
 
 def main(folder: Path) -> None:
     """Write simulated files into a folder and compare the two systems in them."""
-    write(folder, share=0.01)
+    hm.demo_data("asvspoof5", folder, share=0.01)
     key = folder / "ASVspoof5.eval.track_1.tsv"
     old, new = (hm.read(folder / f"scores_{name}.tsv", key, positive="bonafide") for name in ("b", "a"))
 
@@ -25,7 +23,7 @@ def main(folder: Path) -> None:
 
     # The same figures as a gate.
     results = hm.measure(new, ["eer"], by=["codec"], bootstrap=1000, unit="speaker")
-    for check in check_rule(parse_rule("eer[codec=*].high > 0.3"), results):
+    for check in hm.gate(results, ["eer[codec=*].high > 0.3"]):
         print("pass" if check.passed else "FAIL", check.figure, check.reason)
 
 

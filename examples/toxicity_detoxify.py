@@ -1,4 +1,4 @@
-"""The strong baseline of the toxicity document: a multi-label model, as Detoxify's, from a folder on this machine.
+"""A strong baseline for toxicity: a multi-label model, as Detoxify's, from a folder on this machine.
 
     python examples/toxicity_detoxify.py MODEL FILE [FOLDER]
 
@@ -16,25 +16,22 @@ from pathlib import Path
 import polars as pl
 
 import hitmiss as hm
-from hitmiss.cli.main import run
-from hitmiss.detection.outputs import to_probability
 
 TAG = "detoxify"
 
 
 def predict(model: Path, rows: pl.DataFrame, folder: Path, name: str) -> Path:
-    """The predictions of one language as the document's file; the run behind them is kept beside it, and resumed."""
+    """The predictions of one language as a file that `hitmiss toxicity` reads; the run is kept beside it, and resumed."""
     folder.mkdir(parents=True, exist_ok=True)
     words = pl.when(pl.col("label") == 1).then(pl.lit("toxic")).otherwise(pl.lit("non-toxic"))
     rows.select("id", "text", label=words).write_csv(folder / f"{name}.items.csv")
     made = folder / f"{name}.run"
     asked = ["--detector", f"hf-text:{model}", "--data", str(folder / f"{name}.items.csv"), "--input", "text"]
     again = ["--resume"] if made.is_dir() else []
-    code = run(["detect", *asked, "-p", "toxicity", "--output", str(made), *again])
+    code = hm.run(["detect", *asked, "-p", "toxicity", "--output", str(made), *again])
     if code:
         raise SystemExit(code)
-    trials = hm.read(made).to_polars().select(id="item", y_prob="score")
-    scores = trials.with_columns(y_prob=pl.Series(to_probability(trials["y_prob"].to_numpy())))
+    scores = hm.read(made).to_polars().select(id="item", y_prob="probability")
     path = folder / f"{name}.csv"
     rows.select("id", "text", y_true="label").join(scores, on="id", how="left", maintain_order="left").write_csv(path)
     return path
@@ -49,10 +46,10 @@ def main(model: Path, data: Path, folder: Path) -> None:
         split: [str(predict(model, frame.filter(lang=x, split=split), folder / split, f"{TAG}_{x}")) for x in languages]
         for split in ("val", "test")
     }
-    run(["threshold", *files["val"], "--maximize", "f1", "--search", "grid", "--test", *files["test"], "--write"])
+    hm.run(["threshold", *files["val"], "--maximize", "f1", "--search", "grid", "--test", *files["test"], "--write"])
     where = ["--pred_dir", str(folder / "test"), "--run_tag", TAG, "--languages", *languages]
     out = ["--output", str(folder / f"{TAG}_metrics.csv"), "--dump_errors", "--errors_dir", str(folder)]
-    run(["toxicity", *where, *out])
+    hm.run(["toxicity", *where, *out])
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from hitmiss.cli.main import run
+import hitmiss as hm
 
 
 def main(data: Path, folder: Path) -> None:
-    """Train one model a language and evaluate the predictions by the commands that a user would type."""
+    """Train one model per language and evaluate the predictions by the commands that a user would type."""
     frame = pl.read_parquet(data) if data.suffix == ".parquet" else pl.read_csv(data, infer_schema=False)
     frame = frame.with_columns(pl.col("label").cast(pl.Int8))
     languages = sorted(frame["lang"].unique())
@@ -37,9 +37,9 @@ def main(data: Path, folder: Path) -> None:
             rows = part.select("id", "text", y_true="label").with_columns(y_prob=score)
             rows.write_csv(place / f"baseline_{language}.csv")
     files = {split: [str(folder / split / f"baseline_{x}.csv") for x in languages] for split in ("val", "test")}
-    run(["threshold", *files["val"], "--maximize", "f1", "--search", "grid", "--test", *files["test"], "--write"])
+    hm.run(["threshold", *files["val"], "--maximize", "f1", "--search", "grid", "--test", *files["test"], "--write"])
     where = ["--pred_dir", str(folder / "test"), "--run_tag", "baseline", "--languages", *languages]
-    run(
+    hm.run(
         [
             "toxicity",
             *where,

@@ -6,16 +6,14 @@ import sys
 from pathlib import Path
 
 import hitmiss as hm
-from hitmiss.derive.bands import at_bands, guaranteed
 from hitmiss.protocols.triage import evaluate_triage, evaluate_trials, repeats_of, write_metrics
-from hitmiss.simulate.triage import write
 
 
 def main(folder: Path) -> None:
     """Write simulated results into a folder and evaluate them."""
-    write(folder, share=0.5)
+    hm.demo_data("triage", folder, share=0.5)
 
-    # Verdicts of two configurations, three trials each: means with intervals over items, and the document's file.
+    # Verdicts of two configurations, three trials each: means with intervals over items, and the documented file.
     found = evaluate_triage(folder / "results.jsonl", folder / "dataset.jsonl", bootstrap=500)
     for e in repeats_of(found.figures):
         if e.metric in ("coverage", "accuracy_answered", "fake_slip_rate", "real_false_flag_rate"):
@@ -26,10 +24,10 @@ def main(folder: Path) -> None:
 
     # Verdicts from a score: thresholds chosen on one set so that both rates hold on new data, checked on another.
     dev, test = (hm.read(folder / name, positive="fake", higher="fake") for name in ("dev_scores.csv", "scores.csv"))
-    choice = guaranteed(hm.Tally.of(dev.label, dev.score), max_slip=0.05, max_false_flag=0.05)
+    choice = hm.guaranteed(hm.Tally.of(dev.label, dev.score), max_slip=0.05, max_false_flag=0.05)
     assert choice.point is not None, choice.reason
     print(choice.point.bands)
-    checked = evaluate_trials(at_bands(test, choice.point.bands), metrics=["fake_slip_rate", "real_false_flag_rate"])
+    checked = evaluate_trials(hm.at_bands(test, choice.point.bands), metrics=["fake_slip_rate", "real_false_flag_rate"])
     print(*checked.figures, sep="\n")
 
 

@@ -18,16 +18,24 @@ from hitmiss._version import __version__
 
 if TYPE_CHECKING:
     from hitmiss import metrics
+    from hitmiss.attacks.campaign import attack, read_signals
+    from hitmiss.attacks.family import attack as register_attack
+    from hitmiss.attacks.family import perturbation
+    from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
+    from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
     from hitmiss.claims.verify import verify
+    from hitmiss.cli.demo import demo_data
+    from hitmiss.cli.main import run
     from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
     from hitmiss.core.question import Design, ReadSpec
+    from hitmiss.core.registry import add as register
     from hitmiss.core.registry import metric
     from hitmiss.core.results import Estimate, Results
     from hitmiss.core.tally import Tally
     from hitmiss.core.trials import Header, Trials
-    from hitmiss.derive.bands import at_bands
-    from hitmiss.derive.calibration import calibrate, recalibrate
+    from hitmiss.derive.bands import at_bands, guaranteed
+    from hitmiss.derive.calibration import calibrate, fuse, recalibrate
     from hitmiss.derive.decisions import at_threshold as decide
     from hitmiss.derive.decisions import best_threshold
     from hitmiss.engine.compare import Comparison, compare
@@ -36,13 +44,18 @@ if TYPE_CHECKING:
     from hitmiss.engine.rank import Ranking
     from hitmiss.engine.rank import compare_all as rank
     from hitmiss.engine.repeats import over_repeats
-    from hitmiss.evaluation.protocol import evaluate
+    from hitmiss.evaluation.detecting import detect
+    from hitmiss.evaluation.protocol import board, evaluate
     from hitmiss.io import read
+    from hitmiss.outofcore.stream import evaluate_streamed
     from hitmiss.probes.domain import probe
+    from hitmiss.reports import figures
+    from hitmiss.reports.html import report
     from hitmiss.robustness.manipulation import drift
 
 _HOMES = {
     "metrics": ("hitmiss.metrics", ""),
+    "figures": ("hitmiss.reports.figures", ""),
     "DataError": ("hitmiss.core.errors", "DataError"),
     "EnvironmentFault": ("hitmiss.core.errors", "EnvironmentFault"),
     "HitmissError": ("hitmiss.core.errors", "HitmissError"),
@@ -50,17 +63,20 @@ _HOMES = {
     "Design": ("hitmiss.core.question", "Design"),
     "ReadSpec": ("hitmiss.core.question", "ReadSpec"),
     "metric": ("hitmiss.core.registry", "metric"),
+    "register": ("hitmiss.core.registry", "add"),
     "Estimate": ("hitmiss.core.results", "Estimate"),
     "Results": ("hitmiss.core.results", "Results"),
     "Tally": ("hitmiss.core.tally", "Tally"),
     "Header": ("hitmiss.core.trials", "Header"),
     "Trials": ("hitmiss.core.trials", "Trials"),
     "read": ("hitmiss.io", "read"),
+    "at_bands": ("hitmiss.derive.bands", "at_bands"),
+    "guaranteed": ("hitmiss.derive.bands", "guaranteed"),
+    "calibrate": ("hitmiss.derive.calibration", "calibrate"),
+    "fuse": ("hitmiss.derive.calibration", "fuse"),
+    "recalibrate": ("hitmiss.derive.calibration", "recalibrate"),
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
     "best_threshold": ("hitmiss.derive.decisions", "best_threshold"),
-    "at_bands": ("hitmiss.derive.bands", "at_bands"),
-    "calibrate": ("hitmiss.derive.calibration", "calibrate"),
-    "recalibrate": ("hitmiss.derive.calibration", "recalibrate"),
     "measure": ("hitmiss.engine.measure", "measure"),
     "Comparison": ("hitmiss.engine.compare", "Comparison"),
     "compare": ("hitmiss.engine.compare", "compare"),
@@ -70,13 +86,31 @@ _HOMES = {
     "gate": ("hitmiss.engine.gate", "gate"),
     "drift": ("hitmiss.robustness.manipulation", "drift"),
     "probe": ("hitmiss.probes.domain", "probe"),
+    "attack": ("hitmiss.attacks.campaign", "attack"),
+    "read_signals": ("hitmiss.attacks.campaign", "read_signals"),
+    "perturbation": ("hitmiss.attacks.family", "perturbation"),
+    "register_attack": ("hitmiss.attacks.family", "attack"),
+    "board": ("hitmiss.evaluation.protocol", "board"),
     "evaluate": ("hitmiss.evaluation.protocol", "evaluate"),
+    "detect": ("hitmiss.evaluation.detecting", "detect"),
+    "evaluate_streamed": ("hitmiss.outofcore.stream", "evaluate_streamed"),
     "open_run": ("hitmiss.claims.open", "open_run"),
     "verify": ("hitmiss.claims.verify", "verify"),
+    "report": ("hitmiss.reports.html", "report"),
+    "Accumulator": ("hitmiss.bridges.learning", "Accumulator"),
+    "compute_metrics": ("hitmiss.bridges.learning", "compute_metrics"),
+    "scorer": ("hitmiss.bridges.learning", "scorer"),
+    "log": ("hitmiss.bridges.sinks", "log"),
+    "run": ("hitmiss.cli.main", "run"),
+    "demo_data": ("hitmiss.cli.demo", "demo_data"),
 }
 """Each public name, with the module that defines it and its name in that module."""
 
+_RENAMED = {"at_threshold": ("decide", "0.3.0"), "compare_all": ("rank", "0.3.0")}
+"""Each deprecated name, with the name that replaces it and the version in which it ends."""
+
 __all__ = [
+    "Accumulator",
     "Comparison",
     "DataError",
     "Design",
@@ -92,27 +126,50 @@ __all__ = [
     "UsageError",
     "__version__",
     "at_bands",
+    "attack",
     "best_threshold",
+    "board",
     "calibrate",
     "compare",
+    "compute_metrics",
     "decide",
+    "demo_data",
+    "detect",
     "drift",
     "evaluate",
+    "evaluate_streamed",
+    "figures",
+    "fuse",
     "gate",
+    "guaranteed",
+    "log",
     "measure",
     "metric",
     "metrics",
     "open_run",
     "over_repeats",
+    "perturbation",
     "probe",
     "rank",
     "read",
+    "read_signals",
     "recalibrate",
+    "register",
+    "register_attack",
+    "report",
+    "run",
+    "scorer",
     "verify",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name in _RENAMED:
+        import warnings
+
+        now, end = _RENAMED[name]
+        warnings.warn(f"hm.{name} is now hm.{now}; the old name ends with {end}", DeprecationWarning, stacklevel=2)
+        return __getattr__(now)
     if name not in _HOMES:
         raise AttributeError(f"module 'hitmiss' has no attribute {name!r}")
     module, own = _HOMES[name]

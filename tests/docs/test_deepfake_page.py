@@ -46,7 +46,7 @@ def test_the_example_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module.main(tmp_path, None, "gsm,ulaw")
+    module.main(tmp_path, codecs="gsm,ulaw")
     shown = capsys.readouterr().out
-    for part in ("by codec", "by attack", "X02", "V04", "drift by codec × codec_q"):
+    for part in ("eer [codec=X02]", "eer [attack=V04]", "drift at the threshold", "frr_drift [codec × codec_q=X01"):
         assert part in shown

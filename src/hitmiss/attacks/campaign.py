@@ -17,14 +17,18 @@ import polars as pl
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attacks.config import PerturbationConfig, describe
-from hitmiss.attacks.family import Floats, check_signals, expansion, hann_windows, pick
-from hitmiss.attacks.model import LAYOUTS, Classifier
+from hitmiss.attacks.config import MODES, PerturbationConfig, describe, refuse_other_media
+from hitmiss.attacks.config import families as known_families
+from hitmiss.attacks.family import Floats, batched_families, check_signals, expansion, hann_windows, pick
+from hitmiss.attacks.methods import Criterion, Rule, find_criterion
+from hitmiss.attacks.model import LAYOUTS, Classifier, as_classifier
 from hitmiss.attacks.perform import Performed, Records, least_strengths, perform
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.registry import parse
 from hitmiss.core.results import finite, infinite
 from hitmiss.core.trials import Header, Trials
+from hitmiss.detection.detector import find_object, open_detector
 from hitmiss.detection.outputs import to_probability
 from hitmiss.detection.pinning import digest_of_files, file_digest
 from hitmiss.io.runs import MEDIA, as_manifest, load_manifest, replace_file, start
@@ -330,6 +334,36 @@ def read_signals(
 
     `strength` is a number, or "minimal" for a search; `aim` ("force MI") and `place` ("5 s") are needed if the run
     tried several. `records`: only these, in this order. A file that was changed since the run ended is refused.
+
+    Parameters
+    ----------
+    run
+        The run folder, made with `save_signals`.
+    attack, strength, aim, place
+        Which attack.
+    records
+        Which records, and in which order; None for all.
+
+    Returns
+    -------
+    tuple
+        The ids, and the signals as record × sample × lead.
+
+    Raises
+    ------
+    UsageError
+        If the run kept no such signals, or several.
+    IncompleteRun
+        If a file was changed since the run ended.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/x.npz", x=np.ones((2, 200, 2)), y=[[1], [0]], classes=["MI"], fs=100.0)
+    ...     _ = globals()["attack"](lambda x: x.mean(axis=(1, 2))[:, None], f"{folder}/x.npz", f"{folder}/run",
+    ...                             families=["band_noise"], strengths=[1.0], save_signals=True)
+    ...     ids, x = read_signals(f"{folder}/run", attack="band_noise", strength=1.0)
+    >>> ids, x.shape
+    (['0', '1'], (2, 200, 2))
     """
     folder, wanted = Path(run), {"attack": attack, "strength": _text(strength), "aim": aim, "place": place}
     pinned = _pinned(folder)
@@ -897,3 +931,269 @@ def _run_pinned(campaigner: Campaigner) -> dict[str, object]:
         "outputs": model.outputs,
         "threshold": threshold,
     }
+
+
+# ----------------------------------------------------------------------
+# What `hitmiss attack` and `hm.attack` do: from options to a plan, and from a plan to trials.
+
+
+def attack(
+    detector: Any,
+    data: str | Path | Recordings,
+    output: str | Path | None = None,
+    *,
+    families: Sequence[str] = (),
+    strengths: Sequence[float] = (),
+    minimal: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    window: float | None = None,
+    centers: Sequence[float] = (),
+    attack_from: str = "y_true",
+    criterion: str | Criterion | Rule | None = None,
+    early_stop: bool = True,
+    lead_consistent: bool = False,
+    control: bool = True,
+    threshold: float | Sequence[float] = 0.5,
+    weights: str | Path | None = None,
+    layout: str = "sample_lead",
+    data_layout: str = "sample_lead",
+    labels: str | Path | None = None,
+    fs: float | None = None,
+    outputs: str = "auto",
+    single_label: bool | None = None,
+    device: str = "cpu",
+    batch: int = 32,
+    limit: int | None = None,
+    seed: int = 0,
+    save_signals: bool = False,
+    resume: bool = False,
+) -> Trials:
+    """Perturb and attack a classifier of signals and return the trials, as `hitmiss attack` does.
+
+    `hm.evaluate(trials, protocol="ecg-attacks")` measures them. Each attack has noise of the same norm beside it, and
+    the changes do not depend on the batch size or the order.
+
+    Parameters
+    ----------
+    detector
+        A function from signals to probabilities, an object with `predict`, a torch module, an ONNX session, an
+        estimator; or the text of `--detector`.
+    data
+        An `.npz` with x (record × sample × lead, mV), y, classes and fs; or a folder of WFDB records.
+    output
+        A run folder to write, which can be resumed; without it the trials are only returned.
+    families, strengths
+        Families such as `band_noise` or `band_noise(beta=0.5)`, each at every strength between 0 and 1.
+    minimal
+        Families whose least successful strength is searched for each record.
+    targets
+        Classes to aim at, `MI` or `MI:suppress`; for families that can aim.
+    window, centers
+        The width and the centres of the changed window, in seconds; without them the whole record is changed.
+    attack_from, criterion, early_stop, lead_consistent
+        How gradient attacks are steered, and when one has succeeded.
+    control
+        Whether noise of the same norm is run beside each attack.
+    threshold
+        The probability from which a class is predicted; one for all classes or one per class.
+    weights, layout, outputs, single_label, device
+        How the model is opened, what it takes and what it gives.
+    data_layout, labels, fs, limit
+        How the records are read, and how many.
+    batch, seed
+        Records per batch of a gradient attack; the seed of everything that is drawn.
+    save_signals, resume
+        Keep the changed signals in the run folder; go on with the run in the folder.
+
+    Returns
+    -------
+    Trials
+        One trial per record, class and step: the clean records, every attack, every control.
+
+    Raises
+    ------
+    UsageError
+        For options that contradict each other, or an unknown family or class.
+    DataError
+        If the records cannot be read, or the classes of model and data differ.
+
+    >>> import tempfile
+    >>> x, y = np.zeros((4, 200, 2)), np.array([[1], [0], [1], [0]])
+    >>> x[::2] = np.sin(np.arange(200) / 5)[:, None]
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.savez(f"{folder}/x.npz", x=x, y=y, classes=["MI"], fs=100.0)
+    ...     trials = attack(lambda x: x.std(axis=(1, 2))[:, None], f"{folder}/x.npz", families=["band_noise"], strengths=[1.0])
+    >>> sorted(set(trials.frame["attack"]))
+    ['band_noise', 'clean', 'noise ~ band_noise']
+    """
+    campaigner = prepare_campaign(
+        detector,
+        data,
+        families=families,
+        strengths=strengths,
+        minimal=minimal,
+        targets=targets,
+        window=window,
+        centers=centers,
+        attack_from=attack_from,
+        criterion=criterion,
+        early_stop=early_stop,
+        lead_consistent=lead_consistent,
+        control=control,
+        threshold=(threshold,) if isinstance(threshold, int | float) else threshold,
+        weights=weights,
+        layout=layout,
+        data_layout=data_layout,
+        labels=labels,
+        fs=fs,
+        outputs=outputs,
+        single_label=single_label,
+        device=device,
+        batch=batch,
+        limit=limit,
+        seed=seed,
+    )
+    return run_campaign(campaigner, output, resume=resume, save_signals=save_signals)
+
+
+def prepare_campaign(
+    detector: Any,
+    data: str | Path | Recordings,
+    *,
+    families: Sequence[str],
+    strengths: Sequence[float],
+    minimal: Sequence[str],
+    targets: Sequence[str],
+    window: float | None,
+    centers: Sequence[float],
+    attack_from: str,
+    criterion: str | Criterion | Rule | None,
+    early_stop: bool,
+    lead_consistent: bool,
+    control: bool,
+    threshold: Sequence[float],
+    weights: str | Path | None,
+    layout: str,
+    data_layout: str,
+    labels: str | Path | None,
+    fs: float | None,
+    outputs: str,
+    single_label: bool | None,
+    device: str,
+    batch: int,
+    limit: int | None,
+    seed: int,
+) -> Campaigner:
+    """Read the records, open the model and settle the plan; see `attack`."""
+    recordings = (
+        data if isinstance(data, Recordings) else read_recordings(data, layout=data_layout, fs=fs, labels=labels)
+    )
+    for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
+        if value is not None and value < least:
+            raise UsageError(f"--{name} is at least {least}; found {value}")
+    recordings = recordings if limit is None else recordings.first(limit)
+    steering: dict[str, object] = {
+        "attack_from": attack_from,
+        "early_stop": early_stop,
+        "lead_consistent": lead_consistent,
+    }
+    if criterion is not None:
+        steering["criterion"] = _criterion(criterion)
+    plan = _plan(families, strengths, minimal, targets, window, centers, steering, control, seed)
+    _check_aims(targets, plan, recordings.classes)
+    model = _model(detector, weights, device, outputs, layout, recordings, single_label)
+    cut: float | Sequence[float] = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
+    return Campaigner(recordings, model, plan, cut, batch=batch)
+
+
+def _check_aims(targets: Sequence[str], plan: Plan, classes: tuple[str, ...]) -> None:
+    """Refuse an aim that no family here can have; families that never ask the model cannot be steered."""
+    for name, _, mode in (text.partition(":") for text in targets):
+        if name not in classes:
+            raise UnknownName("class", name, classes)
+        if mode and mode not in MODES:
+            raise UnknownName("target_mode", mode, MODES)
+    if targets and not any(c.target_class for c in (*plan.configs, *plan.searches)):
+        raise UsageError(
+            "none of these families can aim at a class: --target is for gradient families and random_search"
+        )
+
+
+def _criterion(given: str | Criterion | Rule) -> object:
+    """Return a criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no per record."""
+    if not isinstance(given, str):
+        return find_criterion(given)
+    return find_criterion(find_object(given)) if ":" in given else find_criterion(given).name
+
+
+def _model(
+    detector: Any,
+    weights: str | Path | None,
+    device: str,
+    outputs: str,
+    layout: str,
+    recordings: Recordings,
+    single_label: bool | None,
+) -> Classifier:
+    """Open the model that is attacked; its classes must be those of the data."""
+    opened = open_detector(detector, weights=weights, device=device) if isinstance(detector, str) else detector
+    model = as_classifier(opened, outputs=outputs, layout=layout, device=device, single_label=single_label)  # type: ignore[arg-type]
+    if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
+        raise DataError(
+            f"the model's classes are {', '.join(model.classes)} and the data's {', '.join(recordings.classes)}"
+        )
+    return model
+
+
+def _plan(
+    families: Sequence[str],
+    strengths: Sequence[float],
+    minimal: Sequence[str],
+    targets: Sequence[str],
+    window: float | None,
+    centers: Sequence[float],
+    steering: dict[str, object],
+    control: bool,
+    seed: int,
+) -> Plan:
+    if not families and not minimal:
+        raise UsageError("say what to do: --family band_noise, or --minimal pgd")
+    if families and not strengths:
+        raise UsageError("say how strongly: --strengths 0.1 0.2 0.35 0.5")
+    if window is not None and not centers:
+        raise UsageError("a window needs a centre: --center 5")
+    aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in targets)]
+    where: list[tuple[float, float | None]] = [(c, window) for c in centers] if window is not None else [(0.0, None)]
+    configs = [c for text in families for c in _configs(text, strengths, where, aims, steering)]
+    searches = [c for text in minimal for c in _configs(text, [1.0], where, aims, steering)]
+    return Plan(tuple(configs), tuple(searches), control, seed=seed)
+
+
+def _configs(
+    text: str,
+    strengths: Sequence[float],
+    where: list[tuple[float, float | None]],
+    aims: list[tuple[str, str]],
+    steering: dict[str, object],
+) -> list[PerturbationConfig]:
+    """Return the configurations of a family, without steering settings that it ignores, so that its name is short."""
+    spec = parse(text)
+    name = spec.name.lower()
+    batched = batched_families()
+    if name not in known_families():
+        refuse_other_media(name)
+        raise UnknownName("perturbation", spec.name, known_families())
+    own = {k: v for k, v in steering.items() if k in ("lead_consistent", "criterion") or name not in batched}
+    own = {k: v for k, v in own.items() if v not in (False, "y_true")}
+    extra = {name: {**own, **dict(spec.settings)}}
+    found: list[PerturbationConfig] = []
+    for center, seconds in where:
+        found += sweep(
+            [name],
+            strengths,
+            center_time=center,
+            window_seconds=seconds,
+            aims=aims if name not in batched else (),
+            extra=extra,
+        )
+    return found

@@ -321,6 +321,21 @@ class Perturbation:
 def attack(function: F) -> F:
     """Register a perturbation `f(x, strength, rng, *, settings…)` under its own name.
 
+    Parameters
+    ----------
+    function
+        Changes x by a strength from 0 to 1, with a random generator; its keywords are settings with defaults.
+
+    Returns
+    -------
+    function
+        The same function; `detect --manipulate NAME` and `attack --family NAME` know it.
+
+    Raises
+    ------
+    UsageError
+        If the function takes other positional arguments, or the name is taken.
+
     >>> @attack
     ... def halve(x, strength, rng, *, depth=0.5):
     ...     return x * (1 - strength * depth)
@@ -358,6 +373,21 @@ def find_attack(name: str) -> Attack:
 
 def perturbation(text: str | Spec | Perturbation) -> Perturbation:
     """Return a perturbation from its text: a name with settings, including `strength`.
+
+    Parameters
+    ----------
+    text
+        A name with settings, `hum(hertz=60, strength=0.5)`.
+
+    Returns
+    -------
+    Perturbation
+        A function of a signal, a random generator and the sample rate.
+
+    Raises
+    ------
+    UsageError
+        For an unknown name or setting, or a strength outside 0..1.
 
     >>> str(perturbation("gain(db=-6, strength=0.5)"))
     'gain(db=-6, strength=0.5)'

@@ -80,6 +80,16 @@ MOST_PARTS: Final = 64
 class Accumulator:
     """Metrics of scores over batches; exact, mergeable, without torch.
 
+    Parameters
+    ----------
+    metrics
+        Metrics of scores, by name or with settings.
+
+    Raises
+    ------
+    UsageError
+        For a metric that needs more than labels and scores.
+
     >>> a, b = Accumulator(["roc_auc"]), Accumulator(["roc_auc"])
     >>> a.update([1, 0], [0.9, 0.6])
     >>> b.update([1, 0], [0.4, 0.1])
@@ -193,6 +203,30 @@ def scorer(metric: str | Spec, positive: object = 1) -> object:
     Metrics of probabilities (brier, log_loss) get the probability of the positive class, other metrics of scores the
     decision function where there is one, metrics of decisions get predictions. A figure that is undefined in a fold is
     NaN there. The scorer pickles.
+
+    Parameters
+    ----------
+    metric
+        A metric by name or with settings.
+    positive
+        The label of the positive class.
+
+    Returns
+    -------
+    object
+        A scorer of scikit-learn.
+
+    Raises
+    ------
+    UsageError
+        For an unknown metric, or one that needs more than labels, scores and decisions.
+    EnvironmentFault
+        If scikit-learn is not installed.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> x, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> scorer("eer")(LogisticRegression().fit(x, y), x, y)
+    -0.0
     """
     try:
         from sklearn.metrics import make_scorer
@@ -219,6 +253,25 @@ def compute_metrics(
     Two columns: the second is positive unless `positive_index` says otherwise; more columns need it. One column is taken
     as log-odds. Metrics of decisions decide at `threshold` (log-odds >= 0, as the argmax of two columns); metrics of
     probabilities (brier, log_loss) get the probability that the log-odds represent.
+
+    Parameters
+    ----------
+    metrics
+        Metrics by name or with settings.
+    positive_index
+        The column of the positive class.
+    threshold
+        The log-odds from which a decision is positive.
+
+    Returns
+    -------
+    function
+        Takes a prediction of the Trainer and returns the figures by name.
+
+    Raises
+    ------
+    UsageError
+        For a metric that needs more than labels, scores and decisions.
 
     >>> compute_metrics(["roc_auc"])(([[2.0, -1.0], [0.0, 3.0]], [0, 1]))
     {'roc_auc': 1.0}

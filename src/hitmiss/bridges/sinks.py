@@ -71,7 +71,37 @@ def log(
     slices: bool = True,
     report: str | Path | None = None,
 ) -> None:
-    """Log results to `"mlflow"`, `"wandb"` or a TensorBoard writer (anything with `add_scalar`)."""
+    """Log results to `"mlflow"`, `"wandb"` or a TensorBoard writer (anything with `add_scalar`).
+
+    Parameters
+    ----------
+    results
+        What to log: one figure per estimate.
+    to
+        `"mlflow"` or `"wandb"`, which log into their active run, or a writer.
+    step
+        The training step.
+    prefix
+        Put before every name.
+    slices
+        Whether the figures of slices are logged too.
+    report
+        A report to attach, where the tracker has artifacts.
+
+    Raises
+    ------
+    UsageError
+        For another tracker.
+    EnvironmentFault
+        If the package of the tracker is not installed.
+
+    >>> from hitmiss import Trials, measure
+    >>> class Writer:
+    ...     def add_scalar(self, name, value, step): print(name, value, step)
+    ...     def add_text(self, name, text, step): pass
+    >>> log(measure(Trials.of([1, 0], [2.0, 1.0]), ["roc_auc"]), Writer(), step=3)
+    roc_auc 1.0 3
+    """
     named = figures_of(results, prefix=prefix, slices=slices)
     if not isinstance(to, str) and hasattr(to, "add_scalar"):
         _tensorboard(to, results, named, step, prefix)

@@ -55,6 +55,13 @@ def open_run(
         If the text names a column or a value that the file does not have.
     DataError
         If no row matches, or if the file holds results instead of trials.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scores.csv")
+    ...     _ = path.write_text("id,label,score\\nx,real,2\\ny,fake,1\\n")
+    ...     len(open_run(str(path), None, None, ReadSpec(positive="real")))
+    2
     """
     path, cells = split_choice(text)
     trials = choose(_open(path, key, protocol, languages, spec), cells, said(text))

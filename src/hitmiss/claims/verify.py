@@ -184,6 +184,15 @@ def verify(
         If the files cannot be scored as they are.
     GateFailed
         If the claim is a file that was edited after it was written.
+
+    >>> import tempfile
+    >>> from hitmiss.evaluation.protocol import evaluate
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "scores.csv")
+    ...     _ = path.write_text("id,label,score\\nx,real,2\\ny,fake,1\\nz,real,0\\n")
+    ...     evaluate(path, metrics=["eer"], positive="real").save(f"{folder}/results.json")
+    ...     verify(f"{folder}/results.json", str(path)).holds
+    True
     """
     given = load_claim(claim)
     files = Files(_listed(scores), _listed(key), calibrate_on, calibrate_key)

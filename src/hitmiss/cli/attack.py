@@ -11,9 +11,7 @@ import typer
 from hitmiss.cli import common
 
 if TYPE_CHECKING:
-    from hitmiss.attacks.campaign import Campaigner, Plan, Recordings
-    from hitmiss.attacks.config import PerturbationConfig
-    from hitmiss.attacks.model import Classifier
+    from hitmiss.attacks.campaign import Campaigner
     from hitmiss.core.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
@@ -76,60 +74,43 @@ def attack(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm."""
-    from hitmiss.attacks.campaign import LEFT_OUT, Campaigner, read_recordings, run_campaign
+    from hitmiss.attacks.campaign import LEFT_OUT, prepare_campaign, run_campaign
     from hitmiss.cli.common import Progress
-    from hitmiss.core.errors import UsageError
 
-    recordings = read_recordings(data, layout=data_layout, fs=fs, labels=labels)
-    for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
-        if value is not None and value < least:
-            raise UsageError(f"--{name} is at least {least}; found {value}")
-    recordings = recordings if limit is None else recordings.first(limit)
-    steering: dict[str, object] = {
-        "attack_from": attack_from,
-        "early_stop": early_stop,
-        "lead_consistent": lead_consistent,
-    }
-    if criterion is not None:
-        steering["criterion"] = _criterion(criterion)
-    plan = _plan(
-        family or [], strengths or [], minimal or [], target or [], window, center or [], steering, control, seed
+    campaigner = prepare_campaign(
+        detector,
+        data,
+        families=family or (),
+        strengths=strengths or (),
+        minimal=minimal or (),
+        targets=target or (),
+        window=window,
+        centers=center or (),
+        attack_from=attack_from,
+        criterion=criterion,
+        early_stop=early_stop,
+        lead_consistent=lead_consistent,
+        control=control,
+        threshold=threshold or (),
+        weights=weights,
+        layout=layout,
+        data_layout=data_layout,
+        labels=labels,
+        fs=fs,
+        outputs=outputs,
+        single_label=single_label,
+        device=device,
+        batch=batch,
+        limit=limit,
+        seed=seed,
     )
-    _check_aims(target or [], plan, recordings.classes)
-    model = _model(detector, weights, device, outputs, layout, recordings, single_label)
-    cut: float | list[float] = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
-    campaigner = Campaigner(recordings, model, plan, cut, batch=batch)
     trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
     for note in trials.header.notes:
         if LEFT_OUT in note:
             common.note(f"! {note}")
     if figures is not None:
         _draw(figures, campaigner, trials, output if save_signals else None)
-    _emit(output, len(recordings.ids), plan, model.n_forward, json)
-
-
-def _check_aims(targets: list[str], plan: Plan, classes: tuple[str, ...]) -> None:
-    """Refuse an aim that no family here can have; families that never ask the model cannot be steered."""
-    from hitmiss.attacks.config import MODES
-    from hitmiss.core.errors import UnknownName, UsageError
-
-    for name, _, mode in (text.partition(":") for text in targets):
-        if name not in classes:
-            raise UnknownName("class", name, classes)
-        if mode and mode not in MODES:
-            raise UnknownName("target_mode", mode, MODES)
-    if targets and not any(c.target_class for c in (*plan.configs, *plan.searches)):
-        raise UsageError(
-            "none of these families can aim at a class: --target is for gradient families and random_search"
-        )
-
-
-def _criterion(text: str) -> object:
-    """Return a criterion by its name, or a function (clean bits, changed bits, target) -> one yes or no per record."""
-    from hitmiss.attacks.methods import find_criterion
-    from hitmiss.detection.detector import find_object
-
-    return find_criterion(find_object(text)) if ":" in text else find_criterion(text).name
+    _emit(output, campaigner, json)
 
 
 def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | None) -> None:
@@ -141,93 +122,8 @@ def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | Non
     common.note(f"drew {len(drawn)} figures into {folder}")
 
 
-def _model(
-    detector: str,
-    weights: Path | None,
-    device: str,
-    outputs: str,
-    layout: str,
-    recordings: Recordings,
-    single_label: bool | None,
-) -> Classifier:
-    from hitmiss.attacks.model import as_classifier
-    from hitmiss.detection.detector import open_detector
-
-    opened = open_detector(detector, weights=weights, device=device)
-    model = as_classifier(opened, outputs=outputs, layout=layout, device=device, single_label=single_label)  # type: ignore[arg-type]
-    if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
-        from hitmiss.core.errors import DataError
-
-        raise DataError(
-            f"the model's classes are {', '.join(model.classes)} and the data's {', '.join(recordings.classes)}"
-        )
-    return model
-
-
-def _plan(
-    families: list[str],
-    strengths: list[float],
-    minimal: list[str],
-    targets: list[str],
-    window: float | None,
-    centers: list[float],
-    steering: dict[str, object],
-    control: bool,
-    seed: int,
-) -> Plan:
-    from hitmiss.attacks.campaign import Plan
-    from hitmiss.core.errors import UsageError
-
-    if not families and not minimal:
-        raise UsageError("say what to do: --family band_noise, or --minimal pgd")
-    if families and not strengths:
-        raise UsageError("say how strongly: --strengths 0.1 0.2 0.35 0.5")
-    if window is not None and not centers:
-        raise UsageError("a window needs a centre: --center 5")
-    aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in targets)]
-    where: list[tuple[float, float | None]] = [(c, window) for c in centers] if window is not None else [(0.0, None)]
-    configs = [c for text in families for c in _configs(text, strengths, where, aims, steering)]
-    searches = [c for text in minimal for c in _configs(text, [1.0], where, aims, steering)]
-    return Plan(tuple(configs), tuple(searches), control, seed=seed)
-
-
-def _configs(
-    text: str,
-    strengths: list[float],
-    where: list[tuple[float, float | None]],
-    aims: list[tuple[str, str]],
-    steering: dict[str, object],
-) -> list[PerturbationConfig]:
-    """Return the configurations of a family, without steering settings that it ignores, so that its name is short."""
-    from hitmiss.attacks.campaign import sweep
-    from hitmiss.attacks.config import families, refuse_other_media
-    from hitmiss.attacks.family import batched_families
-    from hitmiss.core.errors import UnknownName
-    from hitmiss.core.registry import parse
-
-    spec = parse(text)
-    name = spec.name.lower()
-    batched = batched_families()
-    if name not in families():
-        refuse_other_media(name)
-        raise UnknownName("perturbation", spec.name, families())
-    own = {k: v for k, v in steering.items() if k in ("lead_consistent", "criterion") or name not in batched}
-    own = {k: v for k, v in own.items() if v not in (False, "y_true")}
-    extra = {name: {**own, **dict(spec.settings)}}
-    found: list[PerturbationConfig] = []
-    for center, seconds in where:
-        found += sweep(
-            [name],
-            strengths,
-            center_time=center,
-            window_seconds=seconds,
-            aims=aims if name not in batched else (),
-            extra=extra,
-        )
-    return found
-
-
-def _emit(folder: Path, n: int, plan: Plan, n_forward: int, json: bool) -> None:
+def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
+    plan, n, n_forward = campaigner.plan, len(campaigner.recordings.ids), campaigner.model.n_forward
     attacks = [name for name, _ in plan.steps]
     if json:
         about = {"records": n, "attacks": attacks, "forward_passes": n_forward, "control": plan.control}

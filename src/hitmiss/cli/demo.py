@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from hitmiss.cli import common
-from hitmiss.core.errors import UnknownName
+from hitmiss.core.errors import EnvironmentFault, UnknownName
 
 SMALL = 0.02
 """Share of the trials that `--small` simulates."""
@@ -200,6 +200,50 @@ def attack_ecg(data: Path) -> list[list[str]]:
     ]
 
 
+def simulate_review(folder: Path, share: float) -> Path:
+    """Simulate a detector that is often unsure, two people who judge what it left open, and a third who settles it."""
+    import json
+
+    import numpy as np
+
+    from hitmiss.review.items import open_review
+    from hitmiss.review.store import Queue, decide, disputes
+    from hitmiss.review.summary import write_verdicts
+    from hitmiss.simulate.pictures import write
+
+    shutil.rmtree(folder, ignore_errors=True)  # the store of an earlier review would be continued
+    rng = np.random.default_rng(5)
+    rows = [json.loads(line) for line in (write(folder, share=share) / "dataset.jsonl").read_text().splitlines()]
+    words = {"real": ("real", "fake", "uncertain"), "fake": ("fake", "real", "uncertain")}
+    said = [
+        {**row, "model": "agent", "prediction": str(rng.choice(words[row["label"]], p=[0.6, 0.1, 0.3]))} for row in rows
+    ]
+    (folder / "results.jsonl").write_text("".join(json.dumps(row) + "\n" for row in said))
+    truth = {row["id"]: "positive" if row["label"] == "fake" else "negative" for row in rows}
+    store, _ = open_review(folder / "results.jsonl", per_item=2)
+    now = 1_750_000_000.0
+    queue = Queue(store, clock=lambda: now)
+    for name, skill in (("Ann", 0.9), ("Bob", 0.8)):
+        who = store.sign_in(name, now)
+        while (item := queue.take(who)) is not None:
+            now += float(rng.lognormal(1.5, 0.5))
+            wrong = "negative" if truth[item.item] == "positive" else "positive"
+            verdict = str(rng.choice([truth[item.item], wrong, "uncertain"], p=[skill, 0.95 - skill, 0.05]))
+            queue.judge(who, item.key, verdict)
+    store.appoint("Zoe", now)
+    for dispute in disputes(store)[:-1]:  # one is left open, to show how it is reported
+        decide(store, store.sign_in("Zoe", now), dispute.item.key, truth[dispute.item.item], now=now)
+    write_verdicts(store, folder / "verdicts.jsonl")
+    store.close()
+    return folder
+
+
+def judge_review(data: Path) -> list[list[str]]:
+    """Show how far the review is, and how good system and people are together."""
+    results = str(data / "results.jsonl")
+    return [["review", results, "--status"], ["triage", results, "--human", str(data / "verdicts.jsonl")]]
+
+
 STEPS = (
     Step(
         "asvspoof5",
@@ -247,6 +291,13 @@ STEPS = (
         simulate_ecg,
         attack_ecg,
         reports="ecg-attacks={data}/run",
+    ),
+    Step(
+        "review",
+        "People judge what a detector was not sure of",
+        simulate_review,
+        judge_review,
+        reports="triage={data}/results.jsonl",
     ),
 )
 """The steps of the demo, in order."""
@@ -298,6 +349,43 @@ def demo(
     if short:
         rest = ", ".join(step.name for step in STEPS if step.brief is None)
         common.note(f"More jobs: hitmiss demo --small --only JOB ({rest}); everything at full size: hitmiss demo")
+
+
+def demo_data(job: str, folder: str | Path, *, share: float = SMALL) -> Path:
+    """Write the simulated data of one job of the demo into a folder, with a README that says what it is.
+
+    Parameters
+    ----------
+    job
+        `asvspoof5`, `voices`, `toxicity`, `triage`, `llm`, `ecg` or `review`.
+    folder
+        Where to write; existing data of the same kind is kept.
+    share
+        The share of the full size.
+
+    Returns
+    -------
+    Path
+        The folder.
+
+    Raises
+    ------
+    UnknownName
+        For an unknown job.
+    EnvironmentFault
+        If the job needs a package that is not installed.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     sorted(path.name for path in demo_data("asvspoof5", folder, share=0.001).glob("scores*"))
+    ['scores_a.tsv', 'scores_b.tsv']
+    """
+    found = {step.name: step for step in STEPS}
+    if job not in found:
+        raise UnknownName("job of the demo", job, found)
+    if lacks := found[job].lacks:
+        raise EnvironmentFault(f"the job {job} needs {', '.join(lacks)}", code="missing-package")
+    return found[job].simulate(Path(folder), share)
 
 
 def _run_as_typed(words: list[str]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,13 +15,9 @@ from hitmiss.cli.common import grouped
 from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
-    from hitmiss.core.tally import Array
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.loader import Transform
-    from hitmiss.detection.outputs import Extraction
     from hitmiss.detection.scoring import Outcome, Settings
     from hitmiss.io.manifest import Manifest
-    from hitmiss.media.image import PictureInput
     from hitmiss.outofcore.at_once import Tallying
 
 DETECTOR = (
@@ -97,59 +92,53 @@ def detect(
         _share(given, devices)
         return
     from hitmiss.detection.detector import open_detector
-    from hitmiss.detection.loader import make_loader
     from hitmiss.detection.loop import run_detector
-    from hitmiss.detection.scoring import Settings
+    from hitmiss.evaluation.detecting import Job, Running, find_manifest
 
-    manifest = _manifest(data, protocol, reading, root, suffix, file_column, limit)
-    rate = sample_rate or (16000 if input_ == "audio" else None)
+    reading = reading.changed(where=common.either(reading.where))
+    manifest = find_manifest(data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=limit)
     opening = partial(
         open_detector,
         detector,
         weights=weights,
         device=device,
         precision=precision,
-        sample_rate=rate,
+        sample_rate=sample_rate or (16000 if input_ == "audio" else None),
         layers=embed or (),
         compiled=compile_,
     )
     with _opened(opening, device, cluster, actors, workers, len(manifest)) as model:
-        rate = _agree_on_rate(model, sample_rate, input_)
-        transform, manifest, coding = (
-            _coded(codecs, manifest, rate)
-            if manipulate is None
-            else _manipulated(manipulate, only, codecs, manifest, rate, input_)
-        )
-        shown = _picture(picture, model, input_)
-        fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
-        pinned: dict[str, object] = {"input": input_, "sample_rate": rate, "length": fitting, "codecs": coding}
-        pinned |= {} if shown is None else {"picture": asdict(shown)}
-        settings = Settings(
-            extraction=_extraction(positive_index, outputs, higher, manifest),
-            window=_samples(window, rate),
-            hop=_samples(hop, rate),
-            pooling=pooling,  # type: ignore[arg-type]
-            pad=pad,
-            pinned=pinned,
-            are_pictures=input_ == "image",
-            number_bytes=1 if shown is None else 4,
-            batch_seconds=batch_seconds,
-            batch_items=batch_items,
-            workers=workers,
-            resume=resume,
-            join=join,
-            retry=retry,
-            check=check,
-        )
-        tallying = _tallying(model, tally, cluster, manifest, settings, protocol)
-        outcome = run_detector(
+        job = Job.of(
             model,
             manifest,
-            settings,
+            input=input_,
+            codecs=codecs,
+            manipulate=manipulate,
+            only=only,
+            picture=picture,
+            text_column=text_column,
+            sample_rate=sample_rate,
+            cut_length=cut_length,
+            length_rule=length_rule,
+            window=window,
+            hop=hop,
+            pooling=pooling,
+            positive_index=positive_index,
+            outputs=outputs,
+            higher=higher,
+            running=Running(batch_seconds, batch_items, pad, workers, resume, join, retry, check),
+        )
+        for line in job.notes:
+            common.note(line)
+        tallying = _tallying(model, tally, cluster, job.manifest, job.settings, protocol)
+        outcome = run_detector(
+            model,
+            job.manifest,
+            job.settings,
             output=output,
-            load=make_loader(input_, manifest, rate, text_column, None if transform or window else cut_length),
-            transform=transform,
-            fit=shown or _fit(cut_length, length_rule),
+            load=job.load,
+            transform=job.transform,
+            fit=job.fit,
             report=common.Progress(),
         )
     if tallying is not None and outcome.is_complete:
@@ -213,28 +202,6 @@ def _beside(given: dict[str, object], is_first: bool, n: int) -> None:
         sys.exit(1)
 
 
-def _manifest(
-    data: str,
-    protocol: str | None,
-    reading: ReadSpec,
-    root: Path | None,
-    suffix: str,
-    file_column: str | None,
-    limit: int | None,
-) -> Manifest:
-    from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
-    from hitmiss.io.reader import refuse_unread
-
-    refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
-    options = reading.changed(where=common.either(reading.where))
-    if protocol is not None:
-        from hitmiss.evaluation.protocol import find_protocol
-
-        options = options.over(find_protocol(protocol).read)
-    manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
-    return manifest if limit is None else manifest.first(limit)
-
-
 @contextmanager
 def _opened(
     opening: Callable[[], Detector],
@@ -284,100 +251,6 @@ def _tallying(
     columns = [name.strip() for name in tally.split(",") if name.strip()]
     fleet.tallying = Tallying.of(manifest, settings, columns, protocol)
     return fleet.tallying
-
-
-def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
-    from hitmiss.core.errors import UsageError
-
-    if kind != "audio":
-        return model.sample_rate
-    own = model.sample_rate
-    if own and asked and own != asked:
-        raise UsageError(f"{model.name} wants sound at {own} Hz; --sample-rate says {asked}")
-    model.sample_rate = own or asked or 16000
-    return model.sample_rate
-
-
-def _coded(codecs: str | None, manifest: Manifest, rate: int | None) -> tuple[Transform | None, Manifest, object]:
-    """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
-    if codecs is None:
-        return None, manifest, None
-    from hitmiss.attacks.codecs import parse_conditions, read_codec_plan, usable
-    from hitmiss.attacks.conditions import CodedRows
-
-    planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
-    conditions, missing = usable(planned)
-    for name, why in missing.items():
-        common.note(f"codec {name} left out: {why}")
-    coded = CodedRows(conditions, rate or 16000)
-    return coded, manifest.crossed(coded.columns), coded.pinned
-
-
-def _manipulated(
-    manipulate: str, only: str | None, codecs: str | None, manifest: Manifest, rate: int | None, input_: str
-) -> tuple[Transform | None, Manifest, object]:
-    """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
-    from hitmiss.attacks.audio import preset
-    from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
-    from hitmiss.core.errors import UnknownName, UsageError
-    from hitmiss.io.columns import same_class
-
-    if codecs is not None:
-        raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
-    if input_ not in MEDIA:
-        raise UsageError(f"--manipulate changes sound, texts and pictures, which --input {input_} does not load")
-    classes = (manifest.positive, manifest.negative)
-    named = next((c for c in classes if only is not None and same_class(only, c)), None)
-    if only is not None and named is None:
-        raise UnknownName("class for --only", only, classes)
-    asked = [text.strip() for text in manipulate.split(";") if text.strip()]
-    given = [one for text in asked for one in (SUITES[input_] if text == "suite" else preset(text) or (text,))]
-    if "clad" in asked:
-        common.note("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
-    changed = ManipulatedRows(given, medium=input_, sample_rate=rate or 16000, only=named)
-    return changed, manifest.crossed(changed.columns), changed.pinned
-
-
-def _extraction(positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest) -> Extraction:
-    from hitmiss.core.errors import UnknownName
-    from hitmiss.detection.outputs import Extraction
-    from hitmiss.io.columns import same_class
-
-    is_reversed = higher is not None and same_class(higher, manifest.negative)
-    if higher is not None and not is_reversed and not same_class(higher, manifest.positive):
-        raise UnknownName("class for a higher output", higher, (manifest.positive, manifest.negative))
-    return Extraction(positive_index, outputs, is_reversed)  # type: ignore[arg-type]
-
-
-def _samples(seconds: float | None, rate: int | None) -> int | None:
-    return None if seconds is None else round(seconds * (rate or 16000))
-
-
-def _fit(cut_length: int | None, rule: str) -> Callable[[Array], Array] | None:
-    if cut_length is None:
-        return None
-    from hitmiss.detection.loader import fit_length
-
-    return partial(fit_length, cut_length=cut_length, rule=rule)  # type: ignore[arg-type]
-
-
-def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | None:
-    """Return how pictures are prepared for the network, as asked or as the model declares; None: left as they are."""
-    from hitmiss.core.errors import UsageError
-    from hitmiss.media.image import PictureInput
-
-    if text is not None and input_ != "image":
-        raise UsageError("--picture goes with --input image", code="picture-unused")
-    if text is not None or input_ != "image":
-        return None if text is None else PictureInput.of(text)
-    module = getattr(model, "module", None)
-    found = None if module is None else PictureInput.of_model(module)
-    if module is not None and found is None:
-        raise UsageError(
-            f"{model.name} does not say how it takes pictures: --picture 'resize=256, crop=224, scale=imagenet'",
-            code="picture-unknown",
-        )
-    return found
 
 
 def _export(folder: Path, path: Path, form: str) -> None:

@@ -537,6 +537,17 @@ def declare(verb: str) -> None:
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; only a result, or with `--json` an error, goes to stdout.
 
+    Parameters
+    ----------
+    arguments
+        The words after `hitmiss`, one per item: `["score", "scores.tsv", "-m", "eer"]`. None: those of this process.
+
+    Returns
+    -------
+    int
+        0, or the exit code of the failure: 1 a gate or a claim, 2 the request, 3 the data, 4 an unfinished run, 5 this
+        machine.
+
     >>> run(["--version"])  # doctest: +ELLIPSIS
     hitmiss ...
     0

@@ -578,6 +578,11 @@ def add(kind: Kind, name: str, value: object, *, origin: str = "") -> None:
     ------
     UsageError
         If the name is already taken.
+
+    >>> add("codec", "telephone", object(), origin="lab")
+    >>> "telephone" in all_of("codec")
+    True
+    >>> forget("telephone", "codec")
     """
     if kind not in HOMES:
         raise UnknownName("kind of entry", kind, HOMES)

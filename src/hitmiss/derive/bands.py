@@ -192,6 +192,37 @@ def guaranteed(
     counts units: a unit slips if any of its rows slips. This is exact too, and stricter than needed: if units have
     equal sizes, the share of units with a slip is at least the share of rows that slip. Reference: Wilks 1941;
     Angelopoulos et al. 2022.
+
+    Parameters
+    ----------
+    tally
+        The labels and scores of the data that the pair is chosen on, `Tally.of(label, score)`.
+    max_slip, max_false_flag
+        The rates that new positives may slip through, and that new negatives may be flagged.
+    confidence
+        The probability, over the choice of the data, with which both rates hold.
+    method
+        `binomial` or `mapie`.
+    units
+        Which rows belong together.
+
+    Returns
+    -------
+    Choice
+        The pair of thresholds (`point.bands`), or the reason why there is none.
+
+    Raises
+    ------
+    UsageError
+        For a rate or a confidence outside (0, 1), or an unknown method.
+    DataError
+        If the data holds one class only.
+
+    >>> import numpy as np
+    >>> label, score = np.repeat([0, 1], 200), np.concatenate([np.arange(200), np.arange(100, 300)])
+    >>> bands = guaranteed(Tally.of(label, score), max_slip=0.1, max_false_flag=0.1).point.bands
+    >>> bands.low, bands.high
+    (111.0, 189.0)
     """
     _refuse_one_class(tally)
     for rate in (max_slip, max_false_flag, confidence):

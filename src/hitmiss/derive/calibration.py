@@ -168,7 +168,7 @@ def fit_affine(
             "fit on more or harder trials, or use method='pav'"
         )
     centre, spread = float(values.mean()), float(values.std())
-    slope, offset = _newton((values - centre) / spread, positive, shares, float(logit(prior)))
+    slope, offset = _newton((values - centre) / spread, positive, shares, float(logit(prior))).tolist()
     return AffineCalibrator(slope / spread, offset - slope * centre / spread)
 
 
@@ -203,15 +203,18 @@ def fit_pav(
     return PavCalibrator(tuple(tally.score[edge].tolist()), tuple(llr[edge].tolist()))
 
 
-def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_odds: float) -> tuple[float, float]:
-    """Minimise the class-weighted logistic loss of slope × x + offset by Newton steps that never increase the loss."""
-    design = np.stack([x, np.ones_like(x)], axis=1)
+def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_odds: float) -> Floats:
+    """Minimise the class-weighted logistic loss of x @ slopes + offset by Newton steps that never increase the loss.
+
+    Returns the slopes, one per column of x, and the offset.
+    """
+    design = np.column_stack([x, np.ones(len(x))])
 
     def loss(theta: Floats) -> float:
         z = design @ theta + prior_log_odds
         return float(shares @ np.logaddexp(0.0, np.where(positive, -z, z)))
 
-    theta = np.zeros(2)
+    theta = np.zeros(design.shape[1])
     for _ in range(200):
         p = expit(design @ theta + prior_log_odds)
         gradient = design.T @ (shares * (p - positive))
@@ -219,8 +222,7 @@ def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_od
         step = np.linalg.solve(curvature, gradient)
         gain = float(gradient @ step)
         if gain < 1e-14:  # so near that the next step removes the rest
-            slope, offset = (theta - step).tolist()
-            return slope, offset
+            return np.asarray(theta - step)
         here, length = loss(theta), 1.0
         while loss(theta - length * step) > here - 1e-4 * length * gain and length > 1e-10:
             length /= 2
@@ -296,6 +298,121 @@ def _retitle(trials: Trials, described: dict[str, object], fit_on: Trials, notes
         provenance={**head.provenance, "calibration": {**described, **origin}},
     )
     return replace(trials, header=changed)
+
+
+# ----------------------------------------------------------------------
+# Fusion: one log-likelihood ratio from the scores of several systems, by the same fit as the affine calibration with
+# one slope per system (linear logistic regression, the usual fusion of the NIST and ASVspoof evaluations).
+
+NO_FUSION: Final = (
+    "the fusion has no finite fit: a combination of these systems separates the classes of the fit set, or one system "
+    "is a copy of others; fit on more trials, or leave a system out"
+)
+
+
+def fuse(
+    fit_on: Mapping[str, Trials], apply_to: Mapping[str, Trials], *, prior: float = 0.5, name: str = "fusion"
+) -> Trials:
+    """Fit a linear fusion of several systems on one set, and return the fused scores of another set.
+
+    The fused score is offset + Σ slope × score, a natural-log likelihood ratio; slopes and offset are those of logistic
+    regression with the classes weighted to `prior`. Trials are paired by item. The header records the slopes in
+    `provenance["fusion"]`, and a choice for the signature.
+
+    Parameters
+    ----------
+    fit_on
+        The development trials of each system, by name.
+    apply_to
+        The trials to fuse, with the same names.
+    prior
+        The share of positives for which the fit is optimised; 0.5 minimises Cllr.
+    name
+        What the fused system is called in the header.
+
+    Returns
+    -------
+    Trials
+        The trials of the first system of `apply_to`, with the fused scores.
+
+    Raises
+    ------
+    UsageError
+        For fewer than two systems, names that differ, or a prior outside (0, 1).
+    DataError
+        If the systems do not have the same trials, a score is missing, or the fit does not exist (one class only, a
+        combination that separates the classes, or systems that are copies of each other).
+
+    >>> label, a, b = [1, 1, 1, 1, 0, 0, 0, 0], [3, 1, 0, 2, 1, 0, -1, 2], [0, 3, 2, 1, 1, -1, 2, 0]
+    >>> dev = {"a": Trials.of(label, a), "b": Trials.of(label, b)}
+    >>> fused = fuse(dev, dev)
+    >>> fused.header.score_kind, sorted(fused.header.provenance["fusion"]["slopes"])
+    ('llr', ['a', 'b'])
+    """
+    if not 0 < prior < 1:
+        raise UsageError(f"prior must lie between 0 and 1, both excluded; found {prior}", code="bad-prior")
+    if len(fit_on) < 2:
+        raise UsageError(f"a fusion needs two systems or more; found {len(fit_on)}", code="one-system")
+    if set(fit_on) != set(apply_to):
+        unlike = sorted(set(fit_on) ^ set(apply_to))
+        raise UsageError(
+            f"both sets must have the same systems; only one has {', '.join(unlike)}", code="other-systems"
+        )
+    for own in fit_on:
+        _check_compatible(fit_on[own], apply_to[own])
+    fitted, known = _beside(fit_on), next(iter(fit_on.values()))
+    positive, _, shares = _check_fit(known.label, fitted[:, 0], None, prior, needs_spread=False)
+    centre, spread = fitted.mean(axis=0), fitted.std(axis=0)
+    if (same := [own for own, width in zip(fit_on, spread, strict=True) if width == 0]) or len(fitted) == 0:
+        raise DataError(f"all scores of {', '.join(same)} in the fit set are equal", code="equal-scores")
+    try:
+        theta = _newton((fitted - centre) / spread, positive, shares, float(logit(prior)))
+    except (np.linalg.LinAlgError, DataError):
+        raise DataError(NO_FUSION, code="no-fusion") from None
+    slopes = theta[:-1] / spread
+    offset = float(theta[-1] - slopes @ centre)
+    together = fitted @ slopes
+    if _separated(together[positive], together[~positive]):  # the slopes would grow without end
+        raise DataError(NO_FUSION, code="no-fusion")
+    first = next(own for own in fit_on)
+    applied = apply_to[first]
+    made = applied.put(score=pl.Series("score", _beside({own: apply_to[own] for own in fit_on}) @ slopes + offset))
+    weights = {own: float(w) for own, w in zip(fit_on, slopes, strict=True)}
+    short = ", ".join(f"{own}={w:.6g}" for own, w in weights.items())
+    choice = f"fusion({short}, offset={offset:.6g}) fitted on {known.digest} (n={len(known)})"
+    described = {"method": "linear", "prior": prior, "slopes": weights, "offset": offset, "fit_n": len(known)}
+    head = replace(
+        made.header,
+        score_kind="llr",
+        threshold=None,
+        choices=(*made.header.choices, choice),
+        sources=tuple(dict.fromkeys(s for own in fit_on for s in apply_to[own].header.sources)),
+        notes=(*made.header.notes, *_notes(AffineCalibrator(1.0, 0.0), known, applied)),
+        provenance={**made.header.provenance, "fusion": {"name": name, **described}},
+    )
+    return replace(made, header=head)
+
+
+def _beside(systems: Mapping[str, Trials]) -> Floats:
+    """Return the scores of several systems as one column each, in the order of the trials of the first."""
+    (first, known), *others = systems.items()
+    key = ["item", "target"]
+    table = known.frame.select(*key, "label", pl.col("score").alias(f"0 {first}"))
+    for at, (name, trials) in enumerate(others, 1):
+        other = trials.frame.select(*key, pl.col("label").alias("other"), pl.col("score").alias(f"{at} {name}"))
+        met = table.join(other, on=key, how="left", maintain_order="left")
+        if len(trials) != len(known) or met["other"].null_count():
+            raise DataError(f"{first} and {name} do not have the same trials; fuse runs of one key", code="unpaired")
+        if (met["other"] != met["label"]).any():
+            raise DataError(f"{first} and {name} give some item different labels", code="unlike-labels")
+        table = met.drop("other")
+    scores = table.select(pl.exclude(*key, "label"))
+    if missing := [c for c in scores.columns if scores[c].null_count()]:
+        raise DataError(f"{missing[0].partition(' ')[2]} has trials without a score; drop them first", code="no-score")
+    found = scores.to_numpy().astype(np.float64)
+    if not np.isfinite(found).all():
+        raise DataError("a fusion needs finite scores; some are infinite", code="infinite-score")
+    return found
 
 
 # ----------------------------------------------------------------------

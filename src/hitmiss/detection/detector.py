@@ -248,8 +248,8 @@ def open_detector(
     kind = opener_of(text)
     if kind is None:
         return _from_name(text, how)
-    opened: Detector = find("detector", kind)(text if kind.startswith(".") else text.partition(":")[2], how)
-    return opened
+    opened = find("detector", kind)(text if kind.startswith(".") else text.partition(":")[2], how)
+    return as_detector(opened, sample_rate=sample_rate)  # a plug-in may return a plain function
 
 
 def _open_onnx(path: str, how: Opening) -> Detector:

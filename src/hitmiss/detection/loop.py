@@ -289,21 +289,22 @@ def _save_files(loop: Loop, table: pl.DataFrame, answers: Answers, rule: Extract
 def detect(
     detector: object,
     manifest: Manifest,
+    settings: Settings | None = None,
     *,
     output: str | Path,
     load: Load,
     transform: Transform | None = None,
     fit: Fit | None = None,
     report: Report | None = None,
-    **settings: Any,
+    **changes: Any,
 ) -> Trials:
     """Run a detector over a manifest and return its trials (log-odds, with probability and seconds).
 
     `load(row)` returns a clip (an array, or a text), `transform(clip, row)` a changed one, `fit(clip)` one of the right
-    length. Further keywords are fields of `Settings`. The run folder `output` holds everything; `hitmiss score` reads
+    length. Further keywords are fields of `settings`. The run folder `output` holds everything; `hitmiss score` reads
     it.
     """
-    chosen = Settings(**settings)
+    chosen = replace(settings or Settings(), **changes)
     if not manifest.has_labels:
         raise UsageError("the manifest has no labels, so there are no trials; use run_detector, and score with a key")
     outcome = run_detector(

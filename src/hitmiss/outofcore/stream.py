@@ -500,6 +500,19 @@ def evaluate_streamed(
     -------
     Streamed
         The figures, equal to the last bit for every engine and executor, and the counted trials.
+
+    Raises
+    ------
+    UsageError
+        For an unknown protocol, metric, column or option.
+    DataError
+        If the files cannot be scored as they are.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "scores.csv").write_text("id,label,score\\nx,real,2\\ny,fake,1\\nz,real,0\\n")
+    ...     evaluate_streamed(f"{folder}/*.csv", metrics=["roc_auc"], reading={"positive": "real"}).results.one("roc_auc").value
+    0.5
     """
     design = design or asked_design(protocol, asked)
     said = read_options(design.protocol, reading)

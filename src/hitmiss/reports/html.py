@@ -19,6 +19,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.shared import verbatim, visible
+from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import FigureView, Options, Page, compose
 from hitmiss.reports.sources import Measuring, open_sources
@@ -71,7 +72,17 @@ def report(
     ------
     UsageError, DataError
         Where a run cannot be read or measured.
+
+    >>> import tempfile
+    >>> from hitmiss import Trials, measure
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     measure(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]), ["eer"]).save(f"{folder}/ours.json")
+    ...     report([f"{folder}/ours.json"], f"{folder}/report.html").stat().st_size > 10_000
+    True
     """
+    if len(runs) == 1 and is_contest(str(runs[0])):
+        write_page(contest_page(str(runs[0]), title), output, static=static)
+        return Path(output)
     asked = design or Design(bootstrap=1000)
     measuring = Measuring(asked, reading or ReadSpec())
     sources = open_sources([str(run) for run in runs], [str(key)] if key else [], measuring, names)

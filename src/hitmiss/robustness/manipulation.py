@@ -102,6 +102,15 @@ def drift(
     ------
     DataError
         If no clip of a condition has a clean partner, or a clip occurs more than once.
+
+    >>> import polars as pl
+    >>> from hitmiss.io import read
+    >>> rows = [(f"{i} {m}", i, m, "real" if i < 4 else "fake", (i < 4) * 2.0 + i / 9 - (m == "noise") * (i < 4) * 2.0)
+    ...         for m in ("clean", "noise") for i in range(8)]
+    >>> names = ["id", "source", "manipulation", "label", "score"]
+    >>> found = drift(read(pl.DataFrame(rows, schema=names, orient="row"), positive="real"), bootstrap=0)
+    >>> found.one("frr", manipulation="clean").value, found.one("frr", manipulation="noise").value
+    (0.0, 1.0)
     """
     asked = Design.of(by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, threshold=threshold)
     return drift_of(trials, replace(asked, gap="none", drift=Drift(clean, pair_by)))

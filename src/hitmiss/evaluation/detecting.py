@@ -1,0 +1,382 @@
+"""Run a detector over the items of a manifest, as `hitmiss detect` does, and return the trials.
+
+`Job` holds everything between the options of a caller and `run_detector`: the items (each under every codec or
+manipulation), how one is loaded, changed and fitted, and the settings that identify the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.question import Protocol, ReadSpec
+from hitmiss.core.trials import Trials
+from hitmiss.io.manifest import OF_MANIFESTS, Manifest, read_manifest
+from hitmiss.io.reader import refuse_unread
+
+if TYPE_CHECKING:
+    from hitmiss.detection.detector import Detector
+    from hitmiss.detection.loader import LengthRule, Pooling
+    from hitmiss.detection.loop import Load, Transform
+    from hitmiss.detection.outputs import Extraction, OutputKind
+    from hitmiss.detection.scoring import Settings
+    from hitmiss.media.image import PictureInput
+
+Input = Literal["audio", "image", "text", "path"]
+RATE = 16000
+"""Samples per second of sound, if neither the detector nor the caller says otherwise."""
+
+
+def detect(
+    detector: Any,
+    data: Any,
+    output: str | Path,
+    *,
+    protocol: str | Path | Protocol | None = None,
+    input: Input = "audio",
+    load: Load | None = None,
+    transform: Transform | None = None,
+    root: str | Path | None = None,
+    suffix: str = "",
+    file_column: str | None = None,
+    text_column: str = "text",
+    limit: int | None = None,
+    codecs: str | None = None,
+    manipulate: str | None = None,
+    only: str | None = None,
+    picture: str | None = None,
+    sample_rate: int | None = None,
+    cut_length: int | None = None,
+    length_rule: LengthRule = "tile",
+    window: float | None = None,
+    hop: float | None = None,
+    pooling: Pooling = "mean",
+    outputs: OutputKind = "auto",
+    positive_index: int | None = None,
+    higher: str | None = None,
+    weights: str | Path | None = None,
+    device: str = "auto",
+    precision: str = "auto",
+    embed: Sequence[str] = (),
+    batch_seconds: float | None = None,
+    batch_items: int | None = None,
+    pad: bool = False,
+    workers: int = 0,
+    resume: bool = False,
+    retry: bool = False,
+    check: int = 8,
+    **reading: object,
+) -> Trials:
+    """Run a detector over files and return its trials, as `hitmiss detect` does.
+
+    The run folder `output` holds everything. It survives an interruption (`resume=True` goes on), and neither the batch
+    size nor the number of workers changes a score.
+
+    Parameters
+    ----------
+    detector
+        A function from a batch to outputs, a torch module, an estimator, an ONNX session, or the text of `--detector`
+        (`model.onnx`, `file.py:name`, `beats:checkpoint.pt`, `hf-audio:FOLDER`, …).
+    data
+        The items: a table (path or frame) with the file, the label and further columns; or a folder with one subfolder
+        per class.
+    output
+        The run folder to write.
+    protocol
+        Read labels by the rules of a protocol.
+    input
+        What an item is: `audio`, `image`, `text` (of `text_column`) or `path`.
+    load
+        A function from a row of the table to an item, in place of `input`.
+    transform
+        A function of an item and its row that changes the item; in place of `codecs` and `manipulate`.
+    root, suffix, file_column, text_column, limit
+        The folder of the files, an ending added to each name, the columns with paths and texts, and how many rows to
+        take.
+    codecs, manipulate, only
+        Score every item under each codec (`"opus,mp3:1"`) or manipulation (`"suite"`, `"noise(snr=15)"`), and change
+        one class only.
+    picture
+        How a network takes pictures, `"resize=256, crop=224, scale=imagenet"`.
+    sample_rate, cut_length, length_rule
+        Samples per second of sound; the number of samples to which each clip is cut or extended, and how.
+    window, hop, pooling
+        Score windows of so many seconds, so many apart, and how they become one score.
+    outputs, positive_index, higher
+        What the detector gives (`auto`, `logit`, `multilabel`, `probability`), the column of the positive class, and
+        the class that a higher single output means.
+    weights, device, precision, embed
+        For a detector given as text: its checkpoint, where and how it computes, and layers whose values are kept.
+    batch_seconds, batch_items, pad, workers
+        How items are batched and loaded.
+    resume, retry, check
+        Go on with the run in the folder, try failed items again, and how many items are scored a second time alone.
+    **reading
+        Read options for the table, fields of `ReadSpec` (`positive="fake"`, `columns={"label": "key"}`, …).
+
+    Returns
+    -------
+    Trials
+        The scored items, with log-odds as scores.
+
+    Raises
+    ------
+    UsageError
+        For options that contradict each other, or a table without labels.
+    DataError
+        If the table cannot be read, or every item fails.
+
+    >>> import tempfile
+    >>> import numpy as np, polars as pl
+    >>> table = pl.DataFrame({"file": ["a", "b", "c", "d"], "label": ["real", "fake", "real", "fake"]})
+    >>> louder = {"real": 2.0, "fake": 0.5}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     trials = detect(lambda batch: np.log(batch.std(axis=1)), table, f"{folder}/run",
+    ...                     load=lambda row: np.tile([1.0, -1.0], 8000) * louder[row["label"]])
+    >>> trials.frame.select("item", "label", "score").rows()[:2]
+    [('a', 1, 0.6931471805599453), ('b', 0, -0.6931471805599453)]
+    """
+    from hitmiss.detection.detector import as_detector, open_detector
+    from hitmiss.detection.loop import detect as make_run
+
+    said = ReadSpec().changed(**reading)
+    manifest = find_manifest(data, protocol, said, root=root, suffix=suffix, file_column=file_column, limit=limit)
+    rate = sample_rate or (RATE if input == "audio" else None)
+    if isinstance(detector, str):
+        model = open_detector(
+            detector, weights=weights, device=device, precision=precision, sample_rate=rate, layers=tuple(embed)
+        )
+    else:
+        model = as_detector(detector)
+    job = Job.of(
+        model,
+        manifest,
+        input=input,
+        load=load,
+        codecs=codecs,
+        manipulate=manipulate,
+        only=only,
+        picture=picture,
+        text_column=text_column,
+        sample_rate=sample_rate,
+        cut_length=cut_length,
+        length_rule=length_rule,
+        window=window,
+        hop=hop,
+        pooling=pooling,
+        positive_index=positive_index,
+        outputs=outputs,
+        higher=higher,
+        running=Running(batch_seconds, batch_items, pad, workers, resume, False, retry, check),
+    )
+    if transform is not None and job.transform is not None:
+        raise UsageError("give transform, or codecs or manipulate, not both", code="two-transforms")
+    return make_run(
+        model,
+        job.manifest,
+        job.settings,
+        output=output,
+        load=job.load,
+        transform=transform or job.transform,
+        fit=job.fit,
+    )
+
+
+@dataclass(frozen=True)
+class Running:
+    """How a run is made; nothing here changes a score."""
+
+    batch_seconds: float | None = None
+    batch_items: int | None = None
+    pad: bool = False
+    workers: int = 0
+    resume: bool = False
+    join: bool = False
+    retry: bool = False
+    check: int = 8
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """What `run_detector` takes: the items, how one is loaded, changed and fitted, and the settings."""
+
+    manifest: Manifest
+    settings: Settings
+    load: Load
+    transform: Transform | None = None
+    fit: Callable[[Any], Any] | None = None
+    notes: tuple[str, ...] = ()
+    """What a caller should know: codecs that this machine lacks, parts of a suite that need further data."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Detector,
+        manifest: Manifest,
+        *,
+        input: str,
+        codecs: str | None,
+        manipulate: str | None,
+        only: str | None,
+        picture: str | None,
+        text_column: str,
+        sample_rate: int | None,
+        cut_length: int | None,
+        length_rule: str,
+        window: float | None,
+        hop: float | None,
+        pooling: str,
+        positive_index: int | None,
+        outputs: str,
+        higher: str | None,
+        running: Running,
+        load: Load | None = None,
+    ) -> Job:
+        """Settle the options of a run; see `detect`."""
+        from hitmiss.detection.loader import fit_length, make_loader
+        from hitmiss.detection.scoring import Settings
+
+        rate = _agree_on_rate(model, sample_rate, input)
+        notes: list[str] = []
+        transform, manifest, coding = _coded(codecs, manifest, rate, notes)
+        if manipulate is not None:
+            transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate, input, notes)
+        shown = _picture(picture, model, input)
+        fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
+        pinned: dict[str, object] = {"input": input, "sample_rate": rate, "length": fitting, "codecs": coding}
+        pinned |= {} if shown is None else {"picture": asdict(shown)}
+        settings = Settings(
+            extraction=_extraction(positive_index, outputs, higher, manifest),
+            window=_samples(window, rate),
+            hop=_samples(hop, rate),
+            pooling=pooling,  # type: ignore[arg-type]
+            pinned=pinned,
+            are_pictures=input == "image",
+            number_bytes=1 if shown is None else 4,
+            **asdict(running),
+        )
+        first = None if transform or window else cut_length  # no more of a file is read than is used
+        return cls(
+            manifest,
+            settings,
+            load or make_loader(input, manifest, rate, text_column, first),
+            transform,
+            shown or (partial(fit_length, cut_length=cut_length, rule=length_rule) if cut_length is not None else None),  # type: ignore[arg-type]
+            tuple(notes),
+        )
+
+
+def find_manifest(
+    data: Any,
+    protocol: str | Path | Protocol | None,
+    reading: ReadSpec,
+    *,
+    root: str | Path | None = None,
+    suffix: str = "",
+    file_column: str | None = None,
+    limit: int | None = None,
+) -> Manifest:
+    """Read the items of a run; a manifest is taken as it is."""
+    if isinstance(data, Manifest):
+        return data if limit is None else data.first(limit)
+    refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
+    options = reading
+    if protocol is not None:
+        from hitmiss.evaluation.protocol import find_protocol
+
+        options = options.over(find_protocol(protocol).read)
+    manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
+    return manifest if limit is None else manifest.first(limit)
+
+
+def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
+    if kind != "audio":
+        return model.sample_rate
+    own = model.sample_rate
+    if own and asked and own != asked:
+        raise UsageError(f"{model.name} wants sound at {own} Hz; --sample-rate says {asked}")
+    model.sample_rate = own or asked or RATE
+    return model.sample_rate
+
+
+def _coded(
+    codecs: str | None, manifest: Manifest, rate: int | None, notes: list[str]
+) -> tuple[Transform | None, Manifest, object]:
+    """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
+    if codecs is None:
+        return None, manifest, None
+    from hitmiss.attacks.codecs import parse_conditions, read_codec_plan, usable
+    from hitmiss.attacks.conditions import CodedRows
+
+    planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
+    conditions, missing = usable(planned)
+    notes += [f"codec {name} left out: {why}" for name, why in missing.items()]
+    coded = CodedRows(conditions, rate or RATE)
+    return coded, manifest.crossed(coded.columns), coded.pinned
+
+
+def _manipulated(
+    manipulate: str,
+    only: str | None,
+    codecs: str | None,
+    manifest: Manifest,
+    rate: int | None,
+    input_: str,
+    notes: list[str],
+) -> tuple[Transform | None, Manifest, object]:
+    """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
+    from hitmiss.attacks.audio import preset
+    from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
+    from hitmiss.io.columns import same_class
+
+    if codecs is not None:
+        raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
+    if input_ not in MEDIA:
+        raise UsageError(f"--manipulate changes sound, texts and pictures, which --input {input_} does not load")
+    classes = (manifest.positive, manifest.negative)
+    named = next((c for c in classes if only is not None and same_class(only, c)), None)
+    if only is not None and named is None:
+        raise UnknownName("class for --only", only, classes)
+    asked = [text.strip() for text in manipulate.split(";") if text.strip()]
+    given = [one for text in asked for one in (SUITES[input_] if text == "suite" else preset(text) or (text,))]
+    if "clad" in asked:
+        notes.append("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
+    changed = ManipulatedRows(given, medium=input_, sample_rate=rate or RATE, only=named)
+    return changed, manifest.crossed(changed.columns), changed.pinned
+
+
+def _extraction(positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest) -> Extraction:
+    """Return how a score is made from the outputs of the detector."""
+    from hitmiss.detection.outputs import Extraction
+    from hitmiss.io.columns import same_class
+
+    is_reversed = higher is not None and same_class(higher, manifest.negative)
+    if higher is not None and not is_reversed and not same_class(higher, manifest.positive):
+        raise UnknownName("class for a higher output", higher, (manifest.positive, manifest.negative))
+    return Extraction(positive_index, outputs, is_reversed)  # type: ignore[arg-type]
+
+
+def _samples(seconds: float | None, rate: int | None) -> int | None:
+    return None if seconds is None else round(seconds * (rate or RATE))
+
+
+def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | None:
+    """Return how pictures are prepared for the network, as asked or as the model declares; None: left as they are."""
+    from hitmiss.media.image import PictureInput
+
+    if text is not None and input_ != "image":
+        raise UsageError("--picture goes with --input image", code="picture-unused")
+    if text is not None or input_ != "image":
+        return None if text is None else PictureInput.of(text)
+    module = getattr(model, "module", None)
+    found = None if module is None else PictureInput.of_model(module)
+    if module is not None and found is None:
+        raise UsageError(
+            f"{model.name} does not say how it takes pictures: --picture 'resize=256, crop=224, scale=imagenet'",
+            code="picture-unknown",
+        )
+    return found
