@@ -1,8 +1,8 @@
-"""The pictures of the pages, made again: `python docs/screenshots.py [DEMO]` (needs Chromium and playwright).
+"""Make the pictures of the pages again: `python docs/screenshots.py [NAME…]` (needs Chromium and playwright).
 
-Runs the small demo into a temporary folder (or takes the one that is named), writes a report of each part of it, and takes a picture of each:
-report.png (scores), report_attacks.png (attacks over strength), report_triage.png (verdicts and people) and
-report_errors.png (errors that can be heard and filtered).
+Runs the small demo into a temporary folder, writes a report of each part of it, and takes a picture of each: report.png
+(scores), report_attacks.png (attacks over strength), report_triage.png (verdicts and people), report_errors.png (errors
+that can be heard and filtered), report_toxicity.png (languages) and report_ranking.png (submissions to a challenge).
 """
 
 from __future__ import annotations
@@ -23,25 +23,48 @@ PICTURES = {
         "#e1-triage",
     ),
     "report_errors": (["deepfake-audio={demo}/voices_small/run", "--media", "{demo}/voices_small"], "#e1-errors"),
+    "report_toxicity": (["toxicity={files}/output/predictions:baseline"], ""),
+    "report_ranking": (["{files}/board.json"], ""),
 }
 """By name: what is reported on, and the part of the page that is shown; without one its beginning."""
+
+
+def hitmiss(*words: str) -> None:
+    """Run a command of hitmiss."""
+    subprocess.run([sys.executable, "-m", "hitmiss", *words], check=True)
 
 
 def main() -> None:
     """Simulate, report, take the pictures."""
     from playwright.sync_api import sync_playwright
 
+    wanted = {name: PICTURES[name] for name in sys.argv[1:] or PICTURES}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as started:
-        demo = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(folder) / "demo"
-        if not demo.is_dir():
+        demo, files = Path(folder) / "demo", Path(folder) / "files"
+        if any("{demo}" in word for words, _ in wanted.values() for word in words):
             jobs = [word for name in ("asvspoof5", "voices", "triage", "ecg") for word in ("--only", name)]
-            subprocess.run([sys.executable, "-m", "hitmiss", "demo", "--small", *jobs, "-o", str(demo)], check=True)
+            hitmiss("demo", "--small", *jobs, "-o", str(demo))
+        if any("{files}" in word for words, _ in wanted.values() for word in words):
+            hitmiss("demo", "--files", "--only", "asvspoof5", "--only", "toxicity", "-o", str(files))
+            sent = [str(path) for path in sorted((files / "submissions").iterdir())]
+            asked = [
+                "--key",
+                str(files / "key.tsv"),
+                "-p",
+                "asvspoof5",
+                "-m",
+                "min_dcf",
+                "-m",
+                "eer",
+                "--unit",
+                "speaker",
+            ]
+            hitmiss("compare", *sent, *asked, "-o", str(files / "board.json"))
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        for name, (words, part) in PICTURES.items():
+        for name, (words, part) in wanted.items():
             page = Path(folder) / f"{name}.html"
-            asked = [word.format(demo=demo) for word in words]
-            command = [sys.executable, "-m", "hitmiss", "report", *asked, "--bootstrap", "200", "-o", str(page)]
-            subprocess.run(command, check=True)
+            asked = [word.format(demo=demo, files=files) for word in words]
+            hitmiss("report", *asked, "--bootstrap", "200", "-o", str(page))
             tab = browser.new_page(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
             tab.goto(page.as_uri())
             if part:

@@ -1,6 +1,6 @@
 """Verdicts of a function on pictures, asked and scored as a language model would be.
 
-The "model" here is a function that measures the picture by a fixed rule; it is no language model. With a real one, give
+The "model" here is a function that measures the picture by a fixed rule; it is not a language model. With a real one, give
 its name as inspect_ai does, `anthropic/…`; its key is taken from the environment.
 """
 

@@ -237,7 +237,7 @@ def test_fitting_on_the_same_trials_is_called_optimistic() -> None:
 def test_reversed_scores_are_noted(method: str) -> None:
     label, score = overlapping(11)
     done = calibrate(trials((label, -score), "d"), trials((label, -score), "e"), method)  # type: ignore[arg-type]
-    assert "reversed scores?" in done.header.notes[0]
+    assert "are the scores reversed?" in done.header.notes[0]
 
 
 def test_trials_without_a_score_stay_without() -> None:

@@ -127,7 +127,7 @@ def check_metric(
     ...     check_metric("recall", mirror="fnr")
     ... except ContractBroken as broken:
     ...     print(str(broken).partition(";")[0])
-    recall breaks the law 'mirror': turned round it must equal fnr, but 1.0 became 0.0
+    recall breaks the law 'mirror': mirrored it must equal fnr, but 1.0 became 0.0
     """
     subject = _declared(_resolved(metric), needs, rank, mirror, tolerance)
     tried = list(make_cases(subject.entry, cases, seed))
@@ -326,7 +326,7 @@ def _mirror(subject: Subject, case: Case, _: Generator) -> Breaches:
     assert subject.mirror is not None
     value, found = subject(case), subject.mirror(turned)
     if subject.differ(value, found):
-        yield f"turned round it must equal {subject.mirror.name}, but {value!r} became {found!r}", case
+        yield f"mirrored it must equal {subject.mirror.name}, but {value!r} became {found!r}", case
 
 
 Law = Callable[[Subject, Case, Generator], Breaches]

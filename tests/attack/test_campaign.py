@@ -302,7 +302,7 @@ def test_recordings_from_files(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=word):
             read_recordings(tmp_path / "bad.npz")
     (tmp_path / "no.npz").write_text("no")
-    with pytest.raises(DataError, match=r"no \.npz"):
+    with pytest.raises(DataError, match=r"not an \.npz"):
         read_recordings(tmp_path / "no.npz")
 
 
@@ -355,7 +355,7 @@ def test_groups_have_their_mean_and_their_worst(trials: Trials) -> None:
     class_mean = next(e for e in results if e.metric == "roc_auc" and e.run == run and e.average == "macro")
     assert class_mean.value == pytest.approx(macro_auc.value)
     assert (class_mean.low, class_mean.high) == pytest.approx((macro_auc.low, macro_auc.high), abs=0.05)  # other draws
-    with pytest.raises(UsageError, match="stands alone"):
+    with pytest.raises(UsageError, match="cannot be combined"):
         measure_attacks(trials, by=["target,sex"])
 
 

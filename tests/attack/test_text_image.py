@@ -102,6 +102,6 @@ def test_pictures_from_files(tmp_path: Path) -> None:
     (tmp_path / "no.png").write_bytes(b"no picture")
     cut = (tmp_path / "one.png").read_bytes()[:200]
     (tmp_path / "cut.png").write_bytes(cut)
-    for name, word in (("no.png", "no picture"), ("cut.png", "cannot be decoded"), ("none.png", "no file")):
+    for name, word in (("no.png", "not a picture"), ("cut.png", "cannot be decoded"), ("none.png", "no file")):
         with pytest.raises(DataError, match=word):
             load_image(tmp_path / name)

@@ -137,7 +137,7 @@ def test_the_same_run_twice_and_resumed(folder: Path, tmp_path: Path, capsys: py
     ("more", "code", "word"),
     [
         ([], 2, "say what to do"),
-        (["--family", "band_noise"], 2, "how strongly"),
+        (["--family", "band_noise"], 2, "give strengths"),
         (["--family", "band_nose", "--strengths", "0.5"], 2, "did you mean 'band_noise'"),
         (["--family", "band_noise(bta=1)", "--strengths", "0.5"], 2, "did you mean 'beta'"),
         (["--family", "band_noise", "--strengths", "1.5"], 2, "from 0 to 1"),

@@ -70,7 +70,7 @@ def with_hole(a: dict[str, Any]) -> Any:
 
 Arrays = dict[str, Callable[[dict[str, Any]], Any] | Any]
 ODD: dict[str, tuple[Arrays, int, str]] = {
-    "turned round": ({"x": lambda a: a["x"].transpose(0, 2, 1)}, 3, "--data-layout lead_sample"),
+    "transposed": ({"x": lambda a: a["x"].transpose(0, 2, 1)}, 3, "--data-layout lead_sample"),
     "whole numbers": ({"x": lambda a: (1000 * a["x"]).astype(np.int16)}, 3, "x_uv"),
     "label 2": ({"y": lambda a: 2 * a["y"]}, 3, "y holds 0 and 1; record 'test-0000"),
     "no rate": ({"fs": None}, 2, "--fs"),
@@ -173,7 +173,7 @@ def test_what_a_reader_of_the_figures_must_know(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert attack(folder, folder / "test.npz", tmp_path / "constant", detector="models.py:constant") == 0
-    assert "the model says the same of every record" in score(tmp_path / "constant", capsys)
+    assert "the model gives the same answer for every record" in score(tmp_path / "constant", capsys)
     assert attack(folder, changed(folder, y=lambda a: 1 - a["y"]), tmp_path / "wrong") == 0
     said = score(tmp_path / "wrong", capsys)
     assert "look REVERSED" in said and "–" in said  # changed among right ones: of nothing
@@ -222,4 +222,4 @@ def test_data_that_is_no_archive_is_told_without_advice_to_unpickle_it(
     ]
     assert run(["attack", *words, "--output", str(tmp_path / "run")]) == 3
     said = capsys.readouterr().err
-    assert "s.npz is no .npz of plain arrays" in said and "numpy.savez" in said and "pickle" not in said
+    assert "s.npz is not an .npz of plain arrays" in said and "numpy.savez" in said and "pickle" not in said

@@ -108,11 +108,11 @@ def test_static_and_private_reports(data: Path, tmp_path: Path) -> None:
         (["report", "{json}"], 3, "holds no results"),
         (["report", "{results}", "--name", "only-one"], 2, "--name was given 1 times for 2 runs"),
         (["report", "{a}", "-o", "no/such/folder/r.html"], 2, "there is no folder"),
-        (["export", "{a}"], 2, "say into what"),
+        (["export", "{a}"], 2, "give a format"),
         (["export", "{a}", "--to", "latecs"], 2, "did you mean 'latex'"),
-        (["export", "{a}", "--to", "xlsx"], 2, "not for the terminal"),
+        (["export", "{a}", "--to", "xlsx"], 2, "cannot be printed"),
         (["export", "{empty}/none.json", "--to", "csv"], 3, "is not there"),
-        (["export"], 2, "which results"),
+        (["export"], 2, "the results to export"),
     ],
 )
 def test_wrong_questions_are_told_apart(

@@ -179,7 +179,7 @@ def test_an_address_where_nobody_listens_is_told_at_once(texts: Path, capsys: py
         port = closed.getsockname()[1]
         for address in (f"127.0.0.1:{port}", f"ray://127.0.0.1:{port}"):
             assert run([*detecting(str(texts / "run")), "--data", str(texts / "texts.tsv"), "--cluster", address]) == 5
-            assert f"nobody answers at 127.0.0.1:{port}" in capsys.readouterr().err
+            assert f"nothing answers at 127.0.0.1:{port}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("address", ["head", "http://head:80", "ray://head", "head:port", ""])

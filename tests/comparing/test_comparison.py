@@ -331,7 +331,7 @@ def test_a_metric_without_a_form_is_resampled_by_hand() -> None:
         error = math.sqrt(sum(np.var(gained[a.label == k], ddof=1) / (a.label == k).sum() for k in (0, 1)))
         assert row.mdd == pytest.approx(2.8016 * error, rel=0.08) and row.test == "bootstrap"
         assert row.delta == pytest.approx(gained[a.label == 1].mean() - gained[a.label == 0].mean())
-        with pytest.raises(UsageError, match="take the bootstrap"):
+        with pytest.raises(UsageError, match="use the bootstrap"):
             compare(a, b, ["spread"], test="permutation")
     finally:
         forget("spread")

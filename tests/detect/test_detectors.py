@@ -70,7 +70,7 @@ def test_unknown_names_are_refused_in_words(text: str, words: str) -> None:
 
 
 def test_what_is_no_detector_is_refused() -> None:
-    with pytest.raises(UsageError, match="int is no detector"):
+    with pytest.raises(UsageError, match="int is not a detector"):
         as_detector(3)
     with pytest.raises(UsageError, match="no layers"):
         CallableDetector(two_logits).with_layers(np.ones((1, 3)))

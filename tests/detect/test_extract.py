@@ -59,7 +59,7 @@ def test_one_column_in_0_to_1_is_refused_until_it_is_said_what_it_is() -> None:
     assert to_log_odds(np.array([0.2, 1.0]), kind="probability") == pytest.approx([np.log(0.25), np.inf])
     with pytest.raises(DataError, match="do not sum to 1"):
         to_log_odds(np.array([[0.2, 0.9]]))
-    with pytest.raises(DataError, match=r"no probabilities, the first is 1\.5"):
+    with pytest.raises(DataError, match=r"not probabilities, the first is 1\.5"):
         to_log_odds(np.array([1.5]), kind="probability")
     with pytest.raises(UnknownName, match="logit"):
         to_log_odds(np.array([1.5]), kind="logits")  # type: ignore[arg-type]

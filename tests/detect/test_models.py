@@ -168,7 +168,7 @@ def test_a_scikit_learn_model_as_onnx(tmp_path: Path) -> None:
 def test_a_file_that_is_no_model(tmp_path: Path) -> None:
     pytest.importorskip("onnxruntime")
     (tmp_path / "bad.onnx").write_bytes(b"not a model")
-    with pytest.raises(DataError, match=r"bad\.onnx is no model"):
+    with pytest.raises(DataError, match=r"bad\.onnx is not a model"):
         open_detector(str(tmp_path / "bad.onnx"))
 
 

@@ -1,31 +1,39 @@
-"""Every command and every Python block in README and docs is run, in a folder with the files that they speak of.
+"""Every page of the documentation is read as a reader would: in order, in an empty folder, after its one set-up command.
 
-A block that cannot run in the tests is preceded by `<!-- not run: why -->`; those are listed as skipped.
+Each page with commands names `hitmiss demo …` as its set-up; nothing else is arranged. Blocks of TOML or Python that begin
+with a file name are saved under it, Python blocks of a page share one session. A block that cannot run in the tests is
+preceded by `<!-- not run: why -->`.
 """
 
 from __future__ import annotations
 
 import ast
 import contextlib
-import importlib.util
 import io
 import re
 import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 import pytest
 
 import hitmiss as hm
 from hitmiss.cli.main import run
+from hitmiss.core.registry import forget
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FENCE = re.compile(r"(?:<!-- not run: (?P<why>[^>]*?) -->\n)?```(?P<kind>console|python)\n(?P<text>.*?)```", re.S)
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    *(p for p in sorted(DOCS.rglob("*.md")) if p.name not in ("api.md", "cli.md", "metrics.md")),
+]
+FENCE = re.compile(
+    r"(?:<!-- not run: (?P<why>[^>]*?) -->\n)?^```(?P<kind>console|python|toml)\n(?P<text>.*?)^```", re.S | re.M
+)
+SET_UP = re.compile(r"(?:`|^\$ )hitmiss (demo --(?:files|small)[^`\n#]*)", re.M)
 
 
 @dataclass(frozen=True)
@@ -44,147 +52,70 @@ class Block:
         return [words[1:] for words in typed if words and words[0] == "hitmiss"]
 
 
-def blocks(kind: str) -> Iterator[object]:
+def blocks(page: Path) -> list[Block]:
+    found = FENCE.finditer(page.read_text(encoding="utf-8"))
+    return [Block(page.name, f["kind"], f["text"], f["why"]) for f in found]
+
+
+def readable() -> Iterator[object]:
+    """Pages with something to run."""
     for page in PAGES:
-        for i, found in enumerate(FENCE.finditer(page.read_text(encoding="utf-8"))):
-            if found["kind"] == kind:
-                block = Block(page.name, kind, found["text"], found["why"])
-                yield pytest.param(block, id=f"{page.stem}-{i}")
+        if any(b.why_not is None and (b.commands or b.kind == "python") for b in blocks(page)):
+            yield pytest.param(page, id=str(page.relative_to(ROOT)))
+
+
+SetUp = Callable[[str, Path], None]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A user's folder: the small demo, and files under the names that the pages use."""
-    here = tmp_path_factory.mktemp("docs")
-    with contextlib.chdir(here), contextlib.redirect_stdout(io.StringIO()):
-        from hitmiss.simulate.asvspoof5 import write
+def set_up(tmp_path_factory: pytest.TempPathFactory) -> SetUp:
+    """Run a set-up command in an empty folder; a page with the same command gets a copy of what it wrote."""
+    made: dict[str, Path] = {}
 
-        data = write(Path("demo/asvspoof5_small"), share=0.02)
-        shutil.copytree(data, "demo/asvspoof5")
-        key = data / "ASVspoof5.eval.track_1.tsv"
-        copies = {
-            "scores.tsv": "scores_a",
-            "run_seed1.tsv": "scores_a",
-            "run_seed2.tsv": "scores_b",
-            "dev.tsv": "dev_scores_a",
-        }
-        for name, source in copies.items():
-            shutil.copy(data / f"{source}.tsv", name)
-        for name in ("key.tsv", "protocol.tsv", key.name):
-            shutil.copy(key, name)
-        shutil.copy(data / "ASVspoof5.dev.track_1.tsv", "dev_key.tsv")
-        _table_of_two_systems(data, key)
-        _shards(data, key)
-        assert run(["score", "scores.tsv", "--key", "key.tsv", "-p", "asvspoof5", "-o", "results.json"]) == 0
-        rng = np.random.default_rng(0)
-        codec, speaker = np.repeat(["C01", "C02"], 60), np.tile(np.arange(20).astype(str), 6)
-        np.savez(
-            "embeddings.npz",
-            layer_0=rng.normal(size=(120, 4)),
-            layer_1=rng.normal(size=(120, 4)),
-            codec=codec,
-            speaker=speaker,
-        )
-        _toxicity_runs()
-        _triage_results()
-        _pictures()
-        _reviewed()
-        _presentation_attacks()
-        extending = (ROOT / "docs" / "extending.md").read_text(encoding="utf-8")
-        Path("my_metrics.py").write_text(next(FENCE.finditer(extending))["text"], encoding="utf-8")
-        Path("my-lab.toml").write_text(re.search(r"```toml\n(.*?)```", extending, re.S)[1], encoding="utf-8")  # type: ignore[index]
-    return here
+    def in_folder(command: str, folder: Path) -> None:
+        if command not in made:
+            made[command] = tmp_path_factory.mktemp("setup")
+            with contextlib.chdir(made[command]), contextlib.redirect_stdout(io.StringIO()):
+                assert run(shlex.split(command)) == 0, command
+        shutil.copytree(made[command], folder, dirs_exist_ok=True)
+
+    return in_folder
 
 
-def _toxicity_runs() -> None:
-    from hitmiss.simulate.toxicity import write
-
-    write("demo/toxicity")
-    for name in ("output/predictions", "output/validation"):
-        shutil.copytree("demo/toxicity/predictions", name)
-    shutil.copytree("demo/toxicity/configs", "configs")
-
-
-def _triage_results() -> None:
-    from hitmiss.simulate.triage import write
-
-    write("demo/triage")
-
-
-def _reviewed() -> None:
-    """A finished review, as the example makes it."""
-    spec = importlib.util.spec_from_file_location("example_review", ROOT / "examples" / "review.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.main(Path("demo/review"))
-
-
-def _presentation_attacks() -> None:
-    """Scores of presentations, and the example of a protocol for them."""
-    Path("examples").mkdir()
-    shutil.copy(ROOT / "examples" / "iso-30107-3.toml", "examples")
-    rng, n = np.random.default_rng(0), 400
-    species = np.array(["none", "print", "replay", "mask"])[np.arange(n) % 4]
-    score = np.clip(rng.normal(0.3, 0.2, n) + 0.4 * (species == "none"), 0.0, 1.0)
-    label = np.where(species == "none", "bonafide", "attack")
-    columns = {"id": [f"c{i}" for i in range(n)], "label": label, "score": score, "attack_type": species}
-    pl.DataFrame({**columns, "subject": [f"p{i % 50}" for i in range(n)]}).write_csv("pad.csv")
+@pytest.mark.parametrize("page", list(readable()))
+def test_a_reader_can_follow_the_page(
+    page: Path, set_up: SetUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = [found[1].strip() for found in SET_UP.finditer(page.read_text(encoding="utf-8"))]
+    ours = [b for b in blocks(page) if b.why_not is None]
+    needs_files = any(b.commands for b in ours) or any('"demo/' in b.text or ".tsv" in b.text for b in ours)
+    assert named or not needs_files, f"{page.name} does not name its set-up command"
+    for command in dict.fromkeys(named):
+        set_up(command, tmp_path)
+    names: dict[str, object] = {"__name__": "block"}
+    try:
+        with contextlib.chdir(tmp_path):
+            for block in ours:
+                if title := re.match(r"# (\S+\.(?:py|toml))\n", block.text):
+                    Path(title[1]).write_text(block.text, encoding="utf-8")
+                for words in block.commands:
+                    if not words or words[0] != "demo":
+                        assert run(words) == 0, f"hitmiss {shlex.join(words)}\n{capsys.readouterr().err}"
+                if block.kind == "python" and not title:  # a file with a name is run by the commands
+                    check_python(block, names)
+    finally:
+        for kind, name in (("metric", "d_prime"), ("attack", "hum"), ("detector", "loudness")):
+            with contextlib.suppress(KeyError):
+                forget(name, kind)
 
 
-def _pictures() -> None:
-    from hitmiss.simulate.pictures import write
-
-    write("demo/llm")
-
-
-def _table_of_two_systems(data: Path, key: Path) -> None:
-    trials = hm.read(data / "scores_a.tsv", key)
-    b = hm.read(data / "scores_b.tsv", key)
-    words = ["bonafide" if y else "spoof" for y in trials.label]
-    pl.DataFrame({"id": trials.items, "key": words, "a": trials.score, "b": b.score}).write_csv("table.csv")
-
-
-def _shards(data: Path, key: Path) -> None:
-    """Trials with their labels and codecs in several files, and the same counted by score."""
-    trials = hm.read(data / "scores_a.tsv", key)
-    words = pl.when(pl.col("label") == 1).then(pl.lit("bonafide")).otherwise(pl.lit("spoof"))
-    table = trials.frame.select("item", "codec", words.alias("label"), "score")
-    Path("scores").mkdir()
-    for k in range(3):
-        table[k::3].write_parquet(f"scores/part_{k}.parquet")
-    table.group_by("codec", "label", "score").agg(n=pl.len()).write_parquet("counts.parquet")
-
-
-@pytest.mark.parametrize("block", list(blocks("console")))
-def test_commands(block: Block, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if block.why_not:
-        pytest.skip(f"{block.page}: {block.why_not}")
-    with contextlib.chdir(folder):
-        for words in block.commands:
-            assert run(words) == 0, f"hitmiss {shlex.join(words)}\n{capsys.readouterr().err}"
-
-
-@pytest.mark.parametrize("block", list(blocks("python")))
-def test_python(block: Block, folder: Path) -> None:
+def check_python(block: Block, names: dict[str, object]) -> None:
     """Every statement runs, every expression is a figure or a table with something in it, what is printed and written is there."""
-    if block.why_not:
-        pytest.skip(f"{block.page}: {block.why_not}")
-    printed = io.StringIO()
-    with contextlib.chdir(folder), contextlib.redirect_stdout(printed):
-        trials = hm.read("scores.tsv", "key.tsv", positive="bonafide")
-        names = {"label": trials.label, "score": trials.score, "trials": trials, "__name__": "block"}
-        before = dict(names)
-        try:
-            values = evaluated(block, names)
-        finally:
-            from hitmiss.core.registry import forget
-
-            forget("d_prime")
-            forget("hum", "attack")
-            forget("loudness", "detector")
-        for told in re.findall(r"(?:save|write)\((?:\w+, )?\"([^\"]+)\"", block.text):
-            assert Path(told).exists(), f"{block.page}: {told} was not written"
+    printed, before = io.StringIO(), dict(names)
+    with contextlib.redirect_stdout(printed):
+        values = evaluated(block, names)
+    for told in re.findall(r"(?:save|write)\((?:\w+, )?\"([^\"]+)\"", block.text):
+        assert Path(told).exists(), f"{block.page}: {told} was not written"
     made = [name for name in names if name not in before and not name.startswith("_")]
     assert values or made, f"{block.page}: the block does nothing that can be seen"
     for text, value in values.items():
@@ -201,7 +132,7 @@ def evaluated(block: Block, names: dict[str, object]) -> dict[str, object]:
     source = block.text.replace(">>> ", "")
     for node in ast.parse(source).body:
         text = ast.unparse(node)
-        if isinstance(node, ast.Expr) and not re.match(r"print\(|.*\b(save|write|update|log|add)\(", text):
+        if isinstance(node, ast.Expr) and not re.match(r"print\(|.*\b(save|write|update|log|add|register)\(", text):
             values[text] = eval(compile(ast.Expression(node.value), block.page, "eval"), names)
         else:
             exec(compile(ast.Module([node], []), block.page, "exec"), names)

@@ -7,7 +7,6 @@ import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
@@ -16,25 +15,6 @@ from hitmiss.detection.torch import CPU_SECONDS, GPU_SECONDS
 from hitmiss.io import runs
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")
-SCORER = """
-import numpy as np
-
-def logits(texts):
-    marks = np.array([text.count("!") for text in texts])
-    length = np.array([len(text) for text in texts])
-    toxic = 1.3 * marks - 1.5 - 0.01 * length
-    return np.stack([-toxic, toxic], axis=1)
-"""
-
-
-def comments() -> str:
-    rng, rows = np.random.default_rng(0), ["id\ttext\tlabel\tlanguage"]
-    for i in range(400):
-        toxic = rng.random() < 0.4
-        marks = rng.poisson(2.2 if toxic else 0.6)
-        words, language = "well " * rng.integers(1, 9), rng.choice(["en", "no"])
-        rows.append(f"c{i:03d}\t{words}{'!' * marks}\t{'toxic' if toxic else 'non-toxic'}\t{language}")
-    return "\n".join(rows) + "\n"
 
 
 def fenced(kind: str) -> str:
@@ -43,11 +23,11 @@ def fenced(kind: str) -> str:
 
 
 def test_the_commands_print_what_the_page_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "scorer.py").write_text(SCORER)
-    (tmp_path / "comments.tsv").write_text(comments())
     blocks = re.split(r"^\$ hitmiss ", fenced("console"), flags=re.M)[1:]
     assert len(blocks) == 2
     with contextlib.chdir(tmp_path):
+        assert run(["demo", "--files", "--only", "text"]) == 0 and "`hitmiss demo --files --only text`" in PAGE
+        capsys.readouterr()
         for block in blocks:
             command, _, shown = block.partition("\n")
             assert run(shlex.split(command)) == 0, capsys.readouterr().err

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.simulate.ecg import train, write
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "ecg_attacks.md").read_text(encoding="utf-8")
@@ -29,7 +28,8 @@ def shown() -> list[tuple[list[str], list[str]]]:
 
 def test_the_commands_print_what_the_page_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with contextlib.chdir(tmp_path):
-        train(write(Path("demo/ecg_small"), share=0.02), as_onnx=False)
+        assert run(["demo", "--files", "--only", "ecg"]) == 0 and "`hitmiss demo --files --only ecg`" in PAGE
+        capsys.readouterr()
         assert len(shown()) == 5
         for words, lines in shown():
             assert run(words[1:]) == 0

@@ -70,7 +70,9 @@ def test_missing_partners_are_counted_where_they_are_allowed(tmp_path: Path, cap
     a, b = write(tmp_path / "A.csv", GOOD), write(tmp_path / "B.csv", GOOD[:4])
     assert run(["compare", a, b, "-m", "eer", "--positive", "real", "--allow-missing"]) == 0
     out = capsys.readouterr().out
-    assert "4 pairs: 2 real, 2 fake" in out and "left out, for want of a partner: 2 of A.csv and 0 of B.csv" in out
+    assert (
+        "4 pairs: 2 real, 2 fake" in out and "left out because they have no partner: 2 of A.csv and 0 of B.csv" in out
+    )
     assert "|left-out:2/0|" in out
 
 

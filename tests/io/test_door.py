@@ -172,7 +172,7 @@ def test_higher_can_mean_the_negative_class() -> None:
     turned = read(frame, higher="fake")
     assert turned.score.tolist() == [-0.75, -0.25]
     assert "higher:spoof" in turned.header.choices
-    assert any("turned round" in note for note in turned.header.notes)
+    assert any("reversed" in note for note in turned.header.notes)
     assert read(frame, higher="fake", score_kind="probability").score.tolist() == [0.25, 0.75]
     assert read(frame, higher="real").header.choices == ()
     with pytest.raises(UnknownName):

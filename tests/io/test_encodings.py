@@ -109,7 +109,7 @@ def test_damage_is_named_with_its_line(tmp_path: Path, data: bytes, kind: str, r
 
 def test_a_folder_is_told_from_a_file(tmp_path: Path) -> None:
     (tmp_path / "scores").mkdir()
-    with pytest.raises(DataError, match="scores: it is a folder, and no run of hitmiss; give the files in it"):
+    with pytest.raises(DataError, match="scores: it is a folder, but not a run of hitmiss; give the files in it"):
         read(tmp_path / "scores")
 
 

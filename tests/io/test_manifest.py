@@ -122,7 +122,7 @@ def test_the_official_form_and_unknown_forms(trials: Trials, tmp_path: Path) -> 
     with pytest.raises(UnknownName, match="official"):
         write_scores(trials, tmp_path / "x", "offical")  # type: ignore[arg-type]
     raw = trials.retitle(score_kind="raw")
-    with pytest.raises(UsageError, match="no probabilities"):
+    with pytest.raises(UsageError, match="not probabilities"):
         write_scores(raw, tmp_path / "x", "unpaired", probability=True)
 
 

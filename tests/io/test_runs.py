@@ -135,7 +135,7 @@ def test_damage_in_the_middle_is_refused_by_line(tmp_path: Path) -> None:
     (segment,) = segments(folder)
     first, second, third = segment.read_bytes().splitlines(keepends=True)
     segment.write_bytes(first + second[:-9] + b"\n" + third)
-    with pytest.raises(DataError, match=r"000001\.jsonl, row 2: the line is no record"):
+    with pytest.raises(DataError, match=r"000001\.jsonl, row 2: the line is not a record"):
         begin(folder, resume=True)
 
 
@@ -145,7 +145,7 @@ def test_a_record_of_another_item_is_refused(tmp_path: Path) -> None:
         run.add(0, {"score": 1.0})
     (segment,) = segments(folder)
     segment.write_bytes(segment.read_bytes().replace(b"i0000", b"i0001"))
-    with pytest.raises(DataError, match="none of the run's items"):
+    with pytest.raises(DataError, match="not among the items of the run"):
         begin(folder, resume=True)
 
 
@@ -332,5 +332,5 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
     (folder / "manifest.json").write_bytes(runs.sealed(manifest))
     with pytest.raises(DataError, match="schema 99"):
         load_manifest(folder)
-    with pytest.raises(UsageError, match="is no run"):
+    with pytest.raises(UsageError, match="is not a run"):
         load_manifest(tmp_path)

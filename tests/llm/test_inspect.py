@@ -397,7 +397,7 @@ def test_the_demo_over_the_protocol(tmp_path: Path, capsys: pytest.CaptureFixtur
     words = ["demo", "--small", "--only", "llm", "--output", str(tmp_path)]
     assert run(words) == 0
     seen = capsys.readouterr()
-    assert "it is no language model" in seen.err and "--base-url http://127.0.0.1:" in seen.err
+    assert "it is not a language model" in seen.err and "--base-url http://127.0.0.1:" in seen.err
     asked = {(r["model"], r["use_tools"]) for r in rows_of(tmp_path / "llm_small" / "answers.jsonl")}
     assert asked == {("stand-in", False), ("stand-in", True), ("hitmiss.llm.standin:look", False)}
     assert "verdicts, all trials together" in seen.out and seen.out.count("canaries: ") == 3

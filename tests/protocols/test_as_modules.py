@@ -55,7 +55,7 @@ def test_evaluate_llms(dataset: Path) -> None:
     refused = module("evaluate_llms", *flags, *own, folder=dataset)
     assert refused.returncode == 3 and "gone.png" in refused.stderr
     other = module("evaluate_llms", *flags, *own, "--skip-missing-images", "--vision-model", "another", folder=dataset)
-    assert other.returncode == 2 and "looking.py:look is no language model" in other.stderr
+    assert other.returncode == 2 and "looking.py:look is not a language model" in other.stderr
     done = module("evaluate_llms", *flags, *own, "--skip-missing-images", folder=dataset)
     assert done.returncode == 0 and "1 items are left out" in done.stderr, done.stderr
     ids = [json.loads(line)["id"] for line in (dataset / "r.jsonl").read_text().splitlines()]

@@ -195,7 +195,7 @@ def test_other_layouts_on_request(names: dict[str, Any]) -> None:
         ({"ptype": "band_nose"}, "did you mean 'band_noise'"),
         ({"strength": 1.5}, "from 0 to 1"),
         ({"target_mode": "force"}, "needs a target_class"),
-        ({"target_class": "MI", "target_mode": "force", "extra": {"target_mode": "suppress"}}, "say one of them"),
+        ({"target_class": "MI", "target_mode": "force", "extra": {"target_mode": "suppress"}}, "give only one of them"),
         ({"target_class": "MI", "target_mode": "forse"}, "did you mean 'force'"),
         ({"extra": {"bta": 1.0}}, "did you mean 'beta'"),
         ({"extra": {"attack_from": "truth"}}, "y_true"),
@@ -258,9 +258,9 @@ def test_kinds_of_models() -> None:
     np.testing.assert_allclose(predict_proba_batch(lambda X: X.mean(axis=1), x), 0.25)
     with pytest.raises(DataError, match="to give probabilities"):
         predict_proba_batch(lambda X: X.sum(axis=1) - 9, x)
-    with pytest.raises(DataError, match="one row a record"):
+    with pytest.raises(DataError, match="one row per record"):
         predict_proba_batch(lambda X: X[:1].mean(axis=1), x)
-    with pytest.raises(UsageError, match="no model"):
+    with pytest.raises(UsageError, match="not a model"):
         predict_proba_batch(7, x)
     with pytest.raises(DataError, match="sample × lead"):
         predict_proba_single(keras, x)

@@ -62,7 +62,7 @@ def test_a_comparison_of_other_runs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="compares other runs"):
         export([a], Export("latex", comparison=str(tmp_path / "c.json")))
     (tmp_path / "c.json").write_text(a.results.to_json())
-    with pytest.raises(DataError, match="is no comparison"):
+    with pytest.raises(DataError, match="is not a comparison"):
         export([a], Export("latex", comparison=str(tmp_path / "c.json")))
 
 

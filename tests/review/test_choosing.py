@@ -167,17 +167,17 @@ def test_files_are_told_by_their_bytes(tmp_path: Path) -> None:
         with pytest.raises(DataError, match="is none of PNG"):
             Library(tmp_path).kind_of(name)
     (tmp_path / "utf16.txt").write_bytes("hé".encode("utf-16"))
-    with pytest.raises(DataError, match="no UTF-8"):
+    with pytest.raises(DataError, match="not UTF-8"):
         Library(tmp_path).kind_of("utf16.txt")
 
 
 def test_bombs_are_refused(tmp_path: Path) -> None:
     pytest.importorskip("PIL")
     (tmp_path / "wide.png").write_bytes(png(60_000, 60_000))
-    with pytest.raises(DataError, match=r"no picture that can be shown|pixels"):
+    with pytest.raises(DataError, match=r"not a picture that can be shown|pixels"):
         Library(tmp_path).kind_of("wide.png")
     (tmp_path / "broken.png").write_bytes(png()[:20])
-    with pytest.raises(DataError, match="no picture"):
+    with pytest.raises(DataError, match=r"not a picture|no longer a picture"):
         Library(tmp_path).kind_of("broken.png")
     assert MOST_PIXELS < 60_000**2
     with (tmp_path / "long.wav").open("wb") as file:
@@ -233,7 +233,7 @@ def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
     about = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
     about += b" " * (64 - (len(head) + 2 + len(about) + 1) % 64) + b"\n"
     (tmp_path / "evil.npy").write_bytes(head + struct.pack("<H", len(about)) + about + pickle.dumps([Evil()]))
-    with pytest.raises(DataError, match="no plain array"):
+    with pytest.raises(DataError, match="not a plain array"):
         Library(tmp_path, fs=100.0).kind_of("evil.npy")
     assert not marker.exists()
     np.save(tmp_path / "words.npy", np.array(["a", "b"]))

@@ -276,7 +276,7 @@ def test_adjudication(tmp_path: Path) -> None:
             at(queue, 1.0).judge(who, item.key, verdict, note=f"{who.name} said so")
     (open_,) = disputes(store)
     assert open_.item.item == "i1" and [v for v, _ in open_.said] == ["positive", "negative"]
-    with pytest.raises(UsageError, match="no adjudicator"):
+    with pytest.raises(UsageError, match="not an adjudicator"):
         decide(store, ann, open_.item.key, "positive", now=2.0)
     assert decide(store, zoe, open_.item.key, "negative", note="shadow", now=2.0) == "saved"
     assert decide(store, zoe, open_.item.key, "positive", now=3.0) == "taken", "decided once"
@@ -302,7 +302,7 @@ def test_a_review_begun_in_another_way_is_refused_with_the_difference(tmp_path: 
 
 def test_foreign_damaged_and_newer_files_are_refused(tmp_path: Path) -> None:
     (tmp_path / "text.sqlite").write_text("id,label\n" * 100)
-    with pytest.raises(DataError, match="no SQLite file"):
+    with pytest.raises(DataError, match="not an SQLite file"):
         open_store(tmp_path / "text.sqlite")
     with closing(sqlite3.connect(tmp_path / "other.sqlite")) as db:
         db.executescript("CREATE TABLE t (x); PRAGMA user_version = 1;")

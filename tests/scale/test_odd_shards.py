@@ -98,7 +98,7 @@ def test_one_score_for_all_is_said_of_bins_too(
     asked = (str(tmp_path / "a.parquet"), *PROTOCOL, *ASKED)
     here, there = outcome(capsys, *asked), outcome(capsys, *asked, "--stream", "--memory", "10MB")
     assert here == there
-    assert f"all 500 scores are {score!r}: they do not tell the classes apart" in there[1]["warnings"]
+    assert f"all 500 scores are {score!r}: they do not separate the classes" in there[1]["warnings"]
     write(simulated(500).with_columns(score=0.3 + pl.int_range(pl.len()) * 1e-15), tmp_path / "a.parquet")
     here, there = outcome(capsys, *asked), outcome(capsys, *asked, "--stream", "--memory", "10MB")
     assert here == there

@@ -35,7 +35,7 @@ def elsewhere(function: Any, arguments: Sequence[tuple[Any, ...]]) -> Iterator[A
 
 def test_a_disk_without_room_is_said_before_anything_is_written(tmp_path: Path) -> None:
     with (
-        pytest.raises(EnvironmentFault, match="GB of disk are needed for a while"),
+        pytest.raises(EnvironmentFault, match="GB of temporary disk space are needed"),
         scratch_folder(str(tmp_path), 10**18),
     ):
         pass

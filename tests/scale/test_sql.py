@@ -36,7 +36,7 @@ def test_counts_give_the_figures_of_the_trials(tmp_path: Path) -> None:
 def test_a_count_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], wrong: str) -> None:
     (tmp_path / "c.csv").write_text(f"label,score,n\nbonafide,1.5,3\nspoof,0.5,{wrong}\n")
     assert run(["score", str(tmp_path / "c.csv"), "-p", "asvspoof5", "--counts"]) == 3
-    assert "c.csv, row 3: 1 row with a count that is no whole number above 0" in capsys.readouterr().err
+    assert "c.csv, row 3: 1 row with a count that is not a whole number above 0" in capsys.readouterr().err
 
 
 def test_a_group_that_is_counted_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

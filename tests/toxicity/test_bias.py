@@ -115,7 +115,7 @@ def test_shares_outside_0_to_1_are_refused(tmp_path: Path, capsys: pytest.Captur
     (tmp_path / "run_en.csv").write_text("id,y_true,y_prob,women\na,1,0.5,2\nb,0,0.5,x\n")
     assert run(["toxicity", "--pred_dir", str(tmp_path), "--run_tag", "run", "--identity", "women"]) == 3
     said = capsys.readouterr().err
-    assert "outside 0..1" in said and "no number" in said
+    assert "outside 0..1" in said and "not a number" in said
 
 
 def test_several_languages_are_pooled_and_an_identity_without_a_class_is_left_out_and_named(

@@ -107,7 +107,7 @@ def test_nothing_left_after_dropping_is_said(predictions: Writer) -> None:
 def test_logits_need_a_word_and_a_threshold(predictions: Writer) -> None:
     folder = predictions("en", "a,1,2.5", "b,0,-1.5", "c,1,inf", header="id,y_true,y_prob")
     assert "--scores any" in str(refused(folder))
-    with pytest.raises(UsageError, match="no threshold goes without saying"):
+    with pytest.raises(UsageError, match="no default threshold"):
         read_run(folder, "run", spec=ReadSpec(score_kind="raw"))
 
 
@@ -266,7 +266,7 @@ def test_two_files_that_hold_the_same_texts_of_the_same_languages_are_refused(tm
     paths = [tmp_path / name for name in ("first.csv", "second.csv")]
     for path in paths:
         path.write_text("id,language,y_true,y_prob\n1,en,1,0.9\n2,es,0,0.1\n3,en,0,0.2\n4,es,1,0.8\n")
-    with pytest.raises(DataError, match="8 rows of ids that stand in more than one file"):
+    with pytest.raises(DataError, match="8 rows of ids that are in more than one file"):
         load_table(paths)
     assert len(load_table(paths[:1]).trials) == 4
 

@@ -166,10 +166,10 @@ def test_other_labels_are_refused_with_their_place(
         ("1.0000000000000002", "it is outside 0..1"),
         ("-1e-320", "it is outside 0..1"),
         ("inf", "it is outside 0..1"),
-        ('"0,5"', "it is no number"),
-        ("1_0", "it is no number"),
-        ("0x1p-1", "it is no number"),
-        ("٠.٥", "it is no number"),
+        ('"0,5"', "it is not a number"),
+        ("1_0", "it is not a number"),
+        ("0x1p-1", "it is not a number"),
+        ("٠.٥", "it is not a number"),
     ],
 )
 def test_scores_that_are_none(tmp_path: Path, capsys: pytest.CaptureFixture[str], score: str, said: str) -> None:
@@ -216,7 +216,7 @@ def test_texts_come_through_every_encoding(tmp_path: Path, capsys: pytest.Captur
         (b"", "run_en.csv: the file holds no rows"),
         (b"\n\n", "run_en.csv: the file holds no rows"),
         (HEADER.encode(), "run_en.csv, row 1: there is a header and no row under it"),
-        (b"id,y_true,y_prob\na,1,0.9\nb\0,0,0.1\n", "run_en.csv, row 3: a NUL byte"),
+        (b"id,y_true,y_prob\na,1,0.9\nb\0,0,0.1\n", "run_en.csv, row 3: the text holds a NUL byte"),
         (b"PAR1\x15\x00\x00\x00", "begins as a Parquet file and does not end as one"),
         (b"a,1,0.9\nb,0,0.1\n", "run_en.csv, row 1: there is no label column"),
         (b"id,y_true,y_prob\na,1,0,9\nb,0,0,1\n", "run_en.csv, row 2: 2 rows with another number of fields"),
@@ -269,8 +269,8 @@ def test_an_id_in_two_long_files_is_found_in_both(tmp_path: Path, capsys: pytest
     given = ["toxicity", str(tmp_path / "x.csv"), str(tmp_path / "y.csv"), "--documented"]
     assert run(given) == 3
     said = capsys.readouterr().err
-    assert "x.csv, row 3: the id stands in another file too, id 'b'" in said
-    assert "y.csv, row 5: the id stands in another file too, id 'b'" in said  # a quoted id takes two lines
+    assert "x.csv, row 3: the id is also in another file, id 'b'" in said
+    assert "y.csv, row 5: the id is also in another file, id 'b'" in said  # a quoted id takes two lines
     (tmp_path / "y.csv").write_text("id,language,y_true,y_prob\na,es,1,0.8\nb,es,0,0.1\n")
     assert run(given) == 0  # another language: another text
     for name in ("x.csv", "y.csv"):  # without ids nothing can stand there twice

@@ -56,7 +56,7 @@ def test_figures_at_any_threshold_are_counted(rows: list[tuple[int, float]]) -> 
 
 def test_what_has_no_best_threshold_is_refused() -> None:
     tally = Tally.of([1, 0], [0.9, 0.1])
-    with pytest.raises(UsageError, match="no figure of decisions"):
+    with pytest.raises(UsageError, match="not a metric of decisions"):
         best_threshold(tally, "roc_auc")
     with pytest.raises(UnknownName, match="search"):
         best_threshold(tally, search="all")
@@ -132,7 +132,7 @@ def test_our_own_outputs_are_left_out_of_patterns(
     (val / "base_errors_en.csv").write_text("id,y_true,y_prob\n")
     assert run(["threshold", str(val / "base_*.csv")]) == 0
     said = capsys.readouterr().out
-    assert "left out, as hitmiss wrote them and they are no predictions: base_errors_en.csv, base_metrics.csv" in said
+    assert "left out, as hitmiss wrote them and they are not predictions: base_errors_en.csv, base_metrics.csv" in said
 
 
 @pytest.mark.parametrize("search", ["exact", "grid"])

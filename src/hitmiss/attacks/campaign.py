@@ -145,7 +145,7 @@ def read_recordings(
         if error.code == "oversized-archive":
             raise
         raise DataError(  # numpy's own message would advise unpickling it
-            f"{Path(path).name} is no .npz of plain arrays, or is damaged; "
+            f"{Path(path).name} is not an .npz of plain arrays, or is damaged; "
             "make one with numpy.savez(path, x=signals, y=labels, classes=names)",
             code=error.code,
         ) from None
@@ -269,7 +269,7 @@ def _signals(arrays: Mapping[str, NDArray[np.floating]], layout: str, name: str)
     try:
         return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x, finite=False)
     except DataError as error:
-        how = str(error).replace("say layout='lead_sample'", "say --data-layout lead_sample")
+        how = str(error).replace("use layout='lead_sample'", "use --data-layout lead_sample")
         raise DataError(f"{name}: {how}") from None
 
 
@@ -1159,7 +1159,7 @@ def _plan(
     if not families and not minimal:
         raise UsageError("say what to do: --family band_noise, or --minimal pgd")
     if families and not strengths:
-        raise UsageError("say how strongly: --strengths 0.1 0.2 0.35 0.5")
+        raise UsageError("give strengths: --strengths 0.1 0.2 0.35 0.5")
     if window is not None and not centers:
         raise UsageError("a window needs a centre: --center 5")
     aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in targets)]

@@ -178,7 +178,7 @@ def _program_encoders() -> frozenset[str]:
 def _program_lacks(encoder: str) -> str | None:
     if encoder in _program_encoders():
         return None
-    found = "the ffmpeg program here has it not" if ffmpeg_program() else "there is no ffmpeg program here"
+    found = "the ffmpeg program here does not have it" if ffmpeg_program() else "there is no ffmpeg program here"
     return (
         f"{encoder} needs an ffmpeg with that encoder, and {found}: pip install imageio-ffmpeg, or set HITMISS_FFMPEG"
     )
@@ -402,7 +402,7 @@ def read_codec_plan(path: str | Path, qualities: Sequence[int] = ()) -> tuple[Co
         rows = list(csv.DictReader(file, delimiter="\t"))
     if not rows or not {"codec", "name"} <= set(rows[0]):
         raise DataError(
-            f"{path.name} is no codec plan: a table with the columns codec, name, sample_rate, q1 … is expected"
+            f"{path.name} is not a codec plan: a table with the columns codec, name, sample_rate, q1 … is expected"
         )
     codecs = [_codec_of(row, number, path.name) for number, row in enumerate(rows, 2)]
     twice = [c.label for c in codecs if [d.label for d in codecs].count(c.label) > 1]

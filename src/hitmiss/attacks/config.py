@@ -76,7 +76,7 @@ class PerturbationConfig:
             raise UsageError(f"target_class is the name of a class; found {self.target_class!r}")
         told = self.extra.get("target_mode")
         if told is not None and self.target_mode is not None and told != self.target_mode:
-            raise UsageError(f"target_mode is {self.target_mode!r} and extra says {told!r}; say one of them")
+            raise UsageError(f"target_mode is {self.target_mode!r} and extra says {told!r}; give only one of them")
         for key, value, known in (
             ("target_mode", self.mode, MODES),
             ("attack_from", self.attack_from, FROM),

@@ -613,7 +613,7 @@ def check_signals(x: ArrayLike, finite: bool = True) -> Floats:
         raise DataError(f"a record holds at least one sample and one lead; found {samples} samples × {leads} leads")
     if leads > max(samples, MOST_LEADS):
         raise DataError(
-            f"records are sample × lead; found {samples} samples × {leads} leads, which look turned round: say layout='lead_sample'"
+            f"records are sample × lead; found {samples} samples × {leads} leads, which look transposed: use layout='lead_sample'"
         )
     if finite and not is_finite(signals):
         wrong = ~np.isfinite(signals).all(axis=(1, 2))

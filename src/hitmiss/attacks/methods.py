@@ -128,7 +128,7 @@ class Criterion:
         aimed = np.full(len(before), -1) if target is None else np.broadcast_to(np.asarray(target), len(before))
         found = np.asarray(self.rule(before, after, aimed.astype(np.int64)), dtype=bool)
         if found.shape != (len(before),):
-            raise DataError(f"criterion {self.name} must give one yes or no a record; found the shape {found.shape}")
+            raise DataError(f"criterion {self.name} must give one yes or no per record; found the shape {found.shape}")
         return found
 
 

@@ -449,7 +449,7 @@ class Classifier:
             found = found[:, None]
         if found.ndim != 2 or len(found) != len(x):
             raise DataError(
-                f"{self.name} gave the shape {found.shape} for {len(x)} records; one row a record is needed"
+                f"{self.name} gave the shape {found.shape} for {len(x)} records; one row per record is needed"
             )
         if not np.isfinite(found).all():
             raise DataError(f"{self.name} gave values that are not finite")
@@ -571,7 +571,7 @@ def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Cl
         name = getattr(model, "__name__", type(model).__name__)
         return Classifier(model, name, kind, layout, differentiable=getattr(model, "differentiable", None))
     raise UsageError(
-        f"a {type(model).__name__} is no model; give something with .predict, a callable or a torch module"
+        f"a {type(model).__name__} is not a model; give something with .predict, a callable or a torch module"
     )
 
 

@@ -239,7 +239,7 @@ class Records:
                 wrong = self.y[~np.isin(self.y, (0.0, 1.0))]
                 raise DataError(f"y_true holds 0 and 1; found {wrong[0]:g} ({len(wrong)} values are neither)")
         if not 0.0 < self.fs < np.inf:
-            raise UsageError(f"a sample rate is a number of samples a second above 0; found fs={self.fs}")
+            raise UsageError(f"a sample rate is a number of samples per second above 0; found fs={self.fs}")
         if self.peaks is not None and len(self.peaks) != len(self.x):
             raise DataError(f"{len(self.x)} records and R peaks of {len(self.peaks)}")
 

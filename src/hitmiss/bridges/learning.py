@@ -102,7 +102,9 @@ class Accumulator:
         for text, entry, settings in asked(metrics):
             form = form_of(entry, settings)
             if not isinstance(form, Form):
-                raise UsageError(f"{text} is no metric of scores that can be accumulated; measure it with hm.measure")
+                raise UsageError(
+                    f"{text} is not a metric of scores that can be accumulated; measure it with hm.measure"
+                )
             self._forms[text] = form
         self._parts: list[Tally] = []
 
@@ -316,6 +318,6 @@ def log_odds(logits: object, positive_index: int | None = None) -> tuple[NDArray
         raise UsageError(f"{values.shape[1]} classes: say which is positive with positive_index")
     index = 1 if positive_index is None else positive_index
     if not 0 <= index < values.shape[1]:
-        raise UsageError(f"positive_index {index} is none of the {values.shape[1]} classes")
+        raise UsageError(f"positive_index {index} is not one of the {values.shape[1]} classes")
     rest = np.delete(values, index, axis=1)
     return values[:, index] - np.logaddexp.reduce(rest, axis=1), index

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
 DATA = "An .npz with x (record × sample × lead, mV), y, classes, fs, and perhaps record, patient …; or a folder of WFDB records."
 LABELS = "For WFDB records: a table with the record and a column of 0 and 1 per class (default: the headers' #Dx)."
-FAMILY = "A family, as band_noise, or with settings, band_noise(beta=0.5); may be repeated."
+FAMILY = "A family such as band_noise, or with settings, band_noise(beta=0.5); may be repeated."
 DRAWN = 500
 """Number of bootstrap replicates for the intervals in figures."""
-STRENGTHS = "Strengths from 0 to 1, several after one another."
+STRENGTHS = "One or more strengths from 0 to 1."
 
 
 def attack(
@@ -30,7 +30,8 @@ def attack(
     family: Annotated[list[str] | None, typer.Option(help=FAMILY)] = None,
     strengths: Annotated[list[float] | None, typer.Option(help=STRENGTHS)] = None,
     minimal: Annotated[
-        list[str] | None, typer.Option(help="Search a family's least strength per record; may be repeated.")
+        list[str] | None,
+        typer.Option(help="Search for the least strength of a family that changes each record; may be repeated."),
     ] = None,
     target: Annotated[
         list[str] | None, typer.Option(help="Aim at a class, `MI` or `MI:suppress`; may be repeated.")
@@ -39,37 +40,39 @@ def attack(
     center: Annotated[list[float] | None, typer.Option(help="Centre(s) of the window in seconds.")] = None,
     attack_from: Annotated[str, typer.Option(help="Climb away from y_true or from the clean prediction.")] = "y_true",
     criterion: Annotated[
-        str | None, typer.Option(help="When it has succeeded: any_bit, target_on, target_off, or file.py:function.")
+        str | None, typer.Option(help="What counts as success: any_bit, target_on, target_off, or file.py:function.")
     ] = None,
-    early_stop: Annotated[bool, typer.Option(help="Stop with a record once it has flipped.")] = True,
+    early_stop: Annotated[bool, typer.Option(help="Stop with a record once its prediction has changed.")] = True,
     lead_consistent: Annotated[
         bool, typer.Option("--lead-consistent", help="Change eight leads, derive the other four.")
     ] = False,
-    control: Annotated[bool, typer.Option(help="Noise of the same norm beside each attack.")] = True,
-    threshold: Annotated[list[float] | None, typer.Option(help="Decide at this probability, or one a class.")] = None,
+    control: Annotated[bool, typer.Option(help="Run noise of the same norm beside each attack.")] = True,
+    threshold: Annotated[
+        list[float] | None, typer.Option(help="Decide at this probability; several: one per class.")
+    ] = None,
     weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
     layout: Annotated[str, typer.Option(help="What the model takes: sample_lead or lead_sample.")] = "sample_lead",
     data_layout: Annotated[
-        str, typer.Option(help="How records lie in the data: sample_lead or lead_sample.")
+        str, typer.Option(help="Order of the axes in the data: sample_lead or lead_sample.")
     ] = "sample_lead",
     labels: Annotated[Path | None, typer.Option(metavar="FILE", help=LABELS)] = None,
-    fs: Annotated[float | None, typer.Option(help="Samples a second, where the data does not say.")] = None,
+    fs: Annotated[float | None, typer.Option(help="Samples per second, if the data does not say.")] = None,
     outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
     single_label: Annotated[
         bool | None,
         typer.Option(
             "--single-label/--multi-label",
-            help="Whether one class alone is true (default: where the last step is a softmax).",
+            help="Whether exactly one class is true (default: if the last step is a softmax).",
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
     batch: Annotated[int, typer.Option(help="Records in a batch of a gradient attack.")] = 32,
     limit: Annotated[int | None, typer.Option(help="Only the first records.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything that is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     save_signals: Annotated[
         bool, typer.Option("--save-signals", help="Keep the attacked signals in the run folder (float32).")
     ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw every figure into this folder.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:

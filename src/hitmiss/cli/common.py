@@ -163,7 +163,7 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     found = dict(text.partition("=")[::2] for text in texts)
     for name, value in found.items():
         if not name or not value:
-            raise UsageError(f"{option} {name!r}: write name=value, as item=utt", code="bad-pair")
+            raise UsageError(f"{option} {name!r}: write name=value, for example item=utt", code="bad-pair")
     return found
 
 
@@ -372,28 +372,36 @@ T = TypeVar("T")
 def reading(
     column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
     key_column: Annotated[
-        list[str] | None, typer.Option(help="The same for the key, where its columns are called otherwise.")
+        list[str] | None, typer.Option(help="The same for the key, if its columns have other names.")
     ] = None,
     score_column: Annotated[
         list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
     ] = None,
     run_column: Annotated[
-        list[str] | None, typer.Option(help="A column that tells runs apart, as config; repeat it.")
+        list[str] | None, typer.Option(help="A column that names the run, such as config; may be repeated.")
     ] = None,
     score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
     positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
     negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    positive_value: Annotated[str | None, typer.Option(help="What the label column says for positive, as 1.")] = None,
+    positive_value: Annotated[
+        str | None, typer.Option(help="Value of the positive class in the label column, such as 1.")
+    ] = None,
     higher: Annotated[str | None, typer.Option(help="The class that a higher score means.")] = None,
-    abstain: Annotated[list[str] | None, typer.Option(help="A word of the decisions that means no answer.")] = None,
+    abstain: Annotated[list[str] | None, typer.Option(help="A word in the decisions that means no answer.")] = None,
     where: Annotated[
         list[str] | None, typer.Option(help="Rows to keep, `codec=C01`; repeat it for more values or columns.")
     ] = None,
     on_nan: Annotated[str | None, typer.Option(help="refuse, drop or worst.")] = None,
     dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Score what both files have.")] = False,
-    match: Annotated[str | None, typer.Option(help="Match ids exact, or by stem: no folder, no ending.")] = None,
-    layout: Annotated[str | None, typer.Option(help="A layout (see `list readers`) instead of recognition.")] = None,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Score only the ids that both files have.")
+    ] = False,
+    match: Annotated[
+        str | None, typer.Option(help="Match ids exactly (exact), or without folder and suffix (stem).")
+    ] = None,
+    layout: Annotated[
+        str | None, typer.Option(help="A layout (see `list readers`) instead of recognising one.")
+    ] = None,
     separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
@@ -429,22 +437,24 @@ def design(
     by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
     matrix: Annotated[str | None, typer.Option(help="Two slice columns as a matrix, `attack,codec`.")] = None,
     bootstrap: Annotated[int | None, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Column drawn as a whole, `speaker` or `speaker,attack`.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+    unit: Annotated[
+        str | None, typer.Option(help="Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
     interval: Annotated[str, typer.Option(help="auto, percentile or bca.")] = "auto",
     stratify: Annotated[
-        bool | None, typer.Option(help="Draw units within each class (refused if they hold both).")
+        bool | None, typer.Option(help="Resample units within each class (refused if one holds both).")
     ] = None,
     gap: Annotated[str, typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none.")] = "auto",
     threshold: Annotated[
         float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
     ] = None,
     negative_only: Annotated[
-        list[str] | None, typer.Option(help="A column that tells negatives apart; a slice meets all positives.")
+        list[str] | None, typer.Option(help="A column about negatives; each slice is measured with all positives.")
     ] = None,
     positive_only: Annotated[
-        list[str] | None, typer.Option(help="A column that tells positives apart; a slice meets all negatives.")
+        list[str] | None, typer.Option(help="A column about positives; each slice is measured with all negatives.")
     ] = None,
 ) -> Design:
     """Collect the options about what is measured, which every verb that measures has."""

@@ -24,7 +24,7 @@ RUNS = (
     "Runs: score files, `file[column=value]` for one of several runs in a file, `folder:run_tag` for toxicity. "
     "One file that holds several runs compares those."
 )
-EACH = "once for all runs, or once a run in their order"
+EACH = "once for all runs, or once per run in their order"
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,19 @@ def compare(
     runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="A B…")],
     key: Annotated[list[str] | None, typer.Option(help=f"Key or protocol file with the labels; {EACH}.")] = None,
     test: Annotated[str, typer.Option(help="auto, mcnemar, delong, bootstrap or permutation.")] = "auto",
-    correction: Annotated[str, typer.Option(help="holm, bh, none, max-t: over slices; of many runs, pairs.")] = "auto",
-    threshold: Annotated[list[float] | None, typer.Option(help=f"Decide where score >= this; {EACH}.")] = None,
+    correction: Annotated[
+        str, typer.Option(help="holm, bh, none or max-t: over slices, or over pairs of many runs.")
+    ] = "auto",
+    threshold: Annotated[list[float] | None, typer.Option(help=f"Decide positive if score >= this; {EACH}.")] = None,
     score_column: Annotated[list[str] | None, typer.Option(help=f"The score column; {EACH}, or of one file.")] = None,
     higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
     *,
     asked: Design,
     reading: ReadSpec,
     languages: Annotated[list[str] | None, typer.Option(help="Languages of toxicity runs; may be repeated.")] = None,
-    force: Annotated[bool, typer.Option("--force", help="Compare what is not comparable, and say so.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compare runs that are not comparable, with a warning.")
+    ] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the comparison (JSON) here too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
@@ -110,7 +114,7 @@ def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
         return [None] * n
     if len(values) not in (1, n):
         raise UsageError(
-            f"{option} was given {len(values)} times for {n} runs; give it once, or once a run", code="option-count"
+            f"{option} was given {len(values)} times for {n} runs; give it once, or once per run", code="option-count"
         )
     return list(values) if len(values) == n else [values[0]] * n
 

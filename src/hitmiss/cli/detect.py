@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
 )
-DATA = "Manifest: a table with the file, the label and what else is known of each item; or a folder with a folder per class."
+DATA = "Manifest: a table with the file, the label and further columns about each item; or a folder with a folder per class."
 PICTURE = "How a network takes pictures: resize=256, crop=224, scale=imagenet|half|unit|raw, order=rgb|bgr (default: its own)."
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
-TALLY = "With --cluster: have the scores counted where they are made, by these columns, `codec,codec_q`."
+TALLY = "With --cluster: count the scores where they are computed, by these columns, `codec,codec_q`."
 SHOWN_FAILURES = 5
 
 
@@ -38,7 +38,7 @@ def detect(
     weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module (.safetensors, .pt).")] = None,
     protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Read labels by a protocol's rules.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
-    suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
+    suffix: Annotated[str, typer.Option(help="Added to each file name, such as .flac.")] = "",
     file_column: Annotated[str | None, typer.Option(help="Column with the paths, if it is not the id.")] = None,
     *,
     reading: ReadSpec,
@@ -48,13 +48,15 @@ def detect(
     ] = "audio",
     picture: Annotated[str | None, typer.Option(metavar="SETTINGS", help=PICTURE)] = None,
     text_column: Annotated[str, typer.Option(help="Column with the texts.")] = "text",
-    sample_rate: Annotated[int | None, typer.Option(help="Rate that the detector wants (default: its own).")] = None,
-    cut_length: Annotated[int | None, typer.Option(help="Tile or cut each clip to so many samples.")] = None,
+    sample_rate: Annotated[
+        int | None, typer.Option(help="Sample rate that the detector needs (default: its own).")
+    ] = None,
+    cut_length: Annotated[int | None, typer.Option(help="Repeat or cut each clip to this number of samples.")] = None,
     length_rule: Annotated[str, typer.Option(help="For short clips: tile, mirror, zero or truncate.")] = "tile",
-    window: Annotated[float | None, typer.Option(help="Score windows of so many seconds.")] = None,
+    window: Annotated[float | None, typer.Option(help="Score windows of this many seconds.")] = None,
     hop: Annotated[float | None, typer.Option(help="Seconds between windows (default: half a window).")] = None,
     pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
-    codecs: Annotated[str | None, typer.Option(help="Codec plan (TSV) or words, `opus,mp3:1`.")] = None,
+    codecs: Annotated[str | None, typer.Option(help="Codec plan (TSV) or a list, `opus,mp3:1`.")] = None,
     manipulate: Annotated[
         str | None, typer.Option(help="`suite`, `clad`, `asvspoof5`, or `noise(snr=15); codec(mp3:1) > gain(db=-6)`.")
     ] = None,
@@ -67,20 +69,22 @@ def detect(
     embed: Annotated[list[str] | None, typer.Option(help="Keep this layer's embeddings; may be repeated.")] = None,
     batch_seconds: Annotated[float | None, typer.Option(help="Seconds of sound in a batch.")] = None,
     batch_items: Annotated[int | None, typer.Option(help="Most items in a batch.")] = None,
-    pad: Annotated[bool, typer.Option("--pad", help="Pad clips of unlike lengths into one batch.")] = False,
-    workers: Annotated[int, typer.Option(help="Processes that load; 0: none.")] = 0,
+    pad: Annotated[bool, typer.Option("--pad", help="Pad clips of different lengths into one batch.")] = False,
+    workers: Annotated[int, typer.Option(help="Number of processes that load items; 0: none.")] = 0,
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
     tally: Annotated[str | None, typer.Option(metavar="COLUMNS", help=TALLY)] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, or several: cuda:0,cuda:1 (a process each).")] = "auto",
+    device: Annotated[
+        str, typer.Option(help="auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).")
+    ] = "auto",
     precision: Annotated[str, typer.Option(help="auto (float32), tf32, bfloat16, float16, int8 (CPU).")] = "auto",
     compile_: Annotated[
         bool, typer.Option("--compile", help="Compile a torch module; worth it for long runs of clips of one length.")
     ] = False,
-    check: Annotated[int, typer.Option(help="Clips scored again alone, as a check.")] = 8,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    check: Annotated[int, typer.Option(help="Number of clips scored again one by one, as a check.")] = 8,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed items again.")] = False,
-    join: Annotated[bool, typer.Option("--join", help="Work beside the process that owns the run.")] = False,
+    join: Annotated[bool, typer.Option("--join", help="Help the process that started the run.")] = False,
     scores: Annotated[Path | None, typer.Option(help="Write a score file here too.")] = None,
     score_form: Annotated[str, typer.Option(help="table, official or unpaired (`- - real 0.85`).")] = "table",
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
@@ -159,7 +163,7 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
     from hitmiss.io.runs import MANIFEST
 
     if given["cluster"] is not None:
-        raise UsageError("--cluster shares the work itself; say one --device", code="devices-cluster")
+        raise UsageError("--cluster distributes the work itself; give one --device", code="devices-cluster")
     begun = Path(str(given["output"])) / MANIFEST
     if begun.exists() and not (given["resume"] or given["join"]):
         detect.verb(**given | {"device": devices[0]})  # refuses the folder with its own message
@@ -280,4 +284,4 @@ def _emit(outcome: Outcome, json: bool) -> None:
     if outcome.is_complete:
         common.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
     else:
-        common.out("other processes still work on it; the last one to end finishes the run")
+        common.out("other processes are still working on it; the last one finishes the run")

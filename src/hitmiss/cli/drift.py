@@ -27,7 +27,7 @@ def drift(
     key: Annotated[str | None, typer.Option(help="Key file with the labels.")] = None,
     protocol: Annotated[
         str | None,
-        typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder knows itself."),
+        typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder needs none."),
     ] = None,
     *,
     asked: Design,

@@ -22,7 +22,7 @@ def export(
         list[str] | None, typer.Argument(help="Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="latex, markdown, csv, xlsx, json or model-card.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Where to write; its ending tells --to.")] = None,
+    output: Annotated[str | None, typer.Option("--output", "-o", help="File to write; its suffix sets --to.")] = None,
     metric: Annotated[
         list[str] | None, typer.Option("--metric", "-m", help="Only this metric; may be repeated.")
     ] = None,
@@ -34,10 +34,10 @@ def export(
     comparison: Annotated[
         str | None, typer.Option(help="A comparison (`hitmiss compare -o`) that marks significant figures.")
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="CSV and XLSX: texts as they are, formulas not defused.")] = False,
+    raw: Annotated[bool, typer.Option("--raw", help="CSV and XLSX: texts unchanged, formulas not escaped.")] = False,
     purpose: Annotated[
         str | None,
-        typer.Option("--for", metavar="paper", help="A kit for a paper: tables.tex and figures, to -o FOLDER."),
+        typer.Option("--for", metavar="paper", help="For a paper: write tables.tex and figures into -o FOLDER."),
     ] = None,
     name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
     model: Annotated[str, typer.Option(help="Model card: the model's name.")] = "model",
@@ -54,7 +54,7 @@ def export(
         common.out_json(results_schema())
         return
     if not results:
-        raise UsageError("say which results to export: the file that `hitmiss score … -o FILE` wrote")
+        raise UsageError("give the results to export: the file that `hitmiss score … -o FILE` wrote")
     from hitmiss.reports.contests import contest_tables, is_contest, read_contest
     from hitmiss.reports.exports import Export, export_tables
     from hitmiss.reports.exports import export as exported
@@ -123,7 +123,7 @@ def _format(to: str | None, output: str | None) -> str:
     known = to or ENDINGS.get(Path(output or "").suffix.lower())
     if known is None:
         raise UsageError(
-            "say into what: --to latex|markdown|csv|xlsx|json|model-card, or an -o that ends in .tex, .md, .csv, .xlsx"
+            "give a format: --to latex|markdown|csv|xlsx|json|model-card, or an -o that ends in .tex, .md, .csv, .xlsx"
         )
     return known
 
@@ -133,7 +133,7 @@ def _write(made: str | bytes, output: str | None) -> None:
 
     if isinstance(made, bytes):
         if output is None:
-            raise UsageError("a workbook is not for the terminal; write it with -o FILE.xlsx")
+            raise UsageError("a workbook cannot be printed; write it with -o FILE.xlsx")
         artifacts.write(output, made)
     elif output is not None:
         artifacts.write(output, made)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
 FAIL_IF = "A rule, as 'eer > 0.05', 'eer[codec=C05] > 0.1', 'eer.high > 0.1', 'worst eer > 0.2'; may be repeated."
-REGRESSION_BY = "point, bound (what its interval does not rule out fails) or shown (only what it shows fails)."
+REGRESSION_BY = (
+    "point, bound (fails if the interval does not rule it out) or shown (fails only if the interval shows it)."
+)
 SUMMARY = "GITHUB_STEP_SUMMARY"
 
 
@@ -37,7 +39,7 @@ class Scoring:
 def gate(
     run: Annotated[str, typer.Argument(help=RUN)],
     fail_if: Annotated[list[str] | None, typer.Option(help=FAIL_IF)] = None,
-    baseline: Annotated[str | None, typer.Option(help="The run to compare with, given as the run is.")] = None,
+    baseline: Annotated[str | None, typer.Option(help="The run to compare with, given in the same way.")] = None,
     max_regression: Annotated[
         list[str] | None, typer.Option(help="How much worse than the baseline, as eer=0.005; may be repeated.")
     ] = None,
@@ -46,7 +48,9 @@ def gate(
     *,
     asked: Design,
     reading: ReadSpec,
-    force: Annotated[bool, typer.Option("--force", help="Take a baseline that is not comparable, and say so.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Accept a baseline that is not comparable, with a warning.")
+    ] = False,
     junit: Annotated[str | None, typer.Option(help="Write JUnit XML here.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
@@ -184,7 +188,7 @@ def _comparable(
     wrong = incomparable(results, before, regressions) if before is not None else []
     if wrong and not force:
         raise DataError(
-            f"the baseline is not comparable: {'; '.join(wrong)}. --force takes it all the same and says so in the report",
+            f"the baseline is not comparable: {'; '.join(wrong)}. --force accepts it anyway, with a warning in the report",
             code="incomparable",
         )
     return (*(f"INVALID BASELINE, forced: {w}" for w in wrong), *results.warnings)

@@ -34,15 +34,17 @@ def llm(
     ] = Path("results.jsonl"),
     tools: Annotated[str, typer.Option(help="both, tools or no-tools.")] = "no-tools",
     trials: Annotated[int, typer.Option(help="How often each item is asked.")] = 1,
-    temperature: Annotated[float, typer.Option(help="Of the answers; 0 where the model allows it.")] = 0.0,
-    metrics_output: Annotated[Path | None, typer.Option(help="Write the document's metrics.json here.")] = None,
+    temperature: Annotated[float, typer.Option(help="Temperature of the answers; 0 if the model allows it.")] = 0.0,
+    metrics_output: Annotated[Path | None, typer.Option(help="Write the documented metrics.json here.")] = None,
     base_url: Annotated[str | None, typer.Option(help="Any server that speaks the OpenAI protocol.")] = None,
     api_key_env: Annotated[str | None, typer.Option(metavar="NAME", help=KEY)] = None,
     provider: Annotated[str | None, typer.Option(help="Provider of inspect_ai for all models.")] = None,
-    prompt: Annotated[Path | None, typer.Option(metavar="FILE", help="Rules of your own (the system turn).")] = None,
+    prompt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your own instructions (the system message).")
+    ] = None,
     limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the dataset's).")] = None,
-    canaries: Annotated[int, typer.Option(help="Items with an order inside, to measure obedience.")] = 0,
+    canaries: Annotated[int, typer.Option(help="Items with an injected instruction, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[
         bool, typer.Option("--disable-tool-cache/--enable-tool-cache", help="Compute every tool call, or keep results.")
     ] = False,
@@ -52,14 +54,16 @@ def llm(
     ] = False,
     max_iterations: Annotated[int, typer.Option(help="Most requests about one item.")] = 15,
     max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
-    reasoning_effort: Annotated[str | None, typer.Option(help="As the provider has it, low to high.")] = None,
+    reasoning_effort: Annotated[
+        str | None, typer.Option(help="Reasoning effort as the provider names it, low to high.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed for providers that take one.")] = None,
     max_connections: Annotated[
         int | None, typer.Option("--max-connections", "--num-workers", help="Requests at once (default: adaptive).")
     ] = None,
     shuffle: Annotated[bool, typer.Option("--shuffle", help="Ask in random order (of --seed).")] = False,
     skip_missing_images: Annotated[
-        bool, typer.Option("--skip-missing-images", help="Leave out items whose file is not there.")
+        bool, typer.Option("--skip-missing-images", help="Leave out items whose file is missing.")
     ] = False,
     vision_model: Annotated[str | None, typer.Option(help=VISION)] = None,
     structuring_model: Annotated[str | None, typer.Option(help=STRUCTURING)] = None,
@@ -71,14 +75,14 @@ def llm(
         str, typer.Option(help="What a detector gives: auto, logit, multilabel or probability.")
     ] = "auto",
     positive_index: Annotated[int | None, typer.Option(help="Output column that means fake.")] = None,
-    image_size: Annotated[int | None, typer.Option(help="Pixels a side that a detector wants.")] = None,
+    image_size: Annotated[int | None, typer.Option(help="Pixels per side that a detector needs.")] = None,
     prices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML or JSON: a million tokens, by model.")
+        Path | None, typer.Option(metavar="FILE", help="TOML or JSON: price per million tokens, by model.")
     ] = None,
     run: Annotated[
         Path | None, typer.Option("--run", metavar="FOLDER", help="The run folder (default: beside the output).")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue the run.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: ask failed calls again.")] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
@@ -116,7 +120,7 @@ def llm(
     absent: list[str] = []
     items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None)
     if absent:
-        common.note(f"! {len(absent):,} items are left out, as their files are not there; the first is {absent[0]}")
+        common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
     if shuffle:
         random.Random(seed or 0).shuffle(items)
     for warning in (*doubts, *find_leaks(items)):
@@ -240,7 +244,7 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     for found in outcome.obedience:
         common.out(f"canaries: {found}")
     if not canaries:
-        common.note("whether orders inside items are followed was not measured; --canaries 20 does")
+        common.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
     common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 

@@ -499,7 +499,9 @@ def hitmiss(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show the whole traceback of a failure.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Results alone: no messages, no conclusions.")] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print results only: no messages, no conclusions.")
+    ] = False,
     verbose: Annotated[bool, typer.Option("--verbose", help="Say what was done and how long it took.")] = False,
     plugin: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=ABOUT_PLUGIN)] = None,
     sign: Annotated[Path | None, typer.Option(metavar="KEY", help=ABOUT_SIGNING)] = None,

@@ -48,7 +48,7 @@ def probe(
 
     if plot is not None:
         check_format(plot)
-    refuse_unread(reading, OF_KEYS if key is not None else ("where",), "says nothing of embeddings, or of their --key")
+    refuse_unread(reading, OF_KEYS if key is not None else ("where",), "does not apply to embeddings or to their --key")
     loaded = load_embeddings(embeddings)
     if key is not None:
         about = read_key(key, reading.changed(where={}))
@@ -102,7 +102,7 @@ def _print(results: Results, labels: str, groups: str | None, level: float) -> N
     common.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
     common.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
     if groups is None:
-        common.note("no --groups: copies of one utterance, or one speaker, may stand in several folds")
+        common.note("no --groups: copies of one utterance, or one speaker, may be in several folds")
     for warning in results.warnings:
         common.note(f"warning: {warning}")
     common.note(results.signature)

@@ -17,7 +17,7 @@ RUNS = (
     "`toxicity=predictions:baseline` names a protocol for one run."
 )
 MEDIA = (
-    "Where the sounds, images or signals of the trials lie: a folder, a manifest, or an .npz; by default where the run "
+    "Where the sounds, images or signals of the trials are: a folder, a manifest, or an .npz; by default where the run "
     "says. May be repeated."
 )
 BUDGET = 300_000
@@ -39,10 +39,11 @@ def report(
         bool, typer.Option("--static", help="No scripts: figures as SVG, for mail and archives.")
     ] = False,
     no_samples: Annotated[
-        bool, typer.Option("--no-samples", help="Nothing of single trials: no ids, no texts.")
+        bool, typer.Option("--no-samples", help="Show nothing about single trials: no ids, no texts.")
     ] = False,
     redact_text: Annotated[
-        bool, typer.Option("--redact-text", help="Ids of the worst errors alone: no text, sound, image or signal.")
+        bool,
+        typer.Option("--redact-text", help="Show only the ids of the worst errors: no text, sound, image or signal."),
     ] = False,
     samples: Annotated[int, typer.Option(help="Worst errors of each kind and run to show.")] = 30,
     budget: Annotated[
@@ -50,7 +51,7 @@ def report(
     ] = BUDGET,
     media: Annotated[list[str] | None, typer.Option(metavar="PLACE", help=MEDIA)] = None,
     lossless: Annotated[
-        bool, typer.Option("--lossless", help="Sounds as FLAC, sample for sample; raise --samples-budget for more.")
+        bool, typer.Option("--lossless", help="Keep sounds unchanged (FLAC); raise --samples-budget for more.")
     ] = False,
     human: Annotated[
         str | None, typer.Option(help="Verdicts of people on the items of a triage (`hitmiss review --export`).")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hitmiss.stats.agreement import Agreement
 
 RUN = "Results (JSON lines, CSV …), one run of them as results.jsonl[tools=tools], or a folder of `hitmiss detect`."
-VERDICTS = "What the system said of the items: uncertain, unparsed, error, a class, all."
+VERDICTS = "Verdicts of the system to review: uncertain, unparsed, error, a class, all."
 SHOWN_FAULTS = 5
 
 
@@ -29,32 +29,36 @@ def review(
         Path | None, typer.Option(help="Folder of the media (default: of the table that names them).")
     ] = None,
     media: Annotated[str | None, typer.Option(help="Column with the file or the text of an item.")] = None,
-    suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
+    suffix: Annotated[str, typer.Option(help="Added to each file name, such as .flac.")] = "",
     ecg: Annotated[str | None, typer.Option(help="Recordings (.npz) with a record for each item.")] = None,
-    fs: Annotated[float | None, typer.Option(help="Samples a second of .npy files of ECGs.")] = None,
+    fs: Annotated[float | None, typer.Option(help="Samples per second of .npy files with ECGs.")] = None,
     verdicts: Annotated[list[str] | None, typer.Option(help=VERDICTS)] = None,
-    items: Annotated[list[str] | None, typer.Option(help="These ids instead, or a file with one a line.")] = None,
-    sample: Annotated[int | None, typer.Option(help="So many of them, drawn by chance.")] = None,
+    items: Annotated[list[str] | None, typer.Option(help="These ids instead, or a file with one id per line.")] = None,
+    sample: Annotated[int | None, typer.Option(help="A random sample of this many items.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the sample and of the order.")] = 0,
     thresholds: Annotated[list[float] | None, typer.Option(help="For scores: uncertain between these two.")] = None,
-    per_item: Annotated[int, typer.Option(help="Verdicts that each item gets, of different people.")] = 1,
+    per_item: Annotated[int, typer.Option(help="Number of verdicts per item, from different people.")] = 1,
     question: Annotated[str | None, typer.Option(help="What is asked (default: `Real or fake?`).")] = None,
     positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
     negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    not_blind: Annotated[bool, typer.Option("--not-blind", help="Show the label and what the system said.")] = False,
-    allow_missing: Annotated[bool, typer.Option("--allow-missing", help="Leave out what cannot be shown.")] = False,
-    adjudicator: Annotated[list[str] | None, typer.Option(help="Who decides where others disagree.")] = None,
+    not_blind: Annotated[bool, typer.Option("--not-blind", help="Show the label and the system's answer.")] = False,
+    allow_missing: Annotated[
+        bool, typer.Option("--allow-missing", help="Leave out items that cannot be shown.")
+    ] = False,
+    adjudicator: Annotated[list[str] | None, typer.Option(help="Person who decides where others disagree.")] = None,
     store: Annotated[Path | None, typer.Option(help="The review's file (default: beside RUN).")] = None,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.")] = 8765,
     allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Let other machines in, with the token in a file.")
+        bool, typer.Option("--allow-remote", help="Accept other machines; they need the token.")
     ] = False,
-    allow_host: Annotated[list[str] | None, typer.Option(help="A further name of this server.")] = None,
-    token_file: Annotated[Path | None, typer.Option(help="File with the token; made where there is none.")] = None,
-    lease: Annotated[float, typer.Option(help="Minutes that an item is kept for whoever looks at it.")] = 15.0,
+    allow_host: Annotated[list[str] | None, typer.Option(help="Another host name of this server.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="File with the token; created if missing.")] = None,
+    lease: Annotated[
+        float, typer.Option(help="Minutes that an item is reserved for the person who has it open.")
+    ] = 15.0,
     export: Annotated[Path | None, typer.Option(help="Write the verdicts (.jsonl, .csv, .parquet) and stop.")] = None,
-    status: Annotated[bool, typer.Option("--status", help="Print how far it is and stop.")] = False,
+    status: Annotated[bool, typer.Option("--status", help="Print the progress and stop.")] = False,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout, with --status or --export.")] = False,
 ) -> None:
     """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item."""
@@ -68,7 +72,7 @@ def review(
         _report(open_store(path), export, json)
         return
     if per_item < 1 or lease <= 0:
-        raise UsageError("--per-item and --lease are at least 1 and above 0")
+        raise UsageError("--per-item must be at least 1 and --lease above 0")
     library = _library(run, dataset, root, ecg, fs)
     wish = Wish(
         items=_items(items),

@@ -187,7 +187,7 @@ FILES = (
 )
 
 ENGINES = ("polars", "duckdb", "spark", "ray")
-ENGINE = "Who counts the files where they need not fit into memory (as --stream); the figures are the same."
+ENGINE = "Engine that counts files larger than memory (implies --stream); the figures are the same."
 CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 
 
@@ -206,15 +206,15 @@ def score(
         bool, typer.Option("--stream", help="Count the files piece by piece: they need not fit into memory.")
     ] = False,
     counts: Annotated[
-        bool, typer.Option("--counts", help="The files hold counts by score, as `hitmiss sql` has them made.")
+        bool, typer.Option("--counts", help="The files hold counts by score, as the SQL of `hitmiss sql` makes them.")
     ] = False,
-    memory: Annotated[str, typer.Option(help="What --stream may keep of the files, as 500MB or 2GB.")] = "1GB",
+    memory: Annotated[str, typer.Option(help="Memory that --stream may use, such as 500MB or 2GB.")] = "1GB",
     scratch: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Where --stream puts for a while what --memory does not hold.")
+        str | None, typer.Option(metavar="FOLDER", help="Folder for temporary files of --stream.")
     ] = None,
     engine: Annotated[str | None, typer.Option(metavar="|".join(ENGINES), help=ENGINE)] = None,
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Reversed or constant scores are a failure.")] = False,
+    strict: Annotated[bool, typer.Option("--strict", help="Fail if the scores are reversed or constant.")] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     report: Annotated[
         str | None, typer.Option(help="Write a report (HTML) here too; more in `hitmiss report`.")

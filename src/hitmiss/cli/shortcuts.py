@@ -16,10 +16,12 @@ from hitmiss.core.question import ReadSpec
 def shortcuts(
     data: Annotated[str, typer.Argument(help="Manifest: a table with the file and the label of each clip.")],
     by: Annotated[list[str] | None, typer.Option(help="Slice column, `attack`; may be repeated.")] = None,
-    unit: Annotated[str | None, typer.Option(help="Column that folds and intervals keep whole, `speaker`.")] = None,
+    unit: Annotated[
+        str | None, typer.Option(help="Column whose values stay together in folds and intervals, `speaker`.")
+    ] = None,
     protocol: Annotated[str, typer.Option("--protocol", "-p", help="How labels are read.")] = "deepfake-audio",
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
-    suffix: Annotated[str, typer.Option(help="Added to each file name, as .flac.")] = "",
+    suffix: Annotated[str, typer.Option(help="Added to each file name, such as .flac.")] = "",
     bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 0,
     seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
     *,

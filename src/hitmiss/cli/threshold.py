@@ -23,10 +23,14 @@ def threshold(
     validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
     maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
     search: Annotated[str, typer.Option(help="exact (over observed scores) or grid (0.10, 0.11 … 0.90).")] = "exact",
-    test: Annotated[list[str] | None, typer.Option(help="Test predictions of the same languages, given alike.")] = None,
+    test: Annotated[
+        list[str] | None, typer.Option(help="Test predictions of the same languages, given in the same way.")
+    ] = None,
     write: Annotated[bool, typer.Option("--write", help="Put best_threshold into the test files.")] = False,
-    output_dir: Annotated[str | None, typer.Option(help="Write them here and leave the test files alone.")] = None,
-    group: Annotated[str | None, typer.Option(help="Column to go by, where it is not language.")] = None,
+    output_dir: Annotated[
+        str | None, typer.Option(help="Write copies here and leave the test files unchanged.")
+    ] = None,
+    group: Annotated[str | None, typer.Option(help="Column that defines the groups, if not language.")] = None,
     missing: Annotated[str, typer.Option(help="refuse, or drop rows without label or score.")] = "refuse",
     *,
     reading: ReadSpec,

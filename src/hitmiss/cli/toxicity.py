@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 1000
 KEY = "File with the labels, by id; columns of the same names as in FILES are types of toxicity, each scored."
-FILES = "Instead of --pred_dir: file(s) in which a column, or else the name, tells the language (CSV, Parquet …); FOLDER:RUN_TAG."
+FILES = "Instead of --pred_dir: file(s) that name the language in a column or in the file name (CSV, Parquet …); FOLDER:RUN_TAG."
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Where:
 @grouped(reading=common.reading, asked=partial(common.drawing, bootstrap=1000))
 def toxicity(
     files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None,
-    config: Annotated[str | None, typer.Option(help="YAML file; flags beat it, and none is needed.")] = None,
+    config: Annotated[str | None, typer.Option(help="YAML file (optional); options override it.")] = None,
     pred_dir: Annotated[str | None, typer.Option(help="Folder with {run_tag}_{language}.csv.")] = None,
     run_tag: Annotated[str | None, typer.Option(help="Beginning of the names of the files.")] = None,
     languages: Annotated[list[str] | None, typer.Option(help="Languages, in the order of the table.")] = None,
@@ -51,20 +51,26 @@ def toxicity(
         str | None, typer.Option(help="Write the results (JSON) with their curves, for reports.")
     ] = None,
     dump_errors: Annotated[bool, typer.Option("--dump-errors", help="Write the mistakes of each language.")] = False,
-    errors_dir: Annotated[str | None, typer.Option(help="Where to; the folder of the predictions if not said.")] = None,
-    max_errors: Annotated[int | None, typer.Option(help="At most so many of each kind (FP, FN).")] = None,
+    errors_dir: Annotated[
+        str | None, typer.Option(help="Folder for them (default: the folder of the predictions).")
+    ] = None,
+    max_errors: Annotated[int | None, typer.Option(help="At most this many of each kind (FP, FN).")] = None,
     texts: Annotated[list[str] | None, typer.Option(help="File(s) with id, text and perhaps language.")] = None,
     spreadsheet_safe: Annotated[
-        bool, typer.Option("--spreadsheet-safe", help="Dumps whose cells no spreadsheet takes for a formula.")
+        bool, typer.Option("--spreadsheet-safe", help="Escape cells that a spreadsheet would run as formulas.")
     ] = False,
-    group: Annotated[str | None, typer.Option(help="Column to go by in FILES, where it is not language.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column of FILES that defines the groups, if not language.")] = None,
     key: Annotated[str | None, typer.Option(help=KEY)] = None,
     label_cut: Annotated[
-        float | None, typer.Option(help="Labels are shares of annotators: toxic from this share on, 0.5.")
+        float | None, typer.Option(help="Labels are shares of annotators: toxic from this share on, for example 0.5.")
     ] = None,
     identity: Annotated[list[str] | None, typer.Option(help="Column(s) that mark identities: bias metrics.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="Decide at this threshold, whatever the files say.")] = None,
-    threshold_rule: Annotated[str, typer.Option(help="same, first or per-row, where it differs in a file.")] = "same",
+    threshold: Annotated[
+        float | None, typer.Option(help="Decide at this threshold, not at those in the files.")
+    ] = None,
+    threshold_rule: Annotated[
+        str, typer.Option(help="same, first or per-row, if a file has several thresholds.")
+    ] = "same",
     missing_language: Annotated[str, typer.Option(help="refuse, or skip a language without a file.")] = "refuse",
     missing: Annotated[str, typer.Option(help="refuse, or drop rows without label, score or decision.")] = "refuse",
     scores: Annotated[str, typer.Option(help="probability, or any (a threshold must then be given).")] = "probability",
@@ -189,7 +195,7 @@ def _load(
     if files:
         if where.skip_missing:
             raise UsageError(
-                "--missing_language is about files named after languages; here a column tells them",
+                "--missing_language is about files named after languages; here a column names them",
                 code="group-of-files",
             )
         return load_any(
@@ -212,7 +218,7 @@ def _load(
         )
     if where.group:
         raise UsageError(
-            "--group is for files in which a column tells the group; with --run_tag the file names tell it",
+            "--group is for files in which a column names the group; with --run_tag the file names do",
             code="group-of-files",
         )
     languages = where.languages or settings.data.languages

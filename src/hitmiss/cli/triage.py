@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from hitmiss.reports.tabular import Table
     from hitmiss.verdicts.people import Teamwork
 
-FILES = "Results (JSON lines of the document, or any table with id, label and a verdict or a score)."
+FILES = "Results (documented JSON lines, or any table with id, label and a verdict or a score)."
 CHOOSE = (
     "rates, guarantee, cost or budget: choose two thresholds (or, of verdicts, least confidences: rates or guarantee) on "
     "--choose-on, or on half of the items."
 )
-LEAST = "Answer from this confidence on, else leave it to people; two numbers: for real and for fake verdicts."
+LEAST = "Answer from this confidence on and leave the rest to people; two numbers: for real and for fake verdicts."
 
 
 @dataclass(frozen=True)
@@ -67,9 +67,11 @@ def triage(
     choose_on: Annotated[str | None, typer.Option(help="Other rows to choose the thresholds on.")] = None,
     max_slip: Annotated[float, typer.Option(help="For rates and guarantee: most fakes passed.")] = 0.05,
     max_false_flag: Annotated[float, typer.Option(help="For rates and guarantee: most reals flagged.")] = 0.05,
-    confidence: Annotated[float, typer.Option(help="For guarantee: how sure.")] = 0.95,
+    confidence: Annotated[float, typer.Option(help="For guarantee: the confidence level.")] = 0.95,
     guarantee: Annotated[str, typer.Option(help="binomial (exact), or mapie (needs the package).")] = "binomial",
-    costs: Annotated[list[float] | None, typer.Option(help="For cost: a slip, a false flag, a look.")] = None,
+    costs: Annotated[
+        list[float] | None, typer.Option(help="For cost: cost of a slip, a false flag and a review.")
+    ] = None,
     looks: Annotated[str | None, typer.Option(help="For budget: reviews of items, as 50/1000.")] = None,
     sweep: Annotated[
         bool, typer.Option("--sweep", help="Show pairs of thresholds, or of least confidences, on these rows.")
@@ -81,8 +83,8 @@ def triage(
     ] = False,
     bins: Annotated[int, typer.Option(help="Bins of ece and of the reliability table.")] = 10,
     closed: Annotated[str, typer.Option(help="left: [lo, hi), or right: (lo, hi].")] = "left",
-    undefined: Annotated[str, typer.Option(help="null, or zero as the document writes it.")] = "null",
-    metrics_output: Annotated[str | None, typer.Option(help="Write the document's metrics.json here.")] = None,
+    undefined: Annotated[str, typer.Option(help="null, or zero as documented.")] = "null",
+    metrics_output: Annotated[str | None, typer.Option(help="Write the documented metrics.json here.")] = None,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     *,
     question: Design,
@@ -203,9 +205,7 @@ def _rule(
     from hitmiss.derive.bands import halves
 
     if sum(way is not None for way in (thresholds, least, asked.way)) > 1:
-        raise UsageError(
-            "verdicts go by one rule: --thresholds, --least-confidence or --choose; give one", code="several-rules"
-        )
+        raise UsageError("give only one of --thresholds, --least-confidence and --choose", code="several-rules")
     if least is not None:
         if len(least) > 2:
             raise UsageError(

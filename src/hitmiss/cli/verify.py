@@ -30,7 +30,7 @@ def verify(
     calibrate_key: Annotated[str | None, typer.Option(help="Key of the development scores.")] = None,
     signers: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Whose SSH keys count (allowed_signers): the claim must be signed."),
+        typer.Option(metavar="FILE", help="File of trusted SSH keys (allowed_signers); the claim must be signed."),
     ] = None,
     *,
     reading: ReadSpec,

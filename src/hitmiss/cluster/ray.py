@@ -322,7 +322,7 @@ def _met(ray: ModuleType, address: str) -> Iterator[None]:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
     except OSError as error:
         raise EnvironmentFault(
-            f"nobody answers at {host}:{port} ({error.strerror or error}); start a cluster there with "
+            f"nothing answers at {host}:{port} ({error.strerror or error}); start a cluster there with "
             f"`ray start --head`, or say --cluster auto for one on this machine"
         ) from None
     refusals = (ImportError, ConnectionError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError)

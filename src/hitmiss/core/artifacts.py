@@ -125,7 +125,7 @@ def _is_begun(a: str, b: str) -> bool:
 
 def unsealed(file: str) -> str:
     """Return the warning about an artifact without a digest."""
-    return f"{file} carries no digest, as older versions wrote it: whether it was changed since cannot be told"
+    return f"{file} carries no digest, as older versions wrote it: so changes to it cannot be detected"
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -157,7 +157,7 @@ def load(path: str | Path, what: str) -> dict[str, object]:
     with file.open("rb") as opened:
         raw = opened.read(MOST_JSON + 1)
     if len(raw) > MOST_JSON:
-        raise DataError(f"{file.name} has more than {MOST_JSON:,} bytes: it is no {what} file", code=code)
+        raise DataError(f"{file.name} has more than {MOST_JSON:,} bytes: it is not a {what} file", code=code)
     try:
         data = json.loads(raw.decode("utf-8"), object_pairs_hook=_once, parse_constant=_no_constant)
     except RecursionError:
@@ -180,7 +180,7 @@ def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
 
 
 def _no_constant(text: str) -> object:
-    raise ValueError(f"{text} is no JSON")
+    raise ValueError(f"{text} is not JSON")
 
 
 def check(kind: type[T], data: object, what: str, where: tuple[str, ...] = ()) -> T:
@@ -248,10 +248,10 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, Array]:
         if isinstance(error, DataError | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{file} is damaged, or is no {what} ({reason})", code="unreadable-file") from None
+        raise DataError(f"{file} is damaged, or is not a {what} ({reason})", code="unreadable-file") from None
     broken = [name for name, array in found.items() if not isinstance(array, np.ndarray)]
     if broken:
-        raise DataError(f"{file} is no {what}: {broken[0]!r} in it is no array", code="unreadable-file")
+        raise DataError(f"{file} is no {what}: {broken[0]!r} in it is not an array", code="unreadable-file")
     return found
 
 
@@ -419,7 +419,7 @@ def sync_folder(folder: Path) -> None:
 def disk_full(reason: str, file: str = "", then: str = "") -> EnvironmentFault:
     """Return the error for a full disk."""
     where = f" while {file} was written" if file else ""
-    what = then or "what lay there before is untouched: make room and run again"
+    what = then or "the previous content is unchanged: free some space and run again"
     return EnvironmentFault(f"the disk is full ({reason}){where}; {what}", code="disk-full")
 
 
@@ -495,7 +495,7 @@ def signer(path: str | Path, signers: str | Path) -> str:
     found = _ssh("find-principals", *known)
     names = found.stdout.decode("utf-8", "replace").split("\n")
     if found.returncode or not names[0]:
-        raise GateFailed(f"{file.name} is signed by nobody that {Path(signers).name} names", code="unknown-signer")
+        raise GateFailed(f"{file.name} is not signed by anybody in {Path(signers).name}", code="unknown-signer")
     done = _ssh("verify", *known, "-I", names[0], "-n", NAMESPACE, given=file.read_bytes())
     if done.returncode:
         raise GateFailed(f"{file.name} is not what {names[0]} signed: {_reason(done)}", code="bad-signature")

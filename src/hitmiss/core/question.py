@@ -545,7 +545,7 @@ class Sureness:
     """The least confidence at which a verdict of each class is accepted, and its origin; below it, a person decides.
 
     >>> print(Sureness(0.8, 0.6))
-    real from confidence 0.8 on, fake from 0.6 on, uncertain else (given)
+    real from confidence 0.8 on, fake from 0.6 on, uncertain otherwise (given)
     """
 
     negative: float
@@ -557,7 +557,7 @@ class Sureness:
             raise UsageError("a least confidence must be a number; found NaN", code="bad-least-confidence")
 
     def __str__(self) -> str:
-        where = f"real from confidence {self.negative:.6g} on, fake from {self.positive:.6g} on, uncertain else"
+        where = f"real from confidence {self.negative:.6g} on, fake from {self.positive:.6g} on, uncertain otherwise"
         return f"{where} ({self.origin})"
 
 
@@ -714,9 +714,7 @@ class Design:
     def alone(self, keywords: Design, unsaid: Design) -> Design:
         """Return this design, which was given instead of metrics or a protocol; other keywords would contradict it."""
         if keywords != unsaid:
-            raise UsageError(
-                "a design says everything that is asked; leave the other options out", code="design-and-options"
-            )
+            raise UsageError("a design holds all settings; remove the other options", code="design-and-options")
         return self
 
     @property

@@ -104,7 +104,7 @@ def plain(value: object) -> Json:
         return "inf" if value > 0 else "-inf"
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise TypeError(f"{type(value).__name__} is no JSON data")
+    raise TypeError(f"{type(value).__name__} is not JSON data")
 
 
 def schema_of(kind: object, defs: dict[str, Json]) -> dict[str, Json]:

@@ -370,7 +370,7 @@ class Trials:
         if self.frame.select(pl.struct(key).is_duplicated().any()).item():
             twice = self.frame.filter(pl.struct(key).is_duplicated())
             raise DataError(
-                f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must be there once"
+                f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must occur once"
             )
 
     def __len__(self) -> int:
@@ -694,7 +694,7 @@ def _scores(scores: pl.Series, kind: ScoreKind, frame: pl.DataFrame) -> pl.Serie
         has_failed = frame["error"].fill_null("") != "" if "error" in frame.columns else pl.Series([False])
         empty = scores.is_null() & ~has_failed
         if empty.any():
-            fix = "drop these trials, or say in a column `error` why they failed"
+            fix = "drop these trials, or give the reason in a column `error`"
             raise _refused("empty-score", "{} of {} scores are empty", scores, empty, fix)
     return (
         _within("score", scores, "declare another score kind (raw, logit or llr)") if kind == "probability" else scores
@@ -750,7 +750,7 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
             ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
             if ours != theirs:
                 raise DataError(
-                    f"{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be put side by side"
+                    f"{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be combined"
                 )
     frames = [t.frame.with_columns(pl.lit(name).alias(column)) for name, t in parts.items()]
     headers = [t.header for t in parts.values()]
@@ -771,7 +771,7 @@ def demanded(value: object, verb: str) -> Trials:
         return value
     if isinstance(value, str | Path):
         raise UsageError(
-            f"{verb} takes trials, and this is the path {str(value)!r}: read it first, as hm.read({str(value)!r}, key=…)",
+            f"{verb} takes trials, but this is the path {str(value)!r}: read it first, as hm.read({str(value)!r}, key=…)",
             code="not-trials",
         )
     names = [str(name) for name in getattr(value, "columns", ())]
@@ -779,6 +779,6 @@ def demanded(value: object, verb: str) -> Trials:
     score = next((n for n in names if n in ("score", "y_score", "y_prob", "prob")), "score")
     what = type(value).__name__
     raise UsageError(
-        f"{verb} takes trials, and this is a {what}: make trials of its columns, as hm.Trials.of(df[{label!r}], df[{score!r}], codec=df['codec'])",
+        f"{verb} takes trials, but this is a {what}: make trials of its columns, as hm.Trials.of(df[{label!r}], df[{score!r}], codec=df['codec'])",
         code="not-trials",
     )

@@ -271,7 +271,9 @@ def _notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, .
     notes = []
     falling = isinstance(fitted, AffineCalibrator) and fitted.slope < 0
     if falling or (isinstance(fitted, PavCalibrator) and fitted.llr[0] == fitted.llr[-1]):
-        notes.append("calibration: in the fit set higher scores do not speak for the positive class; reversed scores?")
+        notes.append(
+            "calibration: in the fit set higher scores do not mean the positive class; are the scores reversed?"
+        )
     key = ["item", "target", "label", "score"]
     again = apply_to.frame.join(fit_on.frame.select(key).unique(), on=key, how="semi").height
     if again:
@@ -591,7 +593,7 @@ def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column:
     if column not in ("confidence", "score"):
         raise UnknownName("column to recalibrate", column, ("confidence", "score"))
     if method == "temperature" and column == "score" and apply_to.header.score_kind != "probability":
-        raise UsageError("a temperature divides the log-odds of probabilities; these scores are none")
+        raise UsageError("a temperature divides the log-odds of probabilities, which these scores are not")
     right, stated = _pairs(fit_on, column)
     fitted = FITS[method](right, stated)
     old = apply_to.column(column)

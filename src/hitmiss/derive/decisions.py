@@ -90,7 +90,7 @@ def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -
     spec, entry, settings = resolve(metric)
     form = entry.form(**settings) if entry.form is not None else None
     if not isinstance(form, OfCounts):
-        raise UsageError(f"{spec} is no figure of decisions; a threshold can be chosen by f1, accuracy, mcc …")
+        raise UsageError(f"{spec} is not a metric of decisions; a threshold can be chosen by f1, accuracy, mcc …")
     return form.of_counts(counts_at(tally, thresholds))
 
 
@@ -228,7 +228,7 @@ def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping
         return Rule(bound, f"column {names['threshold']}")
     if deciding.default is None:
         raise UsageError(
-            "the scores are no probabilities, so no threshold goes without saying; give one with --threshold, or a "
+            "the scores are not probabilities, so there is no default threshold; give one with --threshold, or a "
             f"column {names['threshold']} or {names['decision']}"
         )
     return Rule(deciding.default, deciding.default_origin)

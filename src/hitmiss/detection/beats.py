@@ -271,7 +271,7 @@ class BeatsDetector(Placed):
         """Load a checkpoint in the official format, optionally with a head from another file."""
         checkpoint = load_checkpoint(path)
         if not isinstance(checkpoint, dict) or not {"cfg", "model"} <= set(checkpoint):
-            raise DataError(f"{Path(path).name} is no BEATs checkpoint: it must hold 'cfg' and 'model'")
+            raise DataError(f"{Path(path).name} is not a BEATs checkpoint: it must hold 'cfg' and 'model'")
         extra = load_checkpoint(head) if head is not None else {}
         if not isinstance(extra, dict):
             raise DataError(f"{head} holds a {type(extra).__name__}, no weights by name", code="no-weights")
@@ -290,7 +290,7 @@ class BeatsDetector(Placed):
     @property
     def notes(self) -> list[str]:
         """Notes about how it runs."""
-        no_head = "the checkpoint has no head: every score is 0, and the embeddings alone say something"
+        no_head = "the checkpoint has no head: every score is 0, and only the embeddings mean something"
         return [*self.network.notes, *([] if HEAD in self.network.weights else [no_head])]
 
     def in_float32(self) -> Detector | None:

@@ -77,7 +77,7 @@ class Opening:
         given["precision"] = self.precision not in ("auto", "float32")
         for option in options:
             if given[option]:
-                raise UsageError(f"{what} has no use for {flags[option]}: leave it out", code=f"{option}-unused")
+                raise UsageError(f"{what} does not use {flags[option]}: leave it out", code=f"{option}-unused")
 
 
 def opener_of(text: str) -> str | None:
@@ -226,7 +226,7 @@ def as_detector(thing: object, *, name: str = "", sample_rate: int | None = None
         return EstimatorDetector(thing, name, sample_rate)
     if callable(thing):
         return CallableDetector(thing, name, sample_rate)
-    raise UsageError(f"a {type(thing).__name__} is no detector; give a function, an estimator or a torch module")
+    raise UsageError(f"a {type(thing).__name__} is not a detector; give a function, an estimator or a torch module")
 
 
 def open_detector(
@@ -323,7 +323,7 @@ def find_object(text: str) -> Any:
     """
     place, _, name = text.rpartition(":")
     if not place or not name:
-        raise UsageError(f"{text!r} is no detector; write one of {_kinds()}")
+        raise UsageError(f"{text!r} is not a detector; write one of {_kinds()}")
     module = _module_of(place)
     try:
         found: Any = module

@@ -584,7 +584,7 @@ def _check(n: int, cut_length: int, rule: str, crop: str) -> None:
 def _start(spare: int, crop: Crop, rng: np.random.Generator | None) -> int:
     if crop == "random":
         if rng is None:
-            raise UsageError("a random crop needs a generator: rng=…, one a clip")
+            raise UsageError("a random crop needs a generator: rng=…, one per clip")
         return int(rng.integers(spare + 1))
     return spare // 2 if crop == "centre" else 0
 

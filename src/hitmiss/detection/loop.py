@@ -357,8 +357,8 @@ def _refuse_other_files(run: Run, manifest: Manifest, load: object) -> None:
     names = ", ".join(manifest.row(at)["file"] for at in other[:SHOWN])
     more = f" and {len(other) - SHOWN:,} more" if len(other) > SHOWN else ""
     raise IncompleteRun(
-        f"{len(other):,} files are gone, or hold something else than when they were scored: {names}{more}; put back what "
-        f"was there, or begin a new run with another --output",
+        f"{len(other):,} files are missing or have changed since they were scored: {names}{more}; restore them, or "
+        f"begin a new run with another --output",
         code="changed-files",
     )
 

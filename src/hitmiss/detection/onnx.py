@@ -121,7 +121,7 @@ class OnnxDetector(Base):
             return self._runtime.InferenceSession(model, options, providers=providers)
         except Exception as error:  # onnxruntime raises its own error classes, one per status code
             raise DataError(
-                f"{self.path.name} is no model that onnxruntime can run: {str(error).splitlines()[0]}"
+                f"{self.path.name} is not a model that onnxruntime can run: {str(error).splitlines()[0]}"
             ) from None
 
     def _model(self) -> str | bytes:

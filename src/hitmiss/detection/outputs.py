@@ -190,7 +190,7 @@ def _columns(array: Outputs) -> Floats:
         return values
     squeezed = values.reshape(values.shape[0], *(n for n in values.shape[1:] if n != 1))
     if squeezed.ndim > 2 or not values.size:
-        raise DataError(f"outputs must be one row a clip and one column a class; found the shape {values.shape}")
+        raise DataError(f"outputs must be one row per clip and one column per class; found the shape {values.shape}")
     return squeezed.reshape(len(values), -1)
 
 
@@ -226,7 +226,7 @@ def _index(n: int, positive_index: int | None) -> int:
 def _checked(columns: Floats) -> Floats:
     wrong = (columns < 0) | (columns > 1)
     if wrong.any():
-        raise DataError(f"{int(wrong.sum())} outputs are no probabilities, the first is {columns[wrong][0]:g}")
+        raise DataError(f"{int(wrong.sum())} outputs are not probabilities, the first is {columns[wrong][0]:g}")
     return columns
 
 

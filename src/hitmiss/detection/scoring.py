@@ -175,13 +175,13 @@ def alarms(
     """Return warnings about the scores of a run; empty if there are none. `label` (1, 0) may be None.
 
     >>> alarms(np.zeros(5), None, "real", "fake")
-    ['all 5 scores are 0: the detector says nothing']
+    ['all 5 scores are 0: the scores carry no information']
     """
     found = [f"{n_failed:,} item{'s' * (n_failed > 1)} without a score; failures.tsv says why"] if n_failed else []
     if not len(scores):
         return [*found, "no item has a score"]
     if len(scores) > 1 and np.ptp(scores[np.isfinite(scores)] if np.isfinite(scores).any() else np.zeros(1)) == 0:
-        return [*found, f"all {len(scores):,} scores are {scores[0]:g}: the detector says nothing"]
+        return [*found, f"all {len(scores):,} scores are {scores[0]:g}: the scores carry no information"]
     found += _saturated(scores)
     if label is not None:
         found += _reversed(scores, np.asarray(label) == 1, positive, negative)

@@ -375,7 +375,7 @@ def load_checkpoint(path: str | Path) -> object:
             f"Save its state_dict as .safetensors where you trust it"
         ) from None
     except (RuntimeError, EOFError, ValueError) as error:
-        raise DataError(f"{path.name} is no checkpoint: {str(error).splitlines()[0]}") from None
+        raise DataError(f"{path.name} is not a checkpoint: {str(error).splitlines()[0]}") from None
 
 
 def load_weights(module: Module, path: str | Path) -> str:

@@ -404,7 +404,7 @@ class Work:
         shares = bool(whole.parts[0].a.columns.one_class.of(grouping)[0]) and not self.plan.unit
         if shares:
             return replace(
-                row, note="; ".join(filter(None, (note, "no test: these slices share trials; draw a --unit")))
+                row, note="; ".join(filter(None, (note, "no test: these slices share trials; resample a --unit")))
             )
         unknown = sum(c.found.is_too_few for c in good)
         if unknown:
@@ -670,13 +670,13 @@ def _warnings(
     if wrong and not force:
         raise DataError(
             f"{paired.names[0]} and {paired.names[1]} cannot be compared: {'; '.join(map(str, wrong))}. "
-            "--force compares them all the same and says so in the report",
+            "--force compares them anyway, with a warning in the report",
             code="incomparable",
         )
     found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
     if any(paired.left_out):
         left = " and ".join(f"{n:,} of {who}" for n, who in zip(paired.left_out, paired.names, strict=True))
-        found.append(f"different sample sizes: left out, for want of a partner: {left}")
+        found.append(f"different sample sizes: left out because they have no partner: {left}")
     found += unchecked(paired.a, paired.b)
     for i, (trials, name) in enumerate(zip((paired.a, paired.b), paired.names, strict=True)):
         found += [f"{name}: {note}" for note in trials.header.notes]

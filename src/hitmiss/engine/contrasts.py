@@ -460,7 +460,7 @@ def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: boo
     if not fits.get(wanted, True):
         needs = {"mcnemar": "a share of the same trials in both runs", "delong": "the ROC AUC"}[wanted]
         raise UsageError(
-            f"the test {wanted!r} is for {needs}, each trial once and independent; {question[0].text} here is not that, take another test"
+            f"the test {wanted!r} is for {needs}, each trial once and independent; {question[0].text} does not qualify here; choose another test"
         )
     return wanted
 
@@ -577,7 +577,7 @@ def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float
             gained += np.bincount(own, weights=terms, minlength=len(codes))
         return sign_flip(gained, replicates, rng)
     if question[0].form.kind == "columns":
-        raise UsageError(f"{question[0].text} has no form to exchange answers in; take the bootstrap")
+        raise UsageError(f"{question[0].text} has no form to exchange answers in; use the bootstrap")
     sides = [_Exchange.of(question, part) for part in sample.parts]
 
     def statistic(swapped: Mask) -> float:

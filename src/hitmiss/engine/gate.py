@@ -279,7 +279,7 @@ def gate(
     if baseline is not None and rules:
         wrong = incomparable(results, baseline, rules)
         if wrong:
-            raise DataError(f"the baseline is no baseline of these results: {'; '.join(wrong)}", code="not-comparable")
+            raise DataError(f"the baseline does not fit these results: {'; '.join(wrong)}", code="not-comparable")
         checks += [check for rule in rules for check in check_regression(rule, results, baseline, decide)]
     return checks
 
@@ -394,7 +394,7 @@ def incomparable(results: Results, baseline: Results, rules: Iterable[Regression
     It may have other classes, score kinds, protocols, items or sizes, or differ in a way that `compare` refuses.
     """
     if not results.signature or not baseline.signature:
-        return ["one of the results carries no signature, so nothing tells whether they belong together"]
+        return ["one of the results carries no signature, so it is not known whether they belong together"]
     one, other = (read_signature(r.signature.splitlines()[0]) for r in (results, baseline))
     words = {"protocol": "protocols", "pos": "positive classes", "kind": "score kinds"}
     found = [

@@ -240,7 +240,7 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
         )
     if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
         return None
-    return "no interval: items repeat; draw them as wholes (unit=item)" if sample.is_repeated else None
+    return "no interval: items repeat; resample whole items (unit=item)" if sample.is_repeated else None
 
 
 def few(sample: Sample) -> str | None:
@@ -278,7 +278,7 @@ def _constant(sample: Sample) -> str | None:
     first = sample.score[0]
     if (sample.score != first).any():
         return None
-    return f"every score is {first:g}: the detector says nothing, whatever the figures are"
+    return f"every score is {first:g}: the scores carry no information, whatever the figures are"
 
 
 def _coarse(sample: Sample) -> str | None:
@@ -317,8 +317,8 @@ def _not_llr(sample: Sample) -> str | None:
     if low < 0.0 or high > 1.0 or low == high:
         return None
     return (
-        f"the scores are declared llr and all lie in 0..1 ({low:g} to {high:g}), as probabilities do: act_dcf and cllr then "
-        "say nothing. Declare what they are (--score-kind probability) or turn them into log-likelihood ratios"
+        f"the scores are declared llr and all lie in 0..1 ({low:g} to {high:g}), as probabilities do: act_dcf and cllr are then "
+        "meaningless. Declare what they are (--score-kind probability) or turn them into log-likelihood ratios"
     )
 
 
@@ -641,10 +641,10 @@ def _macro(
     if not work.draws.plan.unit and bound:
         head = work.columns.trials.header
         other = head.negative if is_positive else head.positive
-        shared = f"no interval: these slices share their {other} trials; draw a --unit for one"
+        shared = f"no interval: these slices share their {other} trials; resample a --unit to get one"
         return replace(row, note="; ".join(filter(None, (note, shared))))
     if not work.draws.plan.unit and whole.is_repeated and "target" in grouping:
-        shared = "no interval: these slices share their items; draw them as wholes (unit=item)"
+        shared = "no interval: these slices share their items; resample whole items (unit=item)"
         return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
     centre = float(np.mean([work.corrected(s, i) for s, _ in defined]))
@@ -757,7 +757,9 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and trials that is drawn if every trial is a unit."""
-TOO_MANY: Final = "no interval: its figures share trials, and those are too many to draw together; draw a --unit"
+TOO_MANY: Final = (
+    "no interval: its figures share trials, and those are too many to resample together; resample a --unit"
+)
 
 
 def derived_rows(work: Work, whole: Sample, derived: Sequence[Derived]) -> list[Estimate]:
@@ -1020,5 +1022,5 @@ def _undrawn(plan: Plan) -> list[str]:
     if plan.bootstrap or plan.unit in ((), ("item",)):
         return []
     return [
-        f"no intervals: the unit {' × '.join(plan.unit)} is drawn by a bootstrap, and none was asked for (--bootstrap 1000)"
+        f"no intervals: the unit {' × '.join(plan.unit)} is resampled by a bootstrap, and none was requested (--bootstrap 1000)"
     ]

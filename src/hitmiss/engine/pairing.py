@@ -224,7 +224,7 @@ def _missing(only_a: pl.DataFrame, only_b: pl.DataFrame, key: tuple[str, ...], n
             ]
     return DataError(
         f"different sample sizes, so statistical power differs: {' and '.join(parts)}; "
-        "compare what both have with --allow-missing, and the report says so",
+        "--allow-missing compares what both have, with a note in the report",
         faults,
     )
 
@@ -286,7 +286,7 @@ class Rule:
 
 RULES: Final = (
     Rule("different datasets", ("dataset", "dataset_digest", "dataset_sha256"), "different difficulty"),
-    Rule("different contents", ("dataset_content",), "the same ids stand for other files"),
+    Rule("different contents", ("dataset_content",), "the same ids refer to other files"),
     Rule("mixed cache states", ("cache", "cache_state", "tool_cache"), "latency is not comparable"),
     Rule("different prompts", ("prompts", "prompt_hashes", "prompt_hash"), "different behaviour"),
     Rule("different temperatures", ("temperature",), "one run is more random than the other"),

@@ -363,7 +363,7 @@ class Field:
         if wrong and not force:
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
             raise DataError(
-                f"{wrong[0]}{more}. --force compares them all the same and says so in the report", code="incomparable"
+                f"{wrong[0]}{more}. --force compares them anyway, with a warning in the report", code="incomparable"
             )
         return [f"INVALID COMPARISON, forced: {text}" for text in wrong]
 

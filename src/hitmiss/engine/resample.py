@@ -64,7 +64,7 @@ class OneClass:
         sides = [tuple(c for c in grouping if c in own) for own in (self.negative, self.positive)]
         if all(sides):
             raise UsageError(
-                f"{sides[0][0]} tells negatives apart and {sides[1][0]} positives: no slice of both holds a trial",
+                f"{sides[0][0]} divides the negatives and {sides[1][0]} positives: no slice of both holds a trial",
                 code="two-sides",
             )
         return sides[0] or sides[1], bool(sides[1])
@@ -110,7 +110,7 @@ class Columns:
             values = self.trials.column(name)
             if values.dtype != pl.String:
                 raise UsageError(
-                    f"{name} is no column of texts: trials are not grouped or drawn by it; name a slice, as codec"
+                    f"{name} is not a text column, so trials cannot be grouped or resampled by it; name a slice column such as codec"
                 )
             self._known[name] = text_codes(values)
         return self._known[name]
@@ -883,7 +883,7 @@ class TalliedColumns(Columns):
         if name == "decision":
             return super().named(name)
         raise UsageError(
-            f"this figure needs the {name} of every trial at once, which counted trials have not; leave --stream out"
+            f"this figure needs the {name} of every trial at once, which counted trials do not have; leave --stream out"
         )
 
     def sample(

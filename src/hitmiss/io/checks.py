@@ -79,9 +79,9 @@ def numbers_of(
         places = stack.places(wrong, name)
         has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
         first = f"fix them (the first is {quoted(places[0].value)})"
-        fix = "they have a decimal comma: say --decimal ," if has_comma else first
+        fix = "they have a decimal comma: use --decimal ," if has_comma else first
         what = what or f"{shown(name)}{{s}}"
-        ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is no number")
+        ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is not a number")
     return numbers, wrong
 
 
@@ -142,7 +142,7 @@ def _confidences(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.Series:
         if wrong.any():
             first = quoted(stack.places(wrong, "confidence")[0].value)
             ledger.notes.append(
-                f"{wrong.sum():,} values of {title} are no numbers, the first is {first}: "
+                f"{wrong.sum():,} values of {title} are not numbers, the first is {first}: "
                 "these answers count, and are left out of calibration"
             )
     else:
@@ -281,7 +281,7 @@ def _merge(stack: Stack, identical: pl.Series, is_key: bool, options: ReadSpec, 
     frame = stack.frame
     if not options.dedupe:
         kind = "duplicate-in-key" if is_key else "duplicate-id"
-        what, each = "{n} repeated row{s}", "the row stands there more than once"
+        what, each = "{n} repeated row{s}", "the row occurs more than once"
         ledger.add(kind, what, "merge identical rows with --dedupe", stack.at(identical), stack.title("item"), each)
         return stack
     first = frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()

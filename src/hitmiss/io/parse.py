@@ -461,7 +461,7 @@ BOMS: Final = (  # UTF-32 comes before UTF-16: its little-endian mark begins wit
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-NUL: Final = "a NUL byte stands in the text"
+NUL: Final = "the text holds a NUL byte"
 NUL_FIX: Final = "fix the file, or say --encoding"
 BLANK: Final = b" \t\r\n\0"
 GZIP: Final = b"\x1f\x8b"
@@ -541,7 +541,7 @@ def _read(path: str | Path, name: str, ledger: Ledger) -> bytes:
             code="table-address",
         )
     if Path(path).is_dir():
-        what, fix = "it is a folder, and no run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
+        what, fix = "it is a folder, but not a run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
         raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
     artifacts.note_input(path)
     return _read_whole(Path(path))
@@ -702,7 +702,7 @@ def one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
         return text.replace(b"\r", b"\n")
     row = text.count(b"\n", 0, text.index(b"\r")) + 1
     raise ledger.stop(
-        "stray-line-end", "a lone carriage return stands inside a line", "use one kind of line end", [Place(name, row)]
+        "stray-line-end", "a line contains a lone carriage return", "use one kind of line end", [Place(name, row)]
     )
 
 

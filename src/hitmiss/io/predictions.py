@@ -590,7 +590,7 @@ def _scores(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
         fix = f"{DROP}; or choose --on-nan worst"
         ledger.add("missing-score", "{n} missing score{s}", fix, places, stack.title("score"), "the score is missing")
     if not any_scores(spec):
-        fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is squashed by guess"
+        fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is converted by guess"
         _refuse_outside(stack, "score", numbers, "score-outside", "score", fix, ledger)
     return numbers
 
@@ -653,7 +653,7 @@ def _check_thresholds(frame: pl.DataFrame, stack: tables.Stack, spec: ReadSpec, 
         spread = f"{row['distinct']:,} values of {column} from {row['low']!r} to {row['high']!r}"
         if several and rule == "same":
             other = frame.filter(pl.col("group") == row["group"], pl.col("threshold") != row["first"])
-            what = f"{row['group']} has {spread}, and one is meant"
+            what = f"{row['group']} has {spread}, but there must be one"
             fix = "choose --threshold_rule first or --threshold_rule per-row"
             ledger.add("thresholds-differ", what, fix, stack.at(other["row"], "threshold"), column, "it is another one")
         elif several and rule == "first":
@@ -679,7 +679,7 @@ def _refuse_other_language(stack: tables.Stack, file: str, group: str | None, sp
     if not others:
         return
     places = stack.places(stack.frame[column].is_in(others), column)
-    what = f"{{n}} row{{s}} of another language ({quoted(places[0].value)}) than the name of the file tells ({quoted(by_name)})"
+    what = f"{{n}} row{{s}} of another language ({quoted(places[0].value)}) than the name of the file says ({quoted(by_name)})"
     fix = f"rename the file or correct the column; or go by the column alone, with --group {stack.title(column)}"
     ledger.add("column-conflict", what, fix, places, each=f"the name of the file says {by_name}")
 
@@ -706,8 +706,8 @@ def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Ledg
         for file, rows in frame.filter(twice).group_by("file", maintain_order=True)
         for place in next(f for f in files if f.frame["file"][0] == file[0]).stack.at(rows["row"])
     ]
-    what, fix = "{n} row{s} of ids that stand in more than one file", "keep one row of each"
-    ledger.add("duplicate-id", what, fix, places, each="the id stands in another file too")
+    what, fix = "{n} row{s} of ids that are in more than one file", "keep one row of each"
+    ledger.add("duplicate-id", what, fix, places, each="the id is also in another file")
     raise ledger.error()
 
 

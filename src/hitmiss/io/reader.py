@@ -164,7 +164,7 @@ def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFr
     score = frame["score"]
     turned = 1 - score if is_probability else -score
     how = "1 - p" if is_probability else "their sign changed"
-    note = f"a higher score meant {header.negative} in the file: the scores were turned round ({how})"
+    note = f"a higher score meant {header.negative} in the file: the scores were reversed ({how})"
     lost = score.n_unique() - turned.n_unique()
     if lost > 0:
         note += f"; {lost:,} distinct scores became equal to others by rounding, so give log-odds if there are any"
@@ -199,7 +199,7 @@ def note_oddities(frame: pl.DataFrame, header: Header, ledger: Ledger) -> None:
 def _score_notes(row: Mapping[str, float], header: Header) -> list[str]:
     found = []
     if row[":low"] == row[":high"] and row[":n"] > 1:
-        found.append(f"all {row[':n']:,} scores are {row[':low']!r}: they do not tell the classes apart")
+        found.append(f"all {row[':n']:,} scores are {row[':low']!r}: they do not separate the classes")
     if row[":inf"]:
         found.append(
             f"{row[':inf']:,} scores are infinite: metrics of the order are defined, those of the value are not"
@@ -401,7 +401,7 @@ def _refuse_unread(options: ReadSpec) -> None:
     """Refuse options for prediction files, which have no effect in this reader."""
     for name in ("missing", "threshold_rule", "identities"):
         if getattr(options, name):
-            raise UsageError(f"{name} is read of predictions (-p toxicity) alone", code="unread-option")
+            raise UsageError(f"{name} applies only to predictions (-p toxicity)", code="unread-option")
 
 
 def _pass(given: object, key_given: object, visit: Visit) -> Trials | None:
@@ -426,7 +426,9 @@ def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
     """Return trials from opened sides: select rows, interpret words, check values, join scores and key."""
     ledger, options = visit.ledger, visit.options  # flattening nested rows may have added runs and numbers
     if _asks_about_targets([scores, key] if key else [scores], options):
-        ledger.notes.append("items repeat with another target: each target is a question of its own, measured apart")
+        ledger.notes.append(
+            "items repeat with another target: each target is a separate question and is measured separately"
+        )
         scores, key = scores.with_targets(), key.with_targets() if key else None
     _refuse_absent(scores, key, visit)
     scores, key = _chosen_rows(scores, key, options, ledger)

@@ -133,7 +133,7 @@ def _needed_locks() -> ModuleType:
     found = file_locks()
     if found is None:
         raise EnvironmentFault(
-            "runs are written with file locks, which this system has not (detect, attack and llm run on Linux and macOS); "
+            "runs are written with file locks, which this system does not have (detect, attack and llm run on Linux and macOS); "
             "score, toxicity, triage, compare, gate and report need none",
             code="no-file-locks",
         )
@@ -148,7 +148,7 @@ def _needed_locks() -> ModuleType:
 
 SYNC_SECONDS: Final = 0.5
 SYNC_LINES: Final = 64
-SAFE: Final = "what was written before is safe: make room and run again with --resume"
+SAFE: Final = "what was written before is safe: free some space and run again with --resume"
 
 
 class SegmentWriter:
@@ -214,7 +214,9 @@ class SegmentReader:
     def _refuse_damage(self, raw: bytes, rest: bytes) -> None:
         """Refuse a line that is not a record, unless it is an incomplete tail: no complete record follows it."""
         if any(_record(line) is not None for line in rest.splitlines(keepends=True)):
-            fault = Fault("damaged-run", "the line is no record", self.path.name, self.line + 1, value=repr(raw[:60]))
+            fault = Fault(
+                "damaged-run", "the line is not a record", self.path.name, self.line + 1, value=repr(raw[:60])
+            )
             raise DataError(f"the run is damaged: {fault}; the lines after it are whole", [fault])
 
 
@@ -483,9 +485,9 @@ def load_manifest(folder: str | Path) -> dict[str, object]:
         data = path.read_bytes()
         manifest = json.loads(data)
     except FileNotFoundError:
-        raise UsageError(f"{folder} is no run: it has no {MANIFEST}") from None
+        raise UsageError(f"{folder} is not a run: it has no {MANIFEST}") from None
     except ValueError:
-        raise DataError(f"{path} is no JSON: the run was edited or damaged") from None
+        raise DataError(f"{path} is not JSON: the run was edited or damaged") from None
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
         raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
@@ -548,7 +550,7 @@ def _check_form(manifest: Mapping[str, object]) -> None:
     """Refuse a manifest whose fields differ from what this version writes: anyone can make a valid seal."""
     known, facts = as_manifest(manifest), run_facts(manifest)
     if facts.rows is not None and facts.rows not in known.files:
-        raise DataError(f"the run names rows ({facts.rows}) that are none of its files", code="malformed-run-facts")
+        raise DataError(f"the run names rows ({facts.rows}) that are not among its files", code="malformed-run-facts")
     if facts.rows is not None and None in (facts.layout, facts.positive, facts.negative):
         raise DataError("the run names rows and not how to read them", code="malformed-run-facts")
 
@@ -684,7 +686,9 @@ def _position(record: dict[str, object], items: Sequence[str] | None, path: Path
         or at < 0
         or (items is not None and (at >= len(items) or items[at] != record.get("item")))
     ):
-        raise DataError(f"{path.name} holds a record of {record.get('item')!r}, which is none of the run's items")
+        raise DataError(
+            f"{path.name} holds a record of {record.get('item')!r}, which is not among the items of the run"
+        )
     return at
 
 

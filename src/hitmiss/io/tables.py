@@ -182,9 +182,9 @@ def _why(line: bytes, error: Exception) -> str:
             ("inf", "a number"),
         ):
             if line[error.pos if error.lineno == 1 else error.colno - 1 :].startswith(python.encode()):
-                return f"{python} is no JSON, write {meant}"
+                return f"{python} is not JSON, write {meant}"
         if b"'" in line and b'"' not in line:
-            return "names and texts stand in double quotes in JSON"
+            return "names and texts need double quotes in JSON"
     return str(error).partition(":")[0] if isinstance(error, json.JSONDecodeError) else str(error)
 
 
@@ -209,7 +209,7 @@ def settle(column: pl.Series, is_number: bool) -> pl.Series:
             return column.cast(pl.String).fill_null("")
         except pl.exceptions.PolarsError:
             raise DataError(
-                f"the column {column.name} holds bytes that are no text (UTF-8); write it as text", code="not-text"
+                f"the column {column.name} holds bytes that are not UTF-8 text; write it as text", code="not-text"
             ) from None
     if kind.is_nested() or kind in (pl.Object, pl.Duration):
         return pl.Series(column.name, ["" if v is None else str(v) for v in column.to_list()], dtype=pl.String)

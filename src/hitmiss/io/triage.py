@@ -206,7 +206,7 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
 """The names, in the triage evaluation document, of the columns that a caller may declare."""
 LAYOUT: Final = Reshaping(
-    "triage", "the triage document's dataset and results: one JSON object per line", flatten, CALLED
+    "triage", "the documented triage dataset and results: one JSON object per line", flatten, CALLED
 )
 
 

@@ -118,7 +118,7 @@ def _write_unpaired(trials: Trials, path: Path, probability: bool | None) -> Non
     """Write the lines of the BEATs evaluation document. Only its two words are written: real and fake."""
     is_odds = trials.header.score_kind == "logit"
     if probability and trials.header.score_kind not in ("logit", "probability"):
-        raise UsageError(f"{trials.header.score_kind} scores are no probabilities; write them with probability=False")
+        raise UsageError(f"{trials.header.score_kind} scores are not probabilities; write them with probability=False")
     score = trials.score
     if probability is not False and is_odds:
         small = np.exp(-np.abs(score))

@@ -366,7 +366,7 @@ class Model:
 
     def _from_probability(self, p: float) -> Answer:
         if math.isnan(p) or not 0.0 <= p <= 1.0:
-            raise DataError(f"{p:g} is no probability of fake")
+            raise DataError(f"{p:g} is not a probability of fake")
         low, high = self.thresholds
         verdict = "fake" if p >= high else "real" if p < low else "uncertain"
         sureness = {"fake": p, "real": 1.0 - p, "uncertain": max(p, 1.0 - p)}

@@ -120,7 +120,7 @@ def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, o
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is no UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise DataError(f"{path.name} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     for row, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -128,14 +128,14 @@ def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, o
         if isinstance(record, dict):
             yield row, record
         else:
-            faults.append(Fault("bad-row", "the line is no JSON object", path.name, row, value=line[:60]))
+            faults.append(Fault("bad-row", "the line is not a JSON object", path.name, row, value=line[:60]))
 
 
 def _parsed(line: str) -> object:
     """Parse the JSON of a line; None if it is invalid, holds NaN or half a character, or is nested too deeply."""
 
     def refuse(word: str) -> None:
-        raise ValueError(f"{word} is no JSON")
+        raise ValueError(f"{word} is not JSON")
 
     try:
         found = json.loads(line, parse_constant=refuse)
@@ -194,7 +194,7 @@ def _file_item(
     media = media_type(data)
     if not media.startswith(f"{wanted}/"):
         known = "PNG, JPEG or WebP" if wanted == "image" else "WAV, MP3, FLAC or Ogg"
-        return fault("bad-media", f"the file is no {known}", column, value)
+        return fault("bad-media", f"the file is not {known}", column, value)
     why = _unusable(data) if wanted == "image" else ""
     if why:
         return fault("bad-media", why, column, value)
@@ -237,7 +237,7 @@ def media_type(data: bytes) -> str:
 def _repeated(items: Mapping[int, Item], name: str) -> list[Fault]:
     first: dict[str, int] = {}
     return [
-        Fault("repeated-id", f"the id stands in row {first[item.id]} already", name, row, "id", item.id)
+        Fault("repeated-id", f"the id is already in row {first[item.id]}", name, row, "id", item.id)
         for row, item in items.items()
         if first.setdefault(item.id, row) != row
     ]

@@ -37,7 +37,7 @@ def open_picture(data: bytes) -> Image:
         raise DataError(f"the picture has more than {MOST_PIXELS:,} pixels") from None
     except Exception as error:  # decoders raise any kind of error on broken files
         is_unknown = type(error).__name__ == "UnidentifiedImageError"  # its own message contains a memory address
-        why = "it is no PNG, JPEG or WebP, or it is broken" if is_unknown else _first_line(error)
+        why = "it is not a PNG, JPEG or WebP file, or it is broken" if is_unknown else _first_line(error)
         raise DataError(f"the picture cannot be opened: {why}") from None
     if image.width * image.height > MOST_PIXELS:
         raise DataError(f"the picture has {image.width:,} × {image.height:,} pixels; at most {MOST_PIXELS:,} are taken")

@@ -235,7 +235,7 @@ class Plan:
         alone = [name for name in self.models if name in self.detectors]
         if alone and self.settings.roles:
             raise UsageError(
-                f"{alone[0]} is no language model: it needs no other model to see or to structure for it; ask it in a "
+                f"{alone[0]} is not a language model: it needs no other model to see or to structure for it; ask it in a "
                 "run of its own, without --vision-model and --structuring-model",
                 code="one-role",
             )

@@ -49,7 +49,7 @@ from hitmiss.llm.secrets import Secrets
 # Result rows: what was stored of each call, with the plan's information, in the form of the triage evaluation document.
 
 PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "pillow", "numpy")
-NO_TOKENS: Final = "the model is no language model and has no tokens"
+NO_TOKENS: Final = "the model is not a language model and has no tokens"
 
 
 def make_rows(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hitmiss.llm.items import Item
 
 NAME: Final = "stand-in"
-NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is no language model"
+NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is not a language model"
 DOUBT: Final = 0.6
 """Log-odds below which it answers `uncertain`."""
 COMMAND: Final = re.compile(rb"answer with the verdict (real|fake)", re.IGNORECASE)
@@ -233,7 +233,7 @@ def completion(body: Mapping[str, object], seen: Seen, gullible: bool) -> dict[s
     item = seen.data
     order = COMMAND.search(item) or COMMAND.search(seen.text.encode()) if gullible else None
     if order is not None:
-        obeyed = {"verdict": order[1].decode().lower(), "confidence": 1.0, "rationale": "I was told to."}
+        obeyed = {"verdict": order[1].decode().lower(), "confidence": 1.0, "rationale": "The item asked for it."}
         return said(body, seen, json.dumps(obeyed))
     results = {str(m["tool_call_id"]): m for m in objects_in(body, "messages") if m.get("role") == "tool"}
     evidence = _evidence(body, results) if results else None

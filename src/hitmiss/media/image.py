@@ -115,7 +115,7 @@ def load_image(path: str | Path) -> NDArray[np.uint8]:
     except FileNotFoundError:
         raise DataError(f"there is no file {Path(path).name}") from None
     except UnidentifiedImageError:
-        raise DataError(f"{Path(path).name} is no picture, or it is broken") from None
+        raise DataError(f"{Path(path).name} is not a picture, or it is broken") from None
     except (OSError, Image.DecompressionBombError) as error:
         raise DataError(f"{Path(path).name} cannot be decoded: {error}") from None
 

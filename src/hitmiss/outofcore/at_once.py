@@ -58,7 +58,7 @@ class Tallying:
             )
         if settings.extraction.kind == "auto":
             raise UsageError(
-                "a part cannot tell what the whole run's outputs are; say --outputs logit or probability",
+                "a part does not show what the outputs of the whole run are; give --outputs logit or probability",
                 code="outputs-unsaid",
             )
         for name in by:
@@ -140,7 +140,7 @@ def evaluate_tallies(
     refuse_missing(tally)
     if _repeats(tally):
         raise DataError(
-            f"{_repeats(tally):,} items are in more than one of the tallies; leave out what is there twice",
+            f"{_repeats(tally):,} items are in more than one of the tallies; remove the duplicates",
             code="repeated-items",
         )
     facts = tally.shards[0].facts

@@ -735,10 +735,10 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
         ledger.add(
             "duplicate-id",
             "{n} row{s} of repeated ids",
-            "each trial must be there once: take the others out, or merge identical rows without --stream and with --dedupe",
+            "each trial must occur once: take the others out, or merge identical rows without --stream and with --dedupe",
             places,
             "item",
-            "the id stands there more than once",
+            "the id occurs more than once",
         )
         raise ledger.error()
 

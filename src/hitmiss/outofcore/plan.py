@@ -259,7 +259,9 @@ class Stamps:
         """Refuse files that were written to since."""
         changed = [path for path, stamp in self.noted.items() if _stamp(path) != stamp]
         if changed:
-            raise DataError(f"{changed[0]} changed while it was read; evaluate again when nobody writes to it")
+            raise DataError(
+                f"{changed[0]} changed while it was read; evaluate again when no other process writes to it"
+            )
 
 
 def _stamp(path: str) -> tuple[int, int] | None:
@@ -400,7 +402,7 @@ class ShardTally:
             version = plain["format"]
         except (KeyError, ValueError, TypeError, RecursionError):
             raise DataError(
-                f"{file} is damaged, or is no tally; count its shard again", code="malformed-tally"
+                f"{file} is damaged, or is not a tally; count its shard again", code="malformed-tally"
             ) from None
         if version != FORMAT:
             raise DataError(
@@ -454,7 +456,7 @@ def _binned(arrays: Mapping[str, NDArray[Any]], i: int, file: str) -> Binned:
     counts = _whole(arrays.get(f"counts{i}"), np.int64, file)
     sound = bins is not None and bool((bins[1:] > bins[:-1]).all())
     if not sound or (counts is not None and (len(counts) != len(bins) or (counts < 1).any())):
-        raise DataError(f"{file}: the counts of cell {i} are none; count its shard again", code="malformed-tally")
+        raise DataError(f"{file}: the counts of cell {i} are not counts; count its shard again", code="malformed-tally")
     return Binned(bins, counts)
 
 
@@ -682,7 +684,7 @@ def refuse_missing(merged: ShardTally) -> None:
         if RUN not in shard.facts:
             raise IncompleteRun(
                 f"the tally {shard.name} is of a run that has not ended, so others may be missing; end it first, with "
-                "`hitmiss detect … --resume` or, from Python, with `hitmiss.outofcore.at_once.settle`"
+                "`hitmiss detect … --resume`"
             )
     runs: dict[tuple[str, int], list[str]] = {}
     for shard in merged.shards:

@@ -160,7 +160,7 @@ def _notes(
     """Yield the reader's notes about trials that are valid but unusual (see `io.reader.note_oddities`)."""
     if plan.turned:
         how = "1 - p" if plan.options.score_kind == "probability" else "their sign changed"
-        yield f"a higher score meant {reading.negative} in the file: the scores were turned round ({how})"
+        yield f"a higher score meant {reading.negative} in the file: the scores were reversed ({how})"
     positive = sum(b.total for cell, b in zip(order, binned, strict=True) if cell[0] in reading.positive_words)
     n = sum(b.total for b in binned)
     if positive in (0, n):
@@ -189,7 +189,7 @@ def _score_notes(binned: Sequence[Binned], plan: ShardPlan, single: float | None
     if low == high and plan.is_exact:
         single = scores_of(np.array([low], dtype=np.uint64))[0].item()
     if single is not None and n > 1:
-        yield f"all {n:,} scores are {single!r}: they do not tell the classes apart"
+        yield f"all {n:,} scores are {single!r}: they do not separate the classes"
     infinite = _count_at(binned, -np.inf) + _count_at(binned, np.inf)
     if infinite:
         yield f"{infinite:,} scores are infinite: metrics of the order are defined, those of the value are not"
@@ -731,14 +731,14 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
     single = [name for name in columns if name in ("item", "label", *ANSWERS)]
     if single:
         raise UsageError(
-            f"{single[0]} is not counted by: trials are grouped and drawn by slices, as codec; leave {single[0]} out",
+            f"trials cannot be counted by {single[0]}, only by slice columns such as codec; leave {single[0]} out",
             code="not-a-slice",
         )
     own = [name for name in columns if name in options.itself]
     if own:
         named = f" {protocol.name}" if protocol is not None else ""
         raise UsageError(
-            f"a trial whose {own[0]} is {options.itself[own[0]]!r} stands for itself by the protocol{named}, so "
+            f"by the protocol{named}, each trial whose {own[0]} is {options.itself[own[0]]!r} is a group of its own, so "
             f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}",
             code="too-many-values",
         )

@@ -201,7 +201,7 @@ DISK_BYTES: Final = 8
 """The disk space per score: its key."""
 SPARE: Final = 1.05
 """The factor by which free disk space must exceed what will be written."""
-CHANGED: Final = "the files changed while they were read; evaluate them again when nobody writes to them"
+CHANGED: Final = "the files changed while they were read; evaluate them again when no other process writes to them"
 
 
 @dataclass(frozen=True)
@@ -315,7 +315,7 @@ def scratch_folder(within: str | None, size: int) -> Iterator[str]:
     free = shutil.disk_usage(base).free
     if free < SPARE * size:
         raise EnvironmentFault(
-            f"{SPARE * size / 1e9:.1f} GB of disk are needed for a while and {base} has {free / 1e9:.1f} GB; "
+            f"{SPARE * size / 1e9:.1f} GB of temporary disk space are needed and {base} has {free / 1e9:.1f} GB; "
             "name a folder with more room by --scratch, or allow more by --memory"
         )
     with stop_on_terminate():

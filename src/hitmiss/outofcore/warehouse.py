@@ -268,9 +268,7 @@ class _Groups:
         lines = [table.line(row) for table in self._tables for row in range(table.frame.height)]
         places = [Place(self._file, lines[row]) for row in hashes.is_duplicated().arg_true()]
         what = "{n} row{s} of groups that are counted in another row too"
-        ledger.add(
-            "repeated-group", what, "take out what is there twice, or add up the counts of each group first", places
-        )
+        ledger.add("repeated-group", what, "remove the duplicates, or add up the counts of each group first", places)
 
 
 def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
@@ -289,7 +287,7 @@ def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFr
         places = [Place(p.file, p.row, p.value) for p in stack.places(wrong, COUNT)]
         ledger.add(
             "bad-count",
-            "{n} row{s} with a count that is no whole number above 0",
+            "{n} row{s} with a count that is not a whole number above 0",
             "fix them",
             places,
             stack.title(COUNT),
@@ -453,7 +451,7 @@ class _Asking:
             what = "{n} id{s} that the table has more than once" if first else "{n} id{s} repeated or empty"
             places = [Place(self.address.name, item=str(item or "")) for item in found["item"]]
             ledger = Ledger()
-            ledger.add("repeated-id", what, "take out the rows that are there twice", places, question.columns["item"])
+            ledger.add("repeated-id", what, "remove the duplicate rows", places, question.columns["item"])
             raise ledger.error()
 
     def _refuse_faults(self, frame: pl.DataFrame, question: Question, options: ReadSpec) -> None:
@@ -590,7 +588,7 @@ def _spark() -> Iterator[Warehouse]:
         session = SparkSession.builder.appName("hitmiss").config(map=quiet).getOrCreate()
     except Exception as error:
         raise EnvironmentFault(
-            f"no session of Spark can be had ({_first_line(error)}); it needs Java, or SPARK_REMOTE, and its master is "
+            f"no Spark session could be started ({_first_line(error)}); it needs Java, or SPARK_REMOTE, and its master is "
             f"that of its own settings (spark-defaults.conf, PYSPARK_SUBMIT_ARGS)",
             code="no-spark",
         ) from None

@@ -124,7 +124,7 @@ def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: A
     for held in np.unique(fold):
         train, test = fold != held, fold == held
         if label[train].all() or not label[train].any():
-            raise DataError("too few speakers: without one fold of them a class is gone")
+            raise DataError("too few speakers: without one fold of them, a class is empty")
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
         scores[test] = model.fit(table[train], label[train]).decision_function(table[test])
     return scores

@@ -246,7 +246,9 @@ def is_bonafide(labels: Values) -> NDArray[np.bool_]:
     if reading.problems:
         wrong = reading.problems[0]
         hint = f"; did you mean {wrong.meant!r}?" if wrong.meant else ""
-        raise DataError(f"{int((words == wrong.word).sum())} labels are {wrong.word!r}, which is no known class{hint}")
+        raise DataError(
+            f"{int((words == wrong.word).sum())} labels are {wrong.word!r}, which is not a known class{hint}"
+        )
     return np.isin(words, reading.positive_words)
 
 

@@ -140,7 +140,7 @@ def split_batch(batch: object) -> tuple[Iterable[Clip], NDArray[np.int64]]:
 def _one_row_a_clip(raw: Array, n: int) -> Array:
     rows = raw.reshape(n, -1) if raw.size and raw.size % n == 0 and (raw.ndim < 2 or raw.shape[0] == n) else raw
     if rows.ndim != 2 or len(rows) != n:
-        raise DataError(f"the model gave the shape {raw.shape} for {n} clips; one row a clip is expected")
+        raise DataError(f"the model gave the shape {raw.shape} for {n} clips; one row per clip is expected")
     return rows
 
 

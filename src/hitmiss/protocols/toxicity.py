@@ -371,7 +371,7 @@ def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec) -> pl.DataF
     if wrong.any():
         at = int(wrong.arg_max() or 0)
         raise DataError(
-            f"{file}, row {at + 2}, column {name}: {texts[at]!r} is no share of annotators from 0 to 1 ({wrong.sum():,} such)",
+            f"{file}, row {at + 2}, column {name}: {texts[at]!r} is not a share of annotators from 0 to 1 ({wrong.sum():,} such)",
             code="bad-share",
         )
     made = pl.when(shares.is_null()).then(pl.lit("")).when(shares >= cut).then(pl.lit("1")).otherwise(pl.lit("0"))

@@ -278,7 +278,7 @@ class Confusion:
 
 def _counted(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
-        raise ValueError(f"{str(value)[:40]!r} is no number of trials")
+        raise ValueError(f"{str(value)[:40]!r} is not a number of trials")
     return value
 
 

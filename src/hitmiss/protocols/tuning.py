@@ -72,7 +72,7 @@ def tune_files(
         rows = [_with_intervals(r, judged.where(**{own.group: r.group}), maximize, plan) for r in rows]
     paths = tuple(map(Path, kept_test))
     skipped = sorted({Path(p).name for p in (*left, *left_test)})
-    said = [f"left out, as hitmiss wrote them and they are no predictions: {', '.join(skipped)}"] if skipped else []
+    said = [f"left out, as hitmiss wrote them and they are not predictions: {', '.join(skipped)}"] if skipped else []
     return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)), plan)
 
 

@@ -147,7 +147,7 @@ def chance_level(e: Estimate) -> Level | None:
     fixed = {
         "eer": Level(0.5, CHANCE), "roc_auc": Level(0.5, CHANCE), "macro_auc": Level(0.5, CHANCE),
         "balanced_accuracy": Level(0.5, CHANCE), "mcc": Level(0.0, CHANCE), "kappa": Level(0.0, CHANCE),
-        "cllr": Level(1.0, "scores that say nothing"), "min_cllr": Level(1.0, "scores that say nothing"),
+        "cllr": Level(1.0, "uninformative scores"), "min_cllr": Level(1.0, "uninformative scores"),
         "youden": Level(0.0, CHANCE),
     }  # fmt: skip
     if name in fixed:
@@ -177,7 +177,7 @@ def against_chance(e: Estimate) -> Line | None:
     title, of = explain(e.metric).title, f"{level.by} gives {_plain(level.value, e)}"
     said = f"{title} {told(e)}; {of}."
     if e.low is None or e.high is None:
-        return Line(OPEN, f"Not tested against {level.by}, for want of an interval: {said}")
+        return Line(OPEN, f"Not tested against {level.by}because there is no interval: {said}")
     if (e.high < level.value) if e.best == "low" else (e.low > level.value):
         return Line(PASSED, f"Better than {level.by}: {said}")
     if (e.low > level.value) if e.best == "low" else (e.high < level.value):
@@ -201,7 +201,7 @@ def _good(wholes: Sequence[Estimate], primary: str) -> list[Line]:
         if tested:
             lines[name] = tested[0]
     if not lines:
-        return [Line(OPEN, "No figure here has a level of chance to be held against; compare with a baseline.")]
+        return [Line(OPEN, "No figure here has a chance level to compare with; compare with a baseline.")]
     if len(lines) == 1:
         return list(lines.values())
     counts = Counter(line.status for line in lines.values())
@@ -212,7 +212,7 @@ def _good(wholes: Sequence[Estimate], primary: str) -> list[Line]:
     found += [Line(FAILED, f"{name}: {line.text}") for name, line in bad[:MOST]]
     found += [Line(FAILED, f"So are {len(bad) - MOST} more runs.")] if len(bad) > MOST else []
     if counts[OPEN]:
-        found.append(Line(OPEN, f"{_of(counts[OPEN], len(lines))} not tested, for want of intervals."))
+        found.append(Line(OPEN, f"{_of(counts[OPEN], len(lines))} not tested, because they have no intervals."))
     return found
 
 
@@ -513,7 +513,7 @@ def _informative(found: list[str], wholes: Sequence[Estimate]) -> Line | None:
         return Line(FAILED, found[0], name)
     if not any(parse(e.metric).name in ("roc_auc", "eer", "min_dcf") for e in wholes):
         return None
-    return Line(PASSED, "Scores tell trials apart: no ties that move a figure.", name)
+    return Line(PASSED, "Scores separate trials: no ties that change a figure.", name)
 
 
 def _sizes(wholes: Sequence[Estimate]) -> Line | None:
@@ -523,7 +523,7 @@ def _sizes(wholes: Sequence[Estimate]) -> Line | None:
     rare, of_class = min(sized)
     text = f"The rarer class has {rare:,} trials" if of_class else f"There are {rare:,} trials"
     if rare < ENOUGH:
-        return Line(FAILED, f"{text}: fewer than {ENOUGH} carry no figure.", "size")
+        return Line(FAILED, f"{text}: fewer than {ENOUGH} are too few for a reliable figure.", "size")
     return Line(PASSED, f"{text}.", "size")
 
 
@@ -731,7 +731,7 @@ def _agreement(work: Teamwork | None) -> list[Line]:
     if a.low >= ALPHA:
         return [Line(PASSED, f"{said}, above {ALPHA:g}.", name)]
     if a.high < ALPHA:
-        return [Line(FAILED, f"{said}: below {ALPHA:g} answers of people carry no conclusion.", name)]
+        return [Line(FAILED, f"{said}: below {ALPHA:g} answers of people do not support a conclusion.", name)]
     return [Line(OPEN, f"{said}; whether it is above {ALPHA:g} was not shown.", name)]
 
 

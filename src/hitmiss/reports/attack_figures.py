@@ -363,7 +363,7 @@ def minimal_strength_histogram(
 
     least = np.asarray(minimal, dtype=np.float64)
     if not len(least) or np.isnan(least).any():
-        raise DataError("minimal strengths are numbers or infinite, one a record")
+        raise DataError("minimal strengths are numbers or infinite, one per record")
     figure, axes = _axes(ax)
     edges = np.linspace(0.0, 1.0, bins + 1)
     axes.hist(least[np.isfinite(least)], edges.tolist(), color=PALETTE[0], alpha=0.6, label="records that flip")

@@ -185,7 +185,7 @@ def _records(whole: Sequence[Estimate]) -> Line:
     """Check whether there are enough records; they have several labels, so they do not belong to single classes."""
     n = min(e.n for e in whole)
     if n < ENOUGH:
-        return Line(FAILED, f"{n:,} records: fewer than {ENOUGH} carry no figure.", "size")
+        return Line(FAILED, f"{n:,} records: fewer than {ENOUGH} are too few for a reliable figure.", "size")
     return Line(PASSED, f"{n:,} records.", "size")
 
 

@@ -131,7 +131,7 @@ def open_media(
             return sound_of(path, changed, rate, lossless=lossless)
     except (DataError, EnvironmentFault, OSError) as error:
         return Refusal(path.name, getattr(error, "strerror", None) or _without_name(str(error), path.name))
-    return Refusal(path.name, "it is no PNG, JPEG or WebP image and no sound that is known here")
+    return Refusal(path.name, "it is neither a PNG, JPEG or WebP image nor a known kind of sound")
 
 
 def _without_name(text: str, name: str) -> str:

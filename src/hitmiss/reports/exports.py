@@ -56,7 +56,7 @@ def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
     data = artifacts.load(path, "comparison")
     if data.get("schema") != SCHEMA or data.get("kind") not in ("comparison", "ranking"):
         raise DataError(
-            f"{Path(path).name} is no comparison; write one with `hitmiss compare A B -o {Path(path).name}`"
+            f"{Path(path).name} is not a comparison; write one with `hitmiss compare A B -o {Path(path).name}`"
         )
     if artifacts.DIGEST not in data:
         warn(artifacts.unsealed(Path(path).name), stacklevel=2)

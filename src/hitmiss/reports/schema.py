@@ -78,7 +78,7 @@ def results_schema() -> dict[str, object]:
             "digest": {
                 "type": "string",
                 "pattern": "^[0-9a-f]{64}$",
-                "description": "SHA-256 over all other fields (names in order, ASCII); whoever reads the file checks it",
+                "description": "SHA-256 over all other fields (names in order, ASCII); every reader of the file checks it",
             },
             "protocol": {"type": ["string", "null"]},
             "warnings": _list({"type": "string"}),

@@ -174,7 +174,7 @@ def _marked(made: RunData, path: str) -> RunData:
     for folder in (place, place.parent, place.parent.parent):
         readme = folder / "README.txt"
         if readme.is_file() and SIMULATED in readme.read_text(encoding="utf-8", errors="replace").partition("\n")[0]:
-            said = f"{made.name}: the data are simulated, as the README.txt beside them says; figures are about no real system"
+            said = f"{made.name}: the data are simulated, as the README.txt beside them says; the figures do not describe a real system"
             results = replace(made.results, warnings=(*made.results.warnings, said))
             return replace(made, results=results)
     return made

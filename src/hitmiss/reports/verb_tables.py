@@ -194,7 +194,7 @@ def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
             lines.append((*map(Cell, key), Cell(f"{d.n_pairs:,}"), *figures))
         if lines:
             best = ARROW[next(iter(own.values())).best]
-            title = f"{metric} {best} by {' × '.join(grouping)}: in a line, runs that share a letter were not shown to differ"
+            title = f"{metric} {best} by {' × '.join(grouping)}: in a row, runs that share a letter were not shown to differ"
             title += f" (p {ranking.correction}, over all pairs and slices)" if ranking.correction != "none" else ""
             found.append(Table(title, (*grouping, "pairs", *ranking.names), tuple(lines), len(grouping)))
     return found

@@ -245,7 +245,7 @@ class Library:
         path = self._path(source)
         found = told(_head(path))
         if found is None or path.stat().st_size > MOST_BYTES[found[0]]:
-            raise DataError(f"{path.name} is no picture and no sound any more")
+            raise DataError(f"{path.name} is no longer a picture or a sound")
         return File(path, *found)
 
     def text(self, source: str) -> str:
@@ -254,7 +254,7 @@ class Library:
         try:
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
-            raise DataError(f"{path.name} is no UTF-8 text") from None
+            raise DataError(f"{path.name} is not UTF-8 text") from None
 
     def ecg(self, source: str) -> Ecg:
         """Return an ECG from a `.npy` file, or a record of the recordings."""
@@ -270,7 +270,7 @@ class Library:
         try:
             array = np.load(path, allow_pickle=False)
         except Exception as error:  # numpy parses the header as Python code: errors of any kind
-            raise DataError(f"{path.name} is no plain array: {error}") from None
+            raise DataError(f"{path.name} is not a plain array: {error}") from None
         if array.dtype.kind not in "iuf":
             raise DataError(f"{path.name} holds {array.dtype}, not numbers")
         return Ecg.of(array, self.fs)
@@ -298,7 +298,7 @@ def _check_picture(path: Path) -> None:
         with image.open(path, formats=("PNG", "JPEG", "WEBP")) as picture:
             width, height = picture.size
     except (image.DecompressionBombError, image.UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
-        raise DataError(f"{path.name} is no picture that can be shown: {' '.join(str(error).split())}") from None
+        raise DataError(f"{path.name} is not a picture that can be shown: {' '.join(str(error).split())}") from None
     if width * height > MOST_PIXELS:
         raise DataError(f"{path.name} has {width} × {height} pixels; at most {MOST_PIXELS:,} are shown")
 

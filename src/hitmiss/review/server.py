@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 TEMPLATES: Final = Path(__file__).parent / "templates"
 ASSETS: Final = {"review.css": "text/css", "review.js": "text/javascript"}
 SORRY: Final = {
-    400: "That was no proper request.",
+    400: "That was not a valid request.",
     403: "This form is out of date. Go back, load the page again and repeat what you did; nothing was lost.",
     404: "There is nothing here.",
     413: "That was too long.",

@@ -238,7 +238,7 @@ def open_store(path: str | Path) -> Store:
         )
     except sqlite3.DatabaseError:
         connection.close()
-        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
+        raise DataError(f"{path.name} is not a review: it is not an SQLite file, or it is damaged") from None
     if application != APPLICATION or version != SCHEMA:
         connection.close()
         found = f"schema {version}" if application == APPLICATION else "another program's tables"
@@ -300,7 +300,7 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
     except sqlite3.DatabaseError:
         connection.close()
-        raise DataError(f"{path.name} is no review: it is no SQLite file, or a damaged one") from None
+        raise DataError(f"{path.name} is not a review: it is not an SQLite file, or it is damaged") from None
     return connection
 
 
@@ -531,4 +531,4 @@ def _dispute(store: Store, at: int) -> Dispute:
 
 def _require_adjudicator(who: Reviewer) -> None:
     if not who.is_adjudicator:
-        raise UsageError(f"{who.name} is no adjudicator; name one with --adjudicator")
+        raise UsageError(f"{who.name} is not an adjudicator; name one with --adjudicator")

@@ -122,7 +122,8 @@ def measure_attacks(trials: Trials, design: Design | None = None, **asked: objec
     groupings = [g for g in design.groupings if g != TARGET]
     for name in (n for g in groupings for n in g if n == "target" and apart(n) not in trials.header.slices):
         raise UsageError(
-            f"`--by {name}` stands alone: its figures are those of one class, over all records", code="bad-grouping"
+            f"`--by {name}` cannot be combined: its figures are those of one class, over all records",
+            code="bad-grouping",
         )
     unit = design.unit or _patients(campaign)
     parts = []
@@ -264,7 +265,7 @@ def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[
     if wrong and not force:
         raise DataError(
             f"{names[0]} and {names[1]} cannot be compared: {'; '.join(map(str, wrong[:SHOWN]))}. "
-            "--force compares them all the same and says so in the report",
+            "--force compares them anyway, with a warning in the report",
             code="incomparable",
         )
     found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]

@@ -37,7 +37,7 @@ def health(campaign: Campaign) -> list[str]:
 def _constant(campaign: Campaign) -> Iterator[str]:
     score = campaign.clean.score
     if len(score) > 1 and (score == score[0]).all():
-        yield "the model says the same of every record: it cannot be attacked, and is no robust model for that"
+        yield "the model gives the same answer for every record, so it cannot be attacked; that does not make it robust"
 
 
 def _reversed(campaign: Campaign) -> Iterator[str]:

@@ -24,7 +24,7 @@ from hitmiss.engine.measure import USUAL_LEVEL, measure_design, signed
 from hitmiss.metrics.detection import eer, eer_point
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")
-CHANGED: Final = "fakes changed, reals as they were: an EER of this mix is no error rate of a detector, read FAR"
+CHANGED: Final = "only fakes were changed: an EER of this mix is not an error rate of a detector; read FAR"
 BETWEEN: Final = " × "
 FIGURES: Final = {
     "fpr": ("far", False),
@@ -243,7 +243,9 @@ def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
 def _base(trials: Trials, by: str, clean: str | None) -> str:
     column = trials.column(by)
     if column.dtype != pl.String:
-        raise UsageError(f"{by} is no column of texts: name the one that says how items were changed", code="not-text")
+        raise UsageError(
+            f"{by} is not a text column; name the column that says how items were changed", code="not-text"
+        )
     values = column.unique().to_list()
     if clean is not None:
         if clean not in values:
@@ -270,7 +272,7 @@ def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
     ordered = Trials(trials.frame.sort(linked), trials.header)
     if ordered.frame[linked].n_unique() != len(ordered):
         raise DataError(
-            f"{value}: a {linked} is there more than once; name every column that tells the copies apart, as codec,codec_q",
+            f"{value}: a {linked} occurs more than once; name every column that distinguishes the copies, such as codec,codec_q",
             code="repeated-clip",
         )
     return ordered

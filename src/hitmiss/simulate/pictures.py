@@ -97,7 +97,7 @@ def about(share: float, seed: int, side: int) -> str:
     """Return the text of README.txt: what this data is, and what it is not."""
     return f"""This data is SIMULATED.
 
-hitmiss {__version__} made it with its own code (hitmiss.simulate.pictures, seed {seed}, share {share:g}, {side} pixels a side).
+hitmiss {__version__} made it with its own code (hitmiss.simulate.pictures, seed {seed}, share {share:g}, {side} pixels per side).
 No camera took these pictures and no generator made them: "real" ones are computed scenes with computed sensor noise, "fake"
 ones are enlarged from fewer pixels. Figures computed from them say nothing about any real system.
 

@@ -1,0 +1,97 @@
+"""Words of the documentation and of every message: spelled right, and in plain technical English."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = ROOT / "src" / "hitmiss"
+READ = ["docs", "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "src", "examples"]
+TERMS = "fpr,cant,fo,nd,te,caf,infarction,discreet"
+"""What codespell takes for misspelt: a metric, words of JSON, codes of languages, a file format, a diagnosis, a word."""
+
+UNWANTED = {
+    r"\bmend(s|ed|ing)?\b": "fix",
+    r"\b(is|are|was|were|be|been) told\b": "is reported, is stated",
+    r"\btold (by|of|here|there|apart)\b": "reported, distinguished",
+    r"\btells? (\w+ )?(apart|it|them)\b": "distinguishes, names",
+    r"\bstands? (in|there|alone|beside|inside)\b": "is in, occurs",
+    r"\bthe door\b": "the reader",
+    r"\b(whoever|whosoever)\b": "the person who",
+    r"\bfor want of\b": "because there is no",
+    r"\ball the same\b": "anyway",
+    r"\ba (row|table|line|file) an? \w+\b": "one row per …",
+    r"\bone an? (run|row|class|clip|record|language|line|file|model|item|metric|person)\b": "one per …",
+    r"\bsamples? a second\b": "per second",
+    r"(?<!there )\bis no (number|run|json|detector|picture|model|record|review|comparison|checkpoint|probability)\b": "is not a …",
+    r"\bhas it not\b": "does not have it",
+    r"\bgoes without saying\b": "is the default",
+    r"\bthe document's\b": "name the document",
+}
+"""Turns of phrase that slow a reader down, with what to write instead."""
+
+
+def faults(text: str) -> list[str]:
+    found = [(re.search(pattern, text, re.I), better) for pattern, better in UNWANTED.items()]
+    return [f"{hit[0]!r} (better: {better})" for hit, better in found if hit]
+
+
+def messages(path: Path) -> Iterator[tuple[int, str]]:
+    """Every text of a source file that a user may see: literals of two words and more, without docstrings."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    prose = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    }
+    for node in ast.walk(tree):
+        if (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and id(node) not in prose
+            and " " in node.value
+        ):
+            yield node.lineno, node.value
+
+
+def test_messages_are_plain() -> None:
+    wrong = [
+        f"{path.relative_to(ROOT)}:{line}: {fault}"
+        for path in sorted(SOURCE.rglob("*.py"))
+        for line, text in messages(path)
+        for fault in faults(text)
+    ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("ending", ["toml", "html"])
+def test_templates_and_protocols_are_plain(ending: str) -> None:
+    files = sorted(SOURCE.rglob(f"*.{ending}"))
+    assert files
+    texts = ((path, re.sub(r"\{[{%].*?[}%]\}|<[^>]*>", " ", path.read_text(encoding="utf-8"))) for path in files)
+    assert [f"{path.name}: {fault}" for path, text in texts for fault in faults(text)] == []
+
+
+def test_pages_are_plain() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    assert [f"{page.name}: {fault}" for page in pages for fault in faults(page.read_text(encoding="utf-8"))] == []
+
+
+def test_the_patterns_find_what_they_look_for() -> None:
+    assert faults("a row an estimate") and faults("the id stands in row 3") and faults("Mend the file")
+    assert not faults("one row per estimate; the stand-in model recommends")
+
+
+@pytest.mark.extras
+def test_spelling() -> None:
+    files = [str(ROOT / name) for name in READ]
+    command = [sys.executable, "-m", "codespell_lib", *files, "--skip", "*.png,*.json,*.npz", "-L", TERMS]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
