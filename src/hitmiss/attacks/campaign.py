@@ -938,7 +938,7 @@ def _run_pinned(campaigner: Campaigner) -> dict[str, object]:
 
 
 def attack(
-    detector: Any,
+    detector: object,
     data: str | Path | Recordings,
     output: str | Path | None = None,
     *,
@@ -1057,7 +1057,7 @@ def attack(
 
 
 def prepare_campaign(
-    detector: Any,
+    detector: object,
     data: str | Path | Recordings,
     *,
     families: Sequence[str],
@@ -1127,7 +1127,7 @@ def _criterion(given: str | Criterion | Rule) -> object:
 
 
 def _model(
-    detector: Any,
+    detector: object,
     weights: str | Path | None,
     device: str,
     outputs: str,

@@ -20,8 +20,7 @@ from hitmiss.io.reader import refuse_unread
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.loader import LengthRule, Pooling
-    from hitmiss.detection.loop import Load, Transform
+    from hitmiss.detection.loader import LengthRule, Load, Pooling, Transform
     from hitmiss.detection.outputs import Extraction, OutputKind
     from hitmiss.detection.scoring import Settings
     from hitmiss.media.image import PictureInput
