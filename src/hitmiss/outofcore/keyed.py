@@ -17,7 +17,7 @@ from hitmiss.io.checks import check_ids, check_labels, check_repeats, stems, to_
 from hitmiss.io.columns import Match, Reading, Role, refuse_undeclared, same_class, understand
 from hitmiss.io.parse import Ledger, Place, Stop, Table, expand, quoted
 from hitmiss.io.tables import Stack, is_plain_number
-from hitmiss.outofcore.plan import KeyFiles, Shard, ShardPlan
+from hitmiss.outofcore.plan import KeyFiles, Shard, ShardPlan, stamp
 from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces, trials_expected
 from hitmiss.stats import sketch
 
@@ -458,11 +458,20 @@ class Ids:
         return [self.first, self.last] if self.wanted and self.is_ascending and self.first is not None else None
 
 
+_opened: dict[tuple[Shard, tuple[int, int] | None, str, Role], Opened] = {}
+"""Parquet files that this process has opened, as they were then: every pass over them begins with their columns."""
+MOST_OPENED: Final = 2000
+
+
 def open_sheet(
     shard: Shard, plan: ShardPlan, ledger: Ledger, columns: Sequence[str] | None = None, carry: bool = False
 ) -> Sheet:
     """Recognise the columns of a shard and make a table of it; `columns` limits what is read."""
-    own = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
+    role: Role = "both" if plan.key is None else "scores"
+    seen = shard, stamp(shard.path), repr(plan.options), role
+    own = _opened.get(seen) or open_shard(shard, plan.options, ledger, role)
+    if own.is_parquet and len(_opened) < MOST_OPENED:
+        _opened[seen] = own
     opened = own if plan.key is None else beside(own, plan.key)
     wanted = columns if columns is not None else needed(opened, plan, ledger)
     key = None if plan.key is None else key_of(plan.key, plan.options)

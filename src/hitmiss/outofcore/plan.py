@@ -253,18 +253,19 @@ class Stamps:
     @classmethod
     def of(cls, shards: Sequence[Shard]) -> Stamps:
         """Return the stamps of the files as they are now."""
-        return cls({shard.path: _stamp(shard.path) for shard in shards})
+        return cls({shard.path: stamp(shard.path) for shard in shards})
 
     def refuse_changes(self) -> None:
         """Refuse files that were written to since."""
-        changed = [path for path, stamp in self.noted.items() if _stamp(path) != stamp]
+        changed = [path for path, noted in self.noted.items() if stamp(path) != noted]
         if changed:
             raise DataError(
                 f"{changed[0]} changed while it was read; evaluate again when no other process writes to it"
             )
 
 
-def _stamp(path: str) -> tuple[int, int] | None:
+def stamp(path: str) -> tuple[int, int] | None:
+    """Return the size and the modification time of a file; None if it is not there."""
     try:
         status = Path(path).stat()
     except OSError:
