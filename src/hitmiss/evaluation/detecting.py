@@ -6,11 +6,11 @@ manipulation), how one is loaded, changed and fitted, and the settings that iden
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.question import Protocol, ReadSpec
@@ -20,7 +20,7 @@ from hitmiss.io.reader import refuse_unread
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.loader import LengthRule, Load, Pooling, Transform
+    from hitmiss.detection.loader import Fit, LengthRule, Load, Pooling, Transform
     from hitmiss.detection.outputs import Extraction, OutputKind
     from hitmiss.detection.scoring import Settings
     from hitmiss.media.image import PictureInput
@@ -31,8 +31,8 @@ RATE = 16000
 
 
 def detect(
-    detector: Any,
-    data: Any,
+    detector: object,
+    data: object,
     output: str | Path,
     *,
     protocol: str | Path | Protocol | None = None,
@@ -207,7 +207,7 @@ class Job:
     settings: Settings
     load: Load
     transform: Transform | None = None
-    fit: Callable[[Any], Any] | None = None
+    fit: Fit | None = None
     notes: tuple[str, ...] = ()
     """What a caller should know: codecs that this machine lacks, parts of a suite that need further data."""
 
@@ -270,7 +270,7 @@ class Job:
 
 
 def find_manifest(
-    data: Any,
+    data: object,
     protocol: str | Path | Protocol | None,
     reading: ReadSpec,
     *,
