@@ -214,6 +214,33 @@ def test_a_unit_that_was_not_used_is_said_with_what_it_would_change(tmp_path: Pa
     assert "not independent" in shown and "independence" in shown
 
 
+def test_streams_comparisons_and_rankings_say_it_too(tmp_path: Path, capsys: Capture) -> None:
+    """The factor of a comparison is that of its own two intervals, to within what 100 replicates can tell."""
+    files = [scored(tmp_path / f"{name}.csv") for name in "abc"]
+    for k, path in enumerate(files[1:], 1):
+        rng, lines = np.random.default_rng(k), path.read_text().splitlines()
+        level = {f"s{i}": 0.8 * float(rng.normal()) for i in range(30)}
+        rows = [line.split(",") for line in lines[1:]]
+        moved = [f"{i},{y},{float(x) + level[s] + 0.3 * rng.normal():.5f},{s}" for i, y, x, s in rows]
+        path.write_text("\n".join([lines[0], *moved]) + "\n")
+    a, b, c = map(str, files)
+    plain = ["--positive", "real", "-m", "roc_auc", *FEW, "--json"]
+
+    def codes(*words: str) -> list[str]:
+        found = json.loads(said(capsys, *words, *plain))
+        return [w for w, code in zip(found["warnings"], found["warning_codes"], strict=True) if code == "unit-not-used"]
+
+    assert any("--unit speaker" in text for text in codes("score", a, "--stream"))
+    assert not codes("score", a, "--stream", "--unit", "speaker")
+    (text,) = codes("compare", a, b)
+    trials, whole = (json.loads(said(capsys, "compare", a, b, *plain, *unit)) for unit in ([], ["--unit", "speaker"]))
+    wide = [d["differences"][0]["high"] - d["differences"][0]["low"] for d in (trials, whole)]
+    told = float(text.rsplit(" ", 1)[1])
+    assert told == pytest.approx(wide[1] / wide[0], rel=0.3) and told > 1.3
+    (text,) = codes("compare", a, b, c)
+    assert "--unit speaker" in text and not codes("compare", a, b, c, "--unit", "speaker")
+
+
 def test_data_without_units_get_no_such_word(tmp_path: Path, capsys: Capture) -> None:
     data = scored(tmp_path / "s.csv", 900)
     data.write_text(data.read_text().replace("speaker", "shade"))

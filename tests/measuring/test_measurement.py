@@ -147,6 +147,13 @@ def test_every_interval_holds_its_estimate(options: dict[str, str]) -> None:
         assert e.low is not None and e.low <= e.value <= e.high, e
 
 
+def test_a_fitted_figure_has_no_interval_in_averages_and_gaps_either() -> None:
+    trials = simulated(900).put(codec=np.array(["a", "b", "c"])[np.arange(900) % 3])
+    found = measure(trials, ["eer(ties=hull)"], by="codec", gap=Gap("codec", ("a",)), bootstrap=200)
+    made = {e.average: e for e in found if e.average in ("macro", "gap")}
+    assert {*made} == {"macro", "gap"} and all(e.low is None and "fitted" in (e.note or "") for e in made.values())
+
+
 def test_speakers_as_units_give_wider_intervals_than_trials() -> None:
     trials = simulated()
     trial, speaker = (measure(trials, ["roc_auc"], bootstrap=400, unit=u).one("roc_auc") for u in (None, "speaker"))

@@ -15,7 +15,7 @@ from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import measure
 from hitmiss.stats.bootstrap import trial_replicates
-from hitmiss.stats.intervals import effective_units, student, unit_sizes
+from hitmiss.stats.intervals import LeftOut, effective_units, student, unit_sizes
 
 FREE = {"eer", "roc_auc", "min_dcf", "act_dcf", "cllr", "recall", "specificity", "balanced_accuracy", "fpr", "fnr"}
 DEPENDENT = {"f1", "mcc", "average_precision", "brier", "precision", "log_loss", "accuracy", "aurc"}
@@ -118,6 +118,51 @@ def test_student_is_the_book_s_interval_of_a_mean() -> None:
     assert (high - low) / 2 == pytest.approx(half, rel=0.02) and (low + high) / 2 == pytest.approx(values.mean())
     bounded = student(np.clip(drawn * 0.01 + 0.02, 0, 1), 0.02, 9.0, (0.0, 1.0))
     assert 0.0 < bounded[0] < 0.02 < bounded[1] < 1.0
+
+
+def test_the_end_on_the_side_of_the_longer_tail_is_moved_out_and_no_end_in() -> None:
+    """Costs of one unit in ten are large: a t interval of such a mean misses high truths more often than low ones."""
+    values = np.array([1.0] * 18 + [6.0, 9.0])
+    drawn = values[np.random.default_rng(4).integers(0, 20, (4000, 20))].mean(axis=1)
+    left = np.array([np.delete(values, i).mean() for i in range(20)])
+    plain, leaning = (
+        student(drawn, values.mean(), 19.0),
+        student(drawn, values.mean(), 19.0, without=LeftOut((left,), (20.0,))),
+    )
+    a = np.sum((values - values.mean()) ** 3) / (6.0 * np.sum((values - values.mean()) ** 2) ** 1.5)
+    half = (plain[1] - plain[0]) / 2.0
+    t = 2.093  # of 19 degrees of freedom
+    assert leaning[0] == pytest.approx(plain[0], rel=0.02)
+    assert leaning[1] - values.mean() == pytest.approx(half * (1.0 + a * (2.0 * t * t + 1.0) / t), rel=0.03)
+
+
+def test_units_of_two_classes_have_the_degrees_of_freedom_of_welch() -> None:
+    """A difference of two means, each from units of its own."""
+    from scipy.stats import ttest_ind
+
+    rng = np.random.default_rng(5)
+    few, many = rng.normal(0.0, 3.0, 7), rng.normal(0.0, 1.0, 30)
+    without = [np.array([np.delete(own, i).mean() for i in range(len(own))]) for own in (few, many)]
+    left = LeftOut((without[0] - many.mean(), few.mean() - without[1]), (7.0, 30.0))
+    welch = ttest_ind(few, many, equal_var=False)
+    assert left.degrees == pytest.approx(welch.df)
+    assert np.sqrt(left.variance) == pytest.approx((few.mean() - many.mean()) / welch.statistic)
+
+
+def test_crossed_units_count_what_is_inside_their_pairs_once() -> None:
+    """A table of speakers × attacks of independent numbers: the variance of its mean is that of the cells alone."""
+    rng = np.random.default_rng(6)
+    ratios = []
+    for _ in range(200):
+        table = rng.normal(size=(12, 15))
+        cells = (table.sum() - table.reshape(-1)) / (table.size - 1)
+        rows, columns = (
+            np.array([np.delete(table, i, axis).mean() for i in range(table.shape[axis])]) for axis in (0, 1)
+        )
+        left = LeftOut((rows, columns), (12.0, 15.0), cells=cells)
+        ratios.append(left.variance / (table.var(ddof=1) / table.size))
+        assert 3.0**-0.5 - 1e-9 <= left.narrowing < 1.0
+    assert np.mean(ratios) == pytest.approx(1.3, abs=0.3)  # never below what the cells alone show
 
 
 def test_the_worst_of_many_slices_has_an_interval_that_knows_it_was_picked() -> None:

@@ -82,3 +82,15 @@ def test_a_detectable_difference_is_found_four_times_in_five() -> None:
     power = 1 - normal.cdf(z - true / error) + normal.cdf(-z - true / error)
     assert power == pytest.approx(0.8, abs=1e-4)
     assert detectable(float("nan")) is None and detectable(0.0) is None
+
+
+def test_a_difference_is_studentised_where_its_replicates_lie_nearer_to_nothing() -> None:
+    """Replicates of least costs shrink towards 0: the difference itself is judged by their spread."""
+    deltas = np.random.default_rng(2).normal(0.5, 1.0, 4000)
+    assert p_of_replicates(deltas, delta=1.5) == pytest.approx(
+        2.0 * NormalDist().cdf(-1.5 / deltas.std(ddof=1)), rel=0.01
+    )
+    assert p_of_replicates(deltas, delta=1.5, factor=0.5) == pytest.approx(
+        2.0 * NormalDist().cdf(-3.0 / deltas.std(ddof=1)), rel=0.02
+    )
+    assert p_of_replicates(np.zeros(50), delta=0.0) == 1.0

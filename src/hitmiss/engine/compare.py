@@ -22,7 +22,7 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
 from hitmiss.core.registry import Spec, resolve
-from hitmiss.core.results import SCHEMA, finite
+from hitmiss.core.results import SCHEMA, UNUSED, Remark, code_of, finite
 from hitmiss.core.shared import DIGITS, END_DIGITS, each, part, steady, step
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
@@ -32,24 +32,23 @@ from hitmiss.engine.contrasts import (
     RIGHT,
     Both,
     Contrast,
+    Judging,
     Mask,
     PairedDraws,
     PairedSample,
     choose_test,
     columns_of,
     contrast,
-    degrees,
-    ends_of,
     outcomes,
     slices,
     wholes,
 )
-from hitmiss.engine.measure import FEW, alarms, ask, render
+from hitmiss.engine.measure import FEW, HINTED, HINTED_METRICS, USUAL_UNITS, alarms, ask, natural_unit, render
 from hitmiss.engine.pairing import Breach, Pair, breaches, pair, unchecked
-from hitmiss.engine.resample import OneClass, by_target
+from hitmiss.engine.resample import Columns, OneClass, by_target
 from hitmiss.stats import tests
 from hitmiss.stats.intervals import auc_interval
-from hitmiss.stats.paired import detectable, p_of_replicates
+from hitmiss.stats.paired import detectable
 from hitmiss.stats.tests import adjusted, p_text
 
 if TYPE_CHECKING:
@@ -216,6 +215,7 @@ class Comparison:
             "level": self.level,
             "correction": self.correction,
             "warnings": list(self.warnings),
+            "warning_codes": list(map(code_of, self.warnings)),
             "design": self.design.to_plain() if self.design is not None else None,
             "differences": [told(d) for d in self],
             "mcnemar": [told(d) for d in self.discordances],
@@ -430,9 +430,10 @@ class Work:
         if len(drawn) < len(good):
             return row
         deltas = np.mean(drawn, axis=0)
-        freedom = self._degrees(good)
-        low, high = ends_of(deltas, row.delta or 0.0, freedom, self.plan)
-        p = p_of_replicates(deltas, freedom, bool(self.plan.unit))
+        judging = Judging.of([(c.question, c.sample) for c in good], self.draws)
+        delta = row.delta or 0.0
+        low, high = judging.ends(deltas, delta, self.plan)
+        p = judging.p_value(deltas, delta)
         if math.isnan(p):
             return row
         error = float(np.nanstd(deltas, ddof=1))
@@ -440,11 +441,6 @@ class Work:
         if low == high:
             return replace(row, note="; ".join(filter(None, (row.note, f"no interval: {NO_WIDTH}"))))
         return replace(row, low=low, high=high)
-
-    def _degrees(self, good: list[Cell]) -> float:
-        """Return the degrees of freedom of a mean over slices: the slices share their units, while trials add up."""
-        found = [degrees(c.question, c.sample, self.draws) for c in good]
-        return max(found) if self.plan.unit else math.fsum(found)
 
     def discordances(self, sample: PairedSample) -> list[Discordance]:
         """Return McNemar's tables of a sample: abstentions as wrong, and, if different, only pairs with two answers."""
@@ -630,6 +626,7 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     correction = "holm" if contest.correction == "auto" else contest.correction
     work = Work(questions, draws, contest.test, correction, paired)
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
+    warnings += unused_unit(columns, questions, plan, chosen, rows)
     made = Comparison(
         names,
         tuple(rows),
@@ -642,6 +639,33 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
         with_sides(design, {names[0]: a, names[1]: b}),
     )
     return replace(made, signature=_sign(made, work, groupings, chosen, contest.force))
+
+
+def unused_unit(
+    columns: tuple[Columns, Columns],
+    questions: Sequence[Both],
+    plan: Plan,
+    protocol: Protocol,
+    rows: Sequence[Difference],
+) -> list[str]:
+    """Say what resampling the natural unit would change in `rows`, differences of two runs whose trials were drawn."""
+    whole = wholes(*columns)[0]
+    unit = natural_unit(whole.parts[0].a, protocol.natural or USUAL_UNITS)
+    cheap = [q for q in questions if q[0].metric.interval and q[0].form.kind != "columns"][:HINTED_METRICS]
+    if plan.unit or not plan.bootstrap or not unit or not cheap:
+        return []
+    names, option = " × ".join(unit), ",".join(unit)
+    head = f"trials were drawn one by one, and those of one {names} are not independent"
+    now = {d.metric: d.mdd for d in reversed(rows) if d.average is None and dict(d.slice) == dict(whole.slice)}
+    drawn = PairedDraws.prepare(replace(plan, unit=unit, bootstrap=HINTED), *columns, protocol.zero_undefined)
+    pairs = zip(cheap, drawn.deltas(cheap, whole), strict=True)
+    errors = {q.text: detectable(float(np.nanstd(d, ddof=1)), plan.level) for (q, _), d in pairs}
+    ratios = [f"{name} {e / own:.1f}" for name, e in errors.items() if e and (own := now.get(name))]
+    if not ratios:
+        return []
+    return [
+        Remark(f"{head}; with --unit {option} intervals would be wider by these factors: {', '.join(ratios)}", UNUSED)
+    ]
 
 
 def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:

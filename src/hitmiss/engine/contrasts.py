@@ -22,8 +22,8 @@ from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, 
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, tests
 from hitmiss.stats.bootstrap import Random, generator, trial_draws
-from hitmiss.stats.forms import Form, Functional, OfColumns, OfCounts, OfTerms
-from hitmiss.stats.intervals import difference_of_placements, effective, enough
+from hitmiss.stats.forms import Form, Functional, Located, OfColumns, OfCounts, OfTerms
+from hitmiss.stats.intervals import LeftOut, difference_of_placements, effective, enough
 from hitmiss.stats.paired import p_of_replicates, paired_replicates
 from hitmiss.stats.tests import sign_flip, swap
 
@@ -167,6 +167,14 @@ class PairedDraws:
         """Return replicates of each difference, second run minus first, averaged over repetitions."""
         parts = [self._of_part(questions, part) for part in sample.parts]
         return [np.mean([p[i] for p in parts], axis=0) for i in range(len(questions))]
+
+    def left_out(self, question: Both, sample: PairedSample) -> LeftOut | None:
+        """Return a difference without one unit each, after its replicates were drawn; None without units."""
+        pairs = [(self.a.left(question[0].form, p.a), self.b.left(question[1].form, p.b)) for p in sample.parts]
+        values = [y - x for x, y in pairs if x is not None and y is not None]
+        if not values or len(values) < len(pairs):
+            return None
+        return self.a.left_out(question[0], [p.a for p in sample.parts], np.mean(values, axis=0))
 
     def _of_part(self, questions: Sequence[Both], part: Part) -> list[Floats]:
         if self.a.weights is not None:
@@ -398,11 +406,11 @@ def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str
 # | mcnemar     | shares of the same trials in both runs (accuracy, slip rate, recall …)  | yes, where trials are independent |
 # | delong      | ROC AUC                                                                | yes, where trials are independent |
 # | permutation | any metric: a unit's answers are exchanged between the runs             | for shares drawn by units      |
-# | bootstrap   | any metric: the percentile interval turned round                        | for everything else            |
+# | bootstrap   | any metric: the interval turned round                                   | for everything else            |
 #
 # Metrics that resampling inflates (calibration errors) get neither an interval nor a test. A figure from too few units
-# (see `too_few`) gets no interval, and only an exact test. Except for an AUC, the interval is the percentile interval
-# of the paired replicates, also for least costs: the optimism of a single least cost is nearly the same in both runs
+# (see `too_few`) gets no interval, and only an exact test. Except for an AUC, the interval comes from the paired
+# replicates (see `Judging`), also for least costs: the optimism of a single least cost is nearly the same in both runs
 # and cancels (measured in docs/intervals.md).
 
 TESTS: Final = ("auto", "mcnemar", "delong", "bootstrap", "permutation")
@@ -475,7 +483,8 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
     if test == NO_TEST:
         return replace(found, note=f"no interval and no test: resampling biases {question[0].metric.name}")
     if deltas is not None:
-        low, high = ends_of(deltas, found.delta, degrees(question, sample, draws), draws.plan)
+        judged = Judging.of([(question, sample)], draws)
+        low, high = judged.ends(deltas, found.delta, draws.plan)
         lost = int(np.isnan(deltas).sum())
         note = f"{lost} replicates without a class left out" if lost else ""
         found = replace(found, low=low, high=high, error=_deviation(deltas), note=note)
@@ -483,12 +492,51 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
     return _as_known(found, too_few(question, sample, draws)) if deltas is not None or test == "delong" else found
 
 
-def ends_of(deltas: Floats, delta: float, freedom: float, plan: Plan) -> tuple[float, float]:
-    """Return the interval of a difference: percentile for trials, Student's for units, which may be few."""
-    known = deltas[np.isfinite(deltas)]
-    if not plan.unit or not len(known) or not np.ptp(known):
-        return intervals.percentile(deltas, plan.level)
-    return intervals.student(known, delta, freedom, level=plan.level)
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """How the interval and the p value of a difference follow from its replicates.
+
+    Of trials: percentiles; for figures that are read at a threshold of their own (EER, TPR at an FPR, least costs), the
+    studentised difference, because their replicates lie nearer to 0 than the difference does (tests by percentiles
+    rejected 2 % instead of 5 %). Of units, which may be few: Student's.
+    """
+
+    degrees: float
+    is_studentised: bool
+    is_smooth: bool
+    without: LeftOut | None = None
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[Both, PairedSample]], draws: PairedDraws) -> Judging:
+        """Judge a difference, or a mean of the differences of several slices, which share their units."""
+        by_units = bool(draws.plan.unit)
+        is_read = any(isinstance(q.form, Located) for q, _ in (question for question, _ in parts))
+        held = [degrees(*own, draws) for own in parts]
+        if not by_units:  # the trials of several slices add up
+            return cls(math.fsum(held), is_read, not is_read)
+        found, freedom = [draws.left_out(*own) for own in parts], max(held)
+        known = [own for own in found if own is not None]
+        if len(known) < len(found):
+            return cls(freedom, True, not is_read)
+        return cls(freedom, True, not is_read, LeftOut.mean(known))
+
+    def ends(self, deltas: Floats, delta: float, plan: Plan) -> tuple[float, float]:
+        """Return the interval of a difference."""
+        known = deltas[np.isfinite(deltas)]
+        if not self.is_studentised or not len(known) or not np.ptp(known):
+            return intervals.percentile(deltas, plan.level)
+        return intervals.student(
+            known, delta, self.degrees, (-math.inf, math.inf), plan.level, self.without, self.is_smooth
+        )
+
+    def p_value(self, deltas: Floats, delta: float) -> float:
+        """Return the p value of a difference."""
+        if not self.is_studentised:
+            return p_of_replicates(deltas, self.degrees)
+        if self.without is None:
+            return p_of_replicates(deltas, self.degrees, delta)
+        left = self.without.each(lambda v: v[np.isfinite(v)])
+        return p_of_replicates(deltas, left.degrees, delta, left.narrowing)
 
 
 def _as_known(found: Contrast, too_little: str | None) -> Contrast:
@@ -526,7 +574,7 @@ def _tested(
         return replace(found, p_value=_permuted(question, sample, draws))
     if deltas is None:
         return found
-    return replace(found, p_value=p_of_replicates(deltas, degrees(question, sample, draws), bool(draws.plan.unit)))
+    return replace(found, p_value=Judging.of([(question, sample)], draws).p_value(deltas, found.delta))
 
 
 def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contrast:

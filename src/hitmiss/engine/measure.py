@@ -234,13 +234,18 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
     """Say why a figure has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
-    if question.form.is_fitted and plan.bootstrap and not plan.unit and plan.method == "auto" and value > 0.0:
-        return (
-            f"no interval: {question.text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %"
-        )
+    if value > 0.0 and (fitted := _why_fitted(plan, question)):
+        return fitted
     if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
         return None
     return "no interval: items repeat; resample whole items (unit=item)" if sample.is_repeated else None
+
+
+def _why_fitted(plan: Plan, question: Question) -> str | None:
+    """Say why a figure that is fitted to the trials has no interval if trials are drawn, alone or in an average."""
+    if not question.form.is_fitted or not plan.bootstrap or plan.unit or plan.method != "auto":
+        return None
+    return f"no interval: {question.text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %"
 
 
 def few(sample: Sample) -> str | None:
@@ -359,8 +364,6 @@ ROUNDING: Final = 1e-12
 """Ends with a smaller relative difference than this differ only by rounding."""
 BEYOND: Final = 5.0
 """How many replicates must lie beyond each end of an interval for a percentile interval."""
-MANY: Final = 1e9
-"""Degrees of freedom of an error that is estimated from many trials."""
 
 
 def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
@@ -442,6 +445,12 @@ class Work:
         question = self.questions[index]
         return self.draws.for_averages(question, sample, question.value(sample), self.replicates[sample.name][index])
 
+    def left(self, sample: Sample, index: int) -> Floats | None:
+        """Return the figures of a question without one unit each, as `drawn` returns replicates; None without units."""
+        question = self.questions[index]
+        replicates = self.replicates[sample.name][index]
+        return self.draws.left_for_averages(question, sample, float(question.value(sample)), replicates)
+
     def corrected(self, sample: Sample, index: int) -> float:
         """Return the figure of a question for a measured sample, without the optimism of a minimum."""
         question = self.questions[index]
@@ -483,7 +492,7 @@ class Work:
         if plan.unit or beyond >= BEYOND or found.method is None or not found.method.startswith("bootstrap"):
             return found
         drawn, centre = self.drawn(sample, index), self.corrected(sample, index)
-        low, high = intervals.student(drawn, centre, MANY, question.metric.range, level)
+        low, high = intervals.student(drawn, centre, intervals.MANY, question.metric.range, level)
         return Ends.of((min(low, float(value)), max(high, float(value))), found.method, found.note)
 
     def _interval(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
@@ -533,24 +542,33 @@ def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], s
 
 
 def with_interval(
-    row: Estimate, drawn: Floats, work: Work, samples: Sequence[Sample], question: Question, centre: float
+    row: Estimate,
+    drawn: Floats,
+    work: Work,
+    samples: Sequence[Sample],
+    question: Question,
+    centre: float,
+    left: Floats | None = None,
 ) -> Estimate:
     """Return a figure made of other figures, with an interval from its value in each replicate.
 
     With trials as units the interval is a percentile interval; with other units it is Student's, on the scale of the
-    metric (the plain scale for a gap). Samples with too few units get none. `centre` is the figure without the optimism
-    of its parts; if the interval does not contain the figure, the note gives both.
+    metric (the plain scale for a gap), with its value without one unit each (`left`). Samples with too few units get
+    none. `centre` is the figure without the optimism of its parts; if the interval does not contain the figure, the
+    note gives both.
     """
     draws, plan = work.draws, work.draws.plan
     row = with_units(row, draws, samples, question.labelled)
     if plan.unit and plan.method == "auto":
         bounds = (-math.inf, math.inf) if row.average == "gap" else question.metric.range
         degrees = min(draws.units(sample, question.labelled)[1] for sample in samples) - 1.0
-        low, high = intervals.student(drawn, centre, degrees, bounds, plan.level)
+        without = draws.left_out(question, samples, left)
+        smooth = not isinstance(question.form, Crossing)
+        low, high = intervals.student(drawn, centre, degrees, bounds, plan.level, without, smooth)
     else:
         low, high = intervals.percentile(drawn, plan.level)
     silence = next(
-        filter(None, (draws.too_few(s, question.labelled) for s in samples)),
+        filter(None, (_why_fitted(plan, question), *(draws.too_few(s, question.labelled) for s in samples))),
         SAME if math.isclose(low, high, rel_tol=ROUNDING) else None,
     )
     if silence:
@@ -648,7 +666,9 @@ def _macro(
         return replace(row, note="; ".join(filter(None, (note, shared))))
     drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
     centre = float(np.mean([work.corrected(s, i) for s, _ in defined]))
-    return with_interval(row, drawn, work, [whole], question, centre)
+    without = [left for s, _ in defined if (left := work.left(s, i)) is not None]
+    left = np.mean(without, axis=0) if without else None
+    return with_interval(row, drawn, work, [whole], question, centre, left)
 
 
 def _within(
@@ -733,7 +753,9 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     plan = work.draws.plan
     ends = [e for e in (within.low, within.high, beyond.low, beyond.high) if e is not None and math.isfinite(e)]
     if plan.unit or plan.method != "auto" or len(ends) < 4:
-        return with_interval(row, drawn, work, sides, work.questions[i], outer - inner)
+        without = [work.left(side, i) for side in sides]
+        left = None if without[0] is None or without[1] is None else without[1] - without[0]
+        return with_interval(row, drawn, work, sides, work.questions[i], outer - inner, left)
     # The two sides share no trial, so each keeps its own interval, which is better than percentiles of the difference.
     # Rates of few errors change in steps, so either interval may be too short: the wider end is used.
     low, high = intervals.of_difference((inner, ends[0], ends[1]), (outer, ends[2], ends[3]))
@@ -976,11 +998,12 @@ def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
 
 
 def _repeats(whole: Sample, name: str | None) -> bool:
-    """Return whether a text column has at least two values in a sample, but fewer values than trials."""
+    """Return whether a text column has at least two values in a sample, none of them blank, but fewer than trials."""
     frame = whole.columns.trials.frame
     if name is None or frame[name].dtype != pl.String:
         return False
-    return 1 < len(np.unique(whole.columns.codes(name)[0][whole.rows])) < whole.n
+    codes, values = whole.columns.codes(name)
+    return 1 < len(np.unique(codes[whole.rows])) < whole.n and all(value.strip() for value in values)
 
 
 def _unused_unit(work: Work, whole: Sample, found: Sequence[Estimate]) -> list[str]:

@@ -25,7 +25,7 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Spec, resolve
-from hitmiss.core.results import SCHEMA
+from hitmiss.core.results import SCHEMA, code_of
 from hitmiss.core.shared import each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
@@ -38,6 +38,7 @@ from hitmiss.engine.compare import (
     judged,
     told,
     turned,
+    unused_unit,
     with_sides,
 )
 from hitmiss.engine.contrasts import TESTS, same_columns
@@ -133,6 +134,7 @@ class Ranking:
             "level": self.level,
             "correction": self.correction,
             "warnings": list(self.warnings),
+            "warning_codes": list(map(code_of, self.warnings)),
             "signature": self.signature,
             "design": self.design.to_plain() if self.design is not None else None,
             "standings": [told(s) for s in self.standings],
@@ -218,6 +220,9 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     cells, alarmed = found.cells(plan, groupings, chosen)
     warnings += found.refuse(alarmed.turned(found), contest.force) + found.remarks() + alarmed.found
     duels = [duel for own in _families(cells) for duel in own.duels(found.names, plan, correction)]
+    first = [duel.difference for duel in duels if (duel.a, duel.b) == found.names[:2]]
+    pairs = [*zip(found.questions[0], found.questions[1], strict=True)]
+    warnings += unused_unit((found.columns[0], found.columns[1]), pairs, plan, chosen, first)
     if not plan.bootstrap:
         warnings.append(
             "no replicates were drawn (--bootstrap 0), so nothing was tested and every run has the same letter"

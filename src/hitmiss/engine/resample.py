@@ -37,7 +37,16 @@ from hitmiss.stats.bootstrap import (
     weighted_totals,
 )
 from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTrials, OfWeights
-from hitmiss.stats.intervals import LEAST_EFFECTIVE, Sizes, Steps, effective_units, enough, placements, unit_sizes
+from hitmiss.stats.intervals import (
+    LEAST_EFFECTIVE,
+    LeftOut,
+    Sizes,
+    Steps,
+    effective_units,
+    enough,
+    placements,
+    unit_sizes,
+)
 
 # ----------------------------------------------------------------------
 # Cut trials into samples, one per run and slice, and draw what every interval is made from.
@@ -420,12 +429,12 @@ class Draws:
         every = [*forms, *beside.values()]
         drawn = self._of_forms(every, sample, rng, by_class) if every else []
         by_form = dict(zip(map(id, every), drawn, strict=True))
-        self._note_accelerations(every, sample)
         for q in questions:
             if id(q.form) in beside:
                 second = beside[id(q.form)]
                 self._beside[sample.name, q.text] = second, by_form[id(second)]
         trials = _DrawnTrials(self, sample, rng, by_class)
+        self._leave_out([*every, *(q.form for q in questions if isinstance(q.form, OfTrials))], trials)
         return [q.form.drawn(trials) if isinstance(q.form, OfTrials) else by_form[id(q.form)] for q in questions]
 
     def _beside_forms(self, forms: Sequence[Form], sample: Sample) -> dict[int, Form]:
@@ -497,7 +506,9 @@ class Draws:
         beside = self._beside.get((sample.name, question.text))
         if plan.method == "auto" and self.weights is not None:
             few = Few(self.units(sample, question.labelled)[1] - 1.0, question.metric.range, plan.level)
-            return form.by_units(replicates, value, few, lambda f: self._without.get((sample.name, id(f))), beside)
+            return form.by_units(
+                replicates, value, few, lambda f: self.left_out(question, [sample], self.left(f, sample)), beside
+            )
         return form.interval(replicates, value, plan.level, lambda f: self._acceleration(f, sample), beside)
 
     def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
@@ -508,12 +519,49 @@ class Draws:
         """Return the figure without the optimism that a minimum has in its own sample."""
         return question.form.corrected(replicates, value, self._beside.get((sample.name, question.text)))
 
-    def _note_accelerations(self, forms: list[Form], sample: Sample) -> None:
-        """Compute the accelerations of all forms under units, in one pass over the blocks that are left out."""
+    def left_for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats | None:
+        """Return the figures without one unit each, as `for_averages` returns replicates; None without units."""
+        beside = self._beside.get((sample.name, question.text))
+        return question.form.left_for_averages(lambda f: self.left(f, sample), replicates, value, beside)
+
+    def left_out(self, question: Question, samples: Sequence[Sample], values: Floats | None) -> LeftOut | None:
+        """Return figures without one unit each, sorted by what varies on its own; None without units."""
+        if values is None:
+            return None
+        blocks, labelled = self._blocks, question.labelled
+        groups = tuple(values[blocks.group == k] for k in range(blocks.groups))
+        held = [self._effective(sample, labelled) for sample in samples]
+        apart = len(self.plan.unit) > 1 or self.plan.by_class(question.metric.prevalence)
+        cells = values[blocks.group == blocks.groups] if len(self.plan.unit) > 1 else None
+        return LeftOut(groups, tuple(min(own) for own in zip(*held, strict=True)), apart, cells)
+
+    def left(self, form: Functional, sample: Sample) -> Floats | None:
+        """Return the figures of a form without one block of units each; None without units."""
+        return self._without.get((sample.name, id(form)))
+
+    def _effective(self, sample: Sample, labelled: bool) -> tuple[float, ...]:
+        """Return the effective number of units of each group (see `_Blocks`)."""
+        if self._blocks.groups == 1:
+            return (self.units(sample, labelled)[1],)
+        sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
+        if len(sizes) == 1:
+            return tuple(max(intervals.effective(own), 1.0) for own in sizes[0])
+        if not labelled:
+            return tuple(intervals.effective(own[0] + own[1]) for own in sizes)
+        several = [[own for own in pair if np.count_nonzero(own) > 1] for pair in sizes]
+        return tuple(min(map(intervals.effective, own), default=1.0) for own in several)
+
+    def _leave_out(self, forms: Sequence[Functional], trials: _DrawnTrials) -> None:
+        """Compute all figures without one block of units at a time."""
         if self.weights is None or self.plan.method == "percentile" or not forms:
             return
-        without = unit_replicates(self.unit_sample(sample), forms, self._without_blocks)
-        for form, values in zip(forms, without, strict=True):
+        sample, weights = trials.sample, self._blocks.weights
+        scored = [f for f in forms if isinstance(f, Form)]
+        without = unit_replicates(self.unit_sample(sample), scored, weights) if scored else []
+        found = dict(zip(map(id, scored), without, strict=True))
+        fewer = replace(trials, draws=replace(self, weights=weights))
+        for form in forms:
+            values = form.drawn(fewer) if isinstance(form, OfTrials) else found[id(form)]
             self._without[sample.name, id(form)] = values
             self._accelerations[sample.name, id(form)] = intervals.acceleration_of_units(values)
 
@@ -523,11 +571,45 @@ class Draws:
         return self._accelerations[sample.name, id(form)]
 
     @cached_property
-    def _without_blocks(self) -> Array:
-        """Weights (block × unit) that leave out one block of units each; with few units, one unit each."""
-        block = np.arange(self.n_units) % MOST_BLOCKS
-        left_out = np.arange(min(self.n_units, MOST_BLOCKS))
-        return np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16)
+    def _blocks(self) -> _Blocks:
+        """What is left out at a time."""
+        assert self.unit is not None
+        if len(self.plan.unit) > 1:
+            held = np.unique(self.unit, return_index=True)[1]
+            sides = [self.columns.asked_codes(name)[0][held] for name in self.plan.unit]
+            return _Blocks.of(
+                [(own, np.ones(self.n_units, dtype=bool)) for own in (*sides, np.arange(self.n_units))], 2
+            )
+        side = unit_sides(self.unit, self.columns.positive, self.n_units)
+        every = np.arange(self.n_units)
+        if (side == 3).any() or not ((side == 1).any() and (side == 2).any()):
+            return _Blocks.of([(every, np.ones(self.n_units, dtype=bool))], 1)
+        return _Blocks.of([(np.cumsum(side == k) - 1, side == k) for k in (1, 2)], 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Blocks:
+    """Weights (block × unit) that leave out one block of units each, and the group of each block.
+
+    Units that vary together are one group. Where every unit holds one class, each class is a group; of two crossed
+    units, either is one, and blocks of pairs of them are a last one, which does not count as a group.
+    """
+
+    weights: Array
+    group: NDArray[np.int64]
+    groups: int
+
+    @classmethod
+    def of(cls, sides: Sequence[tuple[NDArray[np.int64], NDArray[np.bool_]]], groups: int) -> _Blocks:
+        """Make them from a number for each unit, and which units may be left out, per group."""
+        most = MOST_BLOCKS // len(sides)
+        weights, group = [], []
+        for k, (number, mine) in enumerate(sides):
+            block = np.where(mine, number % most, -1)
+            left_out = np.unique(block[mine])
+            weights.append(np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16))
+            group += [k] * len(left_out)
+        return cls(np.concatenate(weights), np.array(group), groups)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Tally
+from hitmiss.core.tally import Floats, Tally
 from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
 from hitmiss.stats.sketch import tally_for
 
@@ -33,7 +33,10 @@ def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None)
     return PairShare().value(Tally.of(label, score, weight))
 
 
-@metric(best="high", form=lambda: Whole(average_precision_of_tally, passes=PassingPrecision))
+@metric(
+    best="high",
+    form=lambda: Whole(average_precision_of_tally, passes=PassingPrecision, of_cells=average_precision_of_cells),
+)
 def average_precision(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Average precision: the precision at each threshold, weighted by the recall gained there (no interpolation).
 
@@ -57,6 +60,14 @@ def average_precision_of_tally(tally: Tally) -> float:
     gained = tally.positive_counts
     held = gained > 0
     return float(np.sum(gained[held] * accepted_positives[held] / accepted[held]) / tally.n_positive)
+
+
+def average_precision_of_cells(p: Floats, q: Floats) -> Floats:
+    """Return `average_precision` of many samples, from positives and negatives per group of equal scores, ascending."""
+    positives, accepted = (np.cumsum(c[:, ::-1], axis=1) for c in (p, p + q))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        gained = np.where(p[:, ::-1] > 0, p[:, ::-1] * positives / accepted, 0.0)
+        return np.asarray(gained.sum(axis=1) / positives[:, -1])
 
 
 def tpr_at_fpr_form(fpr: float) -> Form:

@@ -283,6 +283,7 @@ class Looked:
     turned     whether a higher score means the negative class
     memory     the memory that remains beside the key
     columns    the requested columns, by the names that they are stored under
+    there      all columns that the shards and the key have
     """
 
     opened: Sequence[Opened]
@@ -291,6 +292,7 @@ class Looked:
     turned: bool
     memory: int
     columns: Sequence[str]
+    there: Sequence[str]
 
 
 def look(shards: Sequence[Shard], key: object, options: ReadSpec, columns: Sequence[str], memory: int) -> Looked:
@@ -301,7 +303,8 @@ def look(shards: Sequence[Shard], key: object, options: ReadSpec, columns: Seque
         if key is None:
             refuse_undeclared(options, _names(opened), opened[0].name, ledger)
             columns = found_columns(columns, opened[0])
-            return Looked(opened, None, trials_expected(opened), is_turned(opened, options), memory, columns)
+            there = [*opened[0].match.picks]
+            return Looked(opened, None, trials_expected(opened), is_turned(opened, options), memory, columns, there)
         return _with_key(opened, key, options, columns, memory, ledger)
     except Stop:
         raise ledger.error() from None
@@ -326,7 +329,9 @@ def _with_key(
         raise ledger.error()
     joined = [beside(one, files) for one in opened]
     expected = min(trials_expected(opened), key.height)
-    return Looked(joined, files, expected, _is_reversed(key.reading, options), max(memory - key.bytes, LEAST), columns)
+    there = [*opened[0].match.picks, *sides[0].match.picks]
+    memory, turned = max(memory - key.bytes, LEAST), _is_reversed(key.reading, options)
+    return Looked(joined, files, expected, turned, memory, columns, there)
 
 
 def found_columns(columns: Sequence[str], *sides: Opened) -> list[str]:

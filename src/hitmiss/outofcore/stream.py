@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec, find
+from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
-from hitmiss.core.results import Results
+from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import ANSWERS, Header, Source, Threshold
-from hitmiss.engine.measure import form_of, ties_differ
+from hitmiss.engine.measure import USUAL_UNITS, form_of, ties_differ
 from hitmiss.engine.resample import Rows, TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.columns import Reading, same_class, understand
@@ -583,7 +583,26 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         stretches = Stretches(shards, plan, run, cells, memory, scratch)
         trials = _sharpened(trials, cells, forms, fetch, stretches, rehearse)
     unchanged.refuse_changes()
-    return Streamed(measure_trials(trials, design), trials)
+    found = measure_trials(trials, design)
+    return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, looked.there))), trials)
+
+
+def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
+    """Say that the files have a natural unit that was not drawn; what it would change is not known from counts."""
+    if design.unit or not design.bootstrap:
+        return []
+    named = map(names_of, design.settled.natural or USUAL_UNITS)
+    unit = next((names for names in named if all(find(name, there) for name in names)), ())
+    if not unit:
+        return []
+    name, option = " × ".join(unit), ",".join(unit)
+    return [
+        Remark(
+            f"trials were drawn one by one, and those of one {name} are not independent; "
+            f"--unit {option} draws them whole, which widens the intervals",
+            UNUSED,
+        )
+    ]
 
 
 def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:

@@ -637,6 +637,10 @@ def read_whole(form: Whole, cells: Cells, p: Floats, q: Floats) -> Floats:
     """
     coarse = cells.coarse()
     shift = form.value(cells.tally) - form.value(coarse)
+    if form.of_cells is not None:
+        step = max(1, CHUNK_VALUES // max(8 * len(cells), 1))
+        parts = [form.of_cells(p[i : i + step], q[i : i + step]) for i in range(0, len(p), step)]
+        return np.concatenate([*parts, np.zeros(0)]) + shift
     return np.array([form.value(_with_counts(coarse, a, b)) for a, b in zip(p, q, strict=True)]) + shift
 
 

@@ -166,15 +166,25 @@ class Functional(ABC):
         replicates: Floats,
         value: float,
         few: Few,
-        without: Callable[[Form], Floats | None],
+        without: Callable[[Functional], intervals.LeftOut | None],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
         """Return the interval from replicates of units, which may be few: Student's, on a suitable scale."""
-        return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
+        return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self))
 
     def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
         """Return replicates for figures that are made of several figures."""
         return replicates
+
+    def left_for_averages(
+        self,
+        left: Callable[[Functional], Floats | None],
+        replicates: Floats,
+        value: float,
+        beside: tuple[Form, Floats] | None,
+    ) -> Floats | None:
+        """Return the figures without one unit each, for figures that are made of several figures."""
+        return left(self)
 
     def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
         """Return the figure without the optimism that it has in its own sample."""
@@ -224,17 +234,6 @@ class Form(Functional):
     ) -> intervals.Interval:
         """Return the BCa interval."""
         return intervals.bca(replicates, value, acceleration(self), level)
-
-    def by_units(
-        self,
-        replicates: Floats,
-        value: float,
-        few: Few,
-        without: Callable[[Form], Floats | None],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
-        """Return Student's interval; the jackknife error is used if it is larger."""
-        return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self))
 
     def beside(self, tally: Tally) -> Form | None:
         """Return a second form whose replicates the interval needs as well."""
@@ -338,11 +337,11 @@ class Crossing(Located):
         replicates: Floats,
         value: float,
         few: Few,
-        without: Callable[[Form], Floats | None],
+        without: Callable[[Functional], intervals.LeftOut | None],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """Return Student's interval without the jackknife, which is not valid for what is read at a quantile."""
-        return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
+        """Return Student's interval without the jackknife error, which is not valid for what is read at a quantile."""
+        return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self), smooth=False)
 
     def value(self, tally: Tally) -> float:
         """Return the figure at the crossing; NaN without both classes."""
@@ -546,22 +545,36 @@ class MinimumCost(Located):
         replicates: Floats,
         value: float,
         few: Few,
-        without: Callable[[Form], Floats | None],
+        without: Callable[[Functional], intervals.LeftOut | None],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
         """Return Student's interval of the cost at the best threshold, moved up by the optimism of choosing it."""
         if beside is None:
-            return intervals.student(replicates, value, few.degrees, few.bounds, few.level)
+            return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self), smooth=False)
         growth = intervals.growth_of_least_cost(replicates, value)
         left, bounds = without(beside[0]), (0.0, self.trivial)
-        low, high = intervals.student(
-            beside[1] * growth, value * growth, few.degrees, bounds, few.level, None if left is None else left * growth
-        )
+        raised = None if left is None else left.each(lambda costs: costs * growth)
+        low, high = intervals.student(beside[1] * growth, value * growth, few.degrees, bounds, few.level, raised)
         return min(low, value), max(min(high, self.trivial), value)
 
     def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
         """Return the costs at the best threshold, without the optimism."""
         return replicates if beside is None else beside[1] * intervals.growth_of_least_cost(replicates, value)
+
+    def left_for_averages(
+        self,
+        left: Callable[[Functional], Floats | None],
+        replicates: Floats,
+        value: float,
+        beside: tuple[Form, Floats] | None,
+    ) -> Floats | None:
+        """Return the costs at the best threshold without one unit each, without the optimism."""
+        costs = left(self) if beside is None else left(beside[0])
+        return (
+            costs
+            if costs is None
+            else costs * (1.0 if beside is None else intervals.growth_of_least_cost(replicates, value))
+        )
 
     def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
         """Return the least cost without the optimism of choosing the threshold."""
@@ -810,13 +823,15 @@ class Whole(Form):
     """Any function of a tally.
 
     `unseen` is as for `Crossing`; `passes(n_positive, n_negative)` computes the function from stretches of scores, if
-    this is possible.
+    this is possible; `of_cells(p, q)` computes it for many replicates at once, from the positives and negatives in
+    cells (replicate × cell, ascending scores).
     """
 
     function: Callable[[Tally], float]
     unseen: Callable[[int, int, float], float] | None = None
     passes: Callable[[int, int], Passing] | None = None
     is_fitted: bool = False
+    of_cells: Callable[[Floats, Floats], Floats] | None = None
     every_score = True
 
     def value(self, tally: Tally) -> float:

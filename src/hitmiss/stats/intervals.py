@@ -84,6 +84,8 @@ def of_difference(one: tuple[float, float, float], other: tuple[float, float, fl
     return b - a - math.hypot(b - b_low, a_high - a), b - a + math.hypot(b_high - b, a - a_low)
 
 
+MANY = 1e9
+"""Degrees of freedom of an error that is estimated from many trials."""
 OPTIMISM = 1.0 / (2.0 ** (2.0 / 3.0) - 1.0)
 """How many times the optimism of a minimum exceeds what the bootstrap sees of it (1.70).
 
@@ -115,21 +117,113 @@ def growth_of_least_cost(least: Floats, estimate: float) -> float:
     return 1.0 + OPTIMISM * max(estimate - float(np.nanmean(least)), 0.0) / estimate
 
 
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """A figure without one unit (or block of units) at a time: the jackknife's view of where its error comes from.
+
+    Parameters
+    ----------
+    groups
+        The figures without one unit each, per group of units that vary on their own: one group, the units of either
+        class if every unit holds one class, or the two units that are crossed.
+    effective
+        The effective number of units of each group.
+    apart
+        Whether units are drawn within each group; otherwise the sizes of the groups vary too.
+    cells
+        For crossed units, the figures without one block of pairs of units each.
+    """
+
+    groups: tuple[Floats, ...]
+    effective: tuple[float, ...]
+    apart: bool = True
+    cells: Floats | None = None
+
+    @classmethod
+    def mean(cls, several: Sequence[LeftOut]) -> LeftOut:
+        """Return that of the mean of several figures, from the same units."""
+        groups = tuple(np.mean(own, axis=0) for own in zip(*(one.groups for one in several), strict=True))
+        cells = [one.cells for one in several if one.cells is not None]
+        effective = tuple(max(own) for own in zip(*(one.effective for one in several), strict=True))
+        return cls(groups, effective, several[0].apart, np.mean(cells, axis=0) if cells else None)
+
+    def each(self, change: Callable[[Floats], Floats]) -> LeftOut:
+        """Return the same with all figures changed alike."""
+        cells = None if self.cells is None else change(self.cells)
+        return LeftOut(tuple(map(change, self.groups)), self.effective, self.apart, cells)
+
+    @cached_property
+    def _shares(self) -> list[float]:
+        """The part of the variance that comes from each group."""
+        if self.apart:
+            return [_jackknife_variance(values, values) for values in self.groups]
+        every = np.concatenate(self.groups)
+        return [_jackknife_variance(values, every) for values in self.groups]
+
+    @property
+    def variance(self) -> float:
+        """The variance of the figure; of crossed units, what both count is counted once (Cameron et al. 2011)."""
+        if self.cells is None:
+            return sum(self._shares)
+        both = _jackknife_variance(self.cells, self.cells)
+        return sum(max(own, both) for own in self._shares) - both
+
+    @property
+    def narrowing(self) -> float:
+        """By how much the replicates of crossed units vary too much: as a factor of their deviation, at most 1.
+
+        Products of the weights of two units count the variance inside the pairs three times (Owen 2007).
+        """
+        if self.cells is None:
+            return 1.0
+        twice = 2.0 * _jackknife_variance(self.cells, self.cells)
+        return math.sqrt(self.variance / (self.variance + twice)) if self.variance > 0.0 else 1.0
+
+    @property
+    def degrees(self) -> float:
+        """The degrees of freedom of the variance (Satterthwaite 1946): each group counts by its share."""
+        total = sum(self._shares)
+        lost = 1.0 if self.apart else 0.0
+        per_group = [
+            own * own / max(n - lost, 0.5) for own, n in zip(self._shares, self.effective, strict=True) if own > 0.0
+        ]
+        if len(self.groups) == 1 or not total > 0.0 or not sum(per_group) > 0.0:
+            return min(self.effective) - 1.0
+        return total * total / sum(per_group) - (1.0 - lost)
+
+    @property
+    def acceleration(self) -> float:
+        """The skewness of what single units add: above 0 if some raise the figure far more than any lowers it."""
+        every = np.concatenate(self.groups)
+        gained = [(own.mean() if self.apart else every.mean()) - own for own in self.groups if len(own)]
+        return _acceleration(np.concatenate(gained), np.ones(len(every))) if gained else 0.0
+
+
+def _jackknife_variance(values: Floats, every: Floats) -> float:
+    """Return what these units add to the jackknife variance of all of them."""
+    n = len(every)
+    return float(np.sum((values - every.mean()) ** 2)) * (n - 1.0) / n if n > 1 else 0.0
+
+
 def student(
     replicates: Floats,
     centre: float,
     degrees: float,
     bounds: Interval = (-math.inf, math.inf),
     level: float = 0.95,
-    without: Floats | None = None,
+    without: LeftOut | None = None,
+    smooth: bool = True,
 ) -> Interval:
     """Return Student's interval on a scale that respects the bounds of the figure, for few or unequal units.
 
     centre ± t(degrees) · error, on the logit scale between two bounds, the log scale with one bound, the plain scale
     without. The error is the deviation of the replicates times √((degrees + 1) / degrees), because resampling G units
-    shows only (G − 1) / G of the variance. `without` holds the figure without one unit (or block of units) each; if the
-    jackknife error from it is larger, it is used instead. Measured for 6 to 150 units, equal, unequal and of one class:
-    see docs/intervals.md.
+    shows only (G − 1) / G of the variance. `without` holds the figure without one unit each. From it come the degrees,
+    if units of several kinds are drawn, and, if the figure is `smooth` (not read at a quantile), two corrections: the
+    jackknife error, if it is larger, and the skewness of what units add, by which the end on the side of the longer
+    tail is moved out: a (2 t² + 1) errors, a the acceleration (the first term of the Edgeworth series of a studentised
+    mean; Hall 1992, section 3). No end is moved in. Measured for 6 to 150 units, equal, unequal and of one class: see
+    docs/intervals.md.
 
     >>> low, high = student(np.random.default_rng(0).normal(0.1, 0.01, 2000), 0.1, 5.0, (0.0, 1.0))
     >>> round(low, 3), round(high, 3)
@@ -141,12 +235,18 @@ def student(
     if not bounds[0] < centre < bounds[1]:
         return percentile(known, level)
     scale = _Scale.between(*bounds)
-    error = _spread(known, centre, scale) * math.sqrt((degrees + 1.0) / degrees)
-    left = without[np.isfinite(without)] if without is not None else known[:0]
-    if len(left) > 1:
-        error = max(error, _spread(left, centre, scale) * (len(left) - 1.0) / math.sqrt(len(left)))
-    half = t_quantile(0.5 + level / 2.0, degrees) * error
-    ends = scale.back(scale.to(np.array([centre, centre])) + np.array([-half, half]))
+    left = None if without is None else without.each(lambda v: _moved(v[np.isfinite(v)], centre, scale))
+    error, lean = float(np.std(_moved(known, centre, scale), ddof=1)), 0.0
+    if left is not None and any(len(own) > 1 for own in left.groups):
+        degrees = left.degrees
+        error *= left.narrowing
+    error *= math.sqrt((degrees + 1.0) / degrees)
+    t = t_quantile(0.5 + level / 2.0, degrees)
+    if left is not None and smooth:
+        error = max(error, math.sqrt(left.variance))
+        lean = left.acceleration * (2.0 * t * t + 1.0)
+    moves = np.array([-t - max(-lean, 0.0), t + max(lean, 0.0)]) * error
+    ends = scale.back(scale.to(np.array([centre, centre])) + moves)
     return float(ends[0]), float(ends[1])
 
 
@@ -166,13 +266,11 @@ def t_quantile(p: float, degrees: float) -> float:
     return z + first / degrees + second / degrees**2
 
 
-def _spread(values: Floats, centre: float, scale: _Scale) -> float:
-    """Return the deviation on a scale; by its slope if some values lie on a bound, where the scale is infinite."""
+def _moved(values: Floats, centre: float, scale: _Scale) -> Floats:
+    """Return values on a scale; by its slope if some lie on a bound, where the scale is infinite."""
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = scale.to(values)
-    if np.isfinite(moved).all():
-        return float(np.std(moved, ddof=1))
-    return float(np.std(values, ddof=1)) * scale.slope(centre)
+    return moved if np.isfinite(moved).all() else values * scale.slope(centre)
 
 
 @dataclass(frozen=True)

@@ -617,14 +617,18 @@ def _fill(values: Floats, plan: Plan, forms: Sequence[Form], draw: Draw, rng: Ra
 # What a difference shows: its p value from replicates, and the least difference that this many pairs could detect.
 
 
-def p_of_replicates(deltas: Floats, degrees: float = math.inf, by_units: bool = False) -> float:
+def p_of_replicates(
+    deltas: Floats, degrees: float = math.inf, delta: float | None = None, factor: float = 1.0
+) -> float:
     """Return the two-sided p value of a difference from its bootstrap replicates.
 
     It is the level at which a percentile interval would touch 0: min(1, 2 (k + 1) / (m + 1)), where k is the number of
     replicates on the rarer side of 0, and zeros count on both sides. If there is no replicate on that side, the p value
     follows the tail of Student's t with `degrees` of freedom (units less one) at the studentised mean, so that a family
-    of many tests does not need more replicates. `by_units`: the studentised mean is always used, because the replicates
-    of few units vary too little. Undefined replicates are left out; the result is NaN if none is defined.
+    of many tests does not need more replicates. With `delta`, the difference itself, the tail at delta / (`factor` ·
+    deviation) is always used: the replicates of few units vary too little, and those of figures that are read at a
+    threshold of their own (EER, least costs) lie nearer to 0 than the difference does. Undefined replicates are left
+    out; the result is NaN if none is defined.
 
     >>> p_of_replicates(np.array([1.0, 2.0, 3.0, -1.0, 2.0, 1.0, 4.0]))
     0.5
@@ -638,17 +642,17 @@ def p_of_replicates(deltas: Floats, degrees: float = math.inf, by_units: bool = 
         return math.nan
     rarer = min(int((known <= 0.0).sum()), int((known >= 0.0).sum()))
     p = min(1.0, 2.0 * (rarer + 1) / (len(known) + 1))
-    if by_units and (known != known[0]).any():
-        return min(1.0, _tail(known, degrees))
-    return p if rarer else min(p, _tail(known, degrees))
+    if delta is not None and (known != known[0]).any():
+        return min(1.0, _tail(known, degrees, delta, factor))
+    return p if rarer else min(p, _tail(known, degrees, float(known.mean()), factor))
 
 
-def _tail(known: Floats, degrees: float) -> float:
-    """Return the two-sided p value of mean / deviation; 1 if the deviation is 0."""
-    error = float(np.std(known, ddof=1)) if len(known) > 1 and np.isfinite(known).all() else 0.0
+def _tail(known: Floats, degrees: float, centre: float, factor: float) -> float:
+    """Return the two-sided p value of centre / deviation; 1 if the deviation is 0."""
+    error = float(np.std(known, ddof=1)) * factor if len(known) > 1 and np.isfinite(known).all() else 0.0
     if not error > 0.0:
         return 1.0
-    t = abs(float(known.mean())) / error
+    t = abs(centre) / error
     shrunk = 1.0 if math.isinf(degrees) else math.sqrt(max(degrees, 1.0) / (max(degrees, 1.0) + 1.0))
     from scipy.special import stdtr  # slow to import, and needed only for tests
 
