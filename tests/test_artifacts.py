@@ -432,6 +432,14 @@ def test_what_is_no_json_object_is_a_sentence(tmp_path: Path, text: bytes) -> No
     assert run(["gate", str(path), "--fail-if", "eer > 0.9"]) == 3
 
 
+def test_results_without_a_figure_are_shown_by_nobody(tmp_path: Path, table: Path) -> None:
+    results = tmp_path / "r.json"
+    assert run(["score", str(table), "-m", "eer", "-o", str(results)]) == 0
+    data = json.loads(results.read_text())
+    results.write_text(json.dumps(artifacts.sealed({**data, "estimates": []})))
+    assert [run(words) for words in consumers(results, table, tmp_path / "r.html")] == [2, 3, 3, 1]
+
+
 # --- tallies ---------------------------------------------------------------------------------------------------------
 
 

@@ -118,3 +118,20 @@ def test_attacks_of_trials_without_an_attack(trials: Path, tmp_path: Path) -> No
     pl.read_csv(trials).filter(pl.col("label") == "bonafide").write_csv(only)
     assert run(["score", str(only), "-p", "asvspoof5", "--by", "attack"]) == 0
     assert run(["score", str(only), "-p", "asvspoof5", "--matrix", "attack,codec", "--bootstrap", "20"]) == 0
+
+
+@pytest.mark.parametrize("how", [(), ("--stream",)])
+def test_sums_beyond_every_float_are_infinite_without_a_word_of_numpy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], how: tuple[str, ...]
+) -> None:
+    rows = [f"i{k},{('spoof', 'bonafide')[k % 2]},{('1e308', '-1e308', '0.5')[k % 3]}" for k in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["item,label,score", *rows]) + "\n")
+    words = ["score", str(tmp_path / "t.csv"), "-p", "asvspoof5", "--score-kind", "llr", "--bootstrap", "20"]
+    assert run([*words, *how]) == 0
+    assert "overflow" not in capsys.readouterr().err
+
+
+def test_a_protocol_of_endless_depth_is_a_sentence(tmp_path: Path, trials: Path) -> None:
+    deep = tmp_path / "deep.toml"
+    deep.write_text("a=" + "[" * 3000 + "]" * 3000)
+    assert run(["score", str(trials), "-p", str(deep)]) == 2

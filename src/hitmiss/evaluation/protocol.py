@@ -43,7 +43,7 @@ def load_protocol(path: str | Path) -> Protocol:
         return declared(data)
     except FileNotFoundError:
         raise UsageError(f"no protocol file {path}", code="missing-protocol") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{Path(path).name} is not TOML: {error}", code="bad-protocol") from None
     except Misdeclared as fault:
         raise UsageError(f"{Path(path).name}: {fault}", code="bad-protocol") from None

@@ -63,7 +63,7 @@ def read_prices(path: str | Path | None) -> Prices:
     data = path.read_bytes()
     try:
         found: object = json.loads(data) if path.suffix == ".json" else tomllib.loads(data.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path.name} is no {'JSON' if path.suffix == '.json' else 'TOML'}: {error}") from None
     if not isinstance(found, dict) or not all(isinstance(own, dict) for own in found.values()):
         raise DataError(f'{path.name}: prices look like ["model"], input = 1.25, output = 10')

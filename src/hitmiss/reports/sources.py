@@ -146,6 +146,8 @@ def _short(name: str, path: str = "") -> str:
 def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunData:
     if is_results(path):
         results, drawn, data = load_whole(path)
+        if not len(results):
+            raise DataError(f"{Path(path).name} holds no figure, so there is nothing to show", code="no-results")
         made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=Asides.from_dict(data))
         return _marked(made, path)
     if Path(path).suffix == ".json" and Path(path).is_file():

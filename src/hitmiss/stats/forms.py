@@ -982,7 +982,8 @@ def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: Array)
     for start in range(0, len(score), CHUNK):
         part = counts[start : start + CHUNK]
         present = part > 0
-        total += float(np.sum(term(score[start : start + CHUNK][present]) * part[present]))
+        with np.errstate(over="ignore"):  # a sum beyond every float is infinite
+            total += float(np.sum(term(score[start : start + CHUNK][present]) * part[present]))
     return total
 
 
@@ -1010,7 +1011,8 @@ class _PassingSums:
     def _chunk(self, score: Floats, positives: Array, negatives: Array) -> None:
         for i, (term, counts) in enumerate(((self.form.positive, positives), (self.form.negative, negatives))):
             present = counts > 0
-            self.totals[i] += float(np.sum(term(score[present]) * counts[present]))
+            with np.errstate(over="ignore"):
+                self.totals[i] += float(np.sum(term(score[present]) * counts[present]))
 
     def value(self) -> float:
         if self.held:
