@@ -13,7 +13,7 @@ import pytest
 import hitmiss as hm
 from hitmiss import Header, Trials
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.trials import Source, Threshold
+from hitmiss.core.trials import Source
 
 
 @pytest.fixture
@@ -221,13 +221,6 @@ def test_pandas(trials: Trials) -> None:
     assert isinstance(table, pandas.DataFrame)
     assert table["codec"].tolist() == ["C01", "C01", "C02", "-"]
     assert table["score"].tolist() == trials.score.tolist()
-
-
-@pytest.mark.parametrize(
-    ("origin", "is_optimistic"), [("this data", True), ("given", False), ("validation v.tsv", False)]
-)
-def test_a_threshold_from_the_same_data_is_optimistic(origin: str, is_optimistic: bool) -> None:
-    assert Threshold(0.5, origin).is_optimistic is is_optimistic
 
 
 # --- every way in checks as `read` does --------------------------------------------------------------------------

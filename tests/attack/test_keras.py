@@ -24,7 +24,8 @@ def test_a_keras_model_is_attacked_as_its_torch_twin(ending: str) -> None:
         pytest.importorskip("tensorflow", reason="TensorFlow is not installed; the adapter needs it")
     keras = pytest.importorskip("keras")
     from hitmiss.attacks.config import PerturbationConfig
-    from hitmiss.protocols.ecg_attacks import classifier, run_attack_on_sample
+    from hitmiss.attacks.model import as_classifier as classifier
+    from hitmiss.protocols.ecg_attacks import run_attack_on_sample
 
     layers = keras.layers
     model = keras.Sequential([

@@ -9,8 +9,9 @@ import pytest
 
 from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import as_classifier
+from hitmiss.attacks.model import as_classifier as classifier
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.protocols.ecg_attacks import classifier, compute_global_metrics, run_attack_on_sample
+from hitmiss.protocols.ecg_attacks import compute_global_metrics, run_attack_on_sample
 
 FS = 100.0
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from hitmiss.attacks.family import LEADS, Floats, Ints, Records, batched, need_twelve
 from hitmiss.core.errors import UnknownName, UsageError
 
-DOCUMENTED: Final = ("baseline_wander", "band_noise", "morph_amp", "morph_time", "smooth_adv")
-"""The families of the ECG attack evaluation document."""
 REACH: Final = 9.0
 """Deviations beyond which a Gaussian bump is zero in float64."""
 

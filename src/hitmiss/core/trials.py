@@ -159,11 +159,6 @@ class Threshold:
     value: float
     origin: str
 
-    @property
-    def is_optimistic(self) -> bool:
-        """Whether the threshold was chosen on the same data that it is evaluated on."""
-        return self.origin == "this data"
-
 
 @dataclass(frozen=True)
 class Header:

@@ -424,7 +424,6 @@ def _beside(systems: Mapping[str, Trials]) -> Floats:
 # `platt` fits a logistic curve, `temperature` divides the log-odds by one number, `isotonic` fits any non-decreasing
 # function.
 
-ConfidenceMethod = Literal["platt", "temperature", "isotonic"]
 Column = Literal["confidence", "score"]
 EDGE: Final = 1e-6
 """Probabilities are kept this far from 0 and 1 before their log-odds are taken."""

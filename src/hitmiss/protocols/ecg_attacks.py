@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attacks.config import AttackResult, PerturbationConfig, describe, smoothness
 from hitmiss.attacks.family import as_numbers, check_signals
-from hitmiss.attacks.model import LAYOUTS, Classifier, Layout, as_classifier, binarize
+from hitmiss.attacks.model import LAYOUTS, as_classifier, binarize
 from hitmiss.attacks.perform import Performed, Records, perform
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.tally import Array
-from hitmiss.detection.outputs import OutputKind, to_probability
+from hitmiss.detection.outputs import to_probability
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.protocols.ecg_summaries import (
@@ -323,18 +323,3 @@ def plot_classwise_metric_bars(
 ) -> tuple[object, object]:
     """Draw bars per class, side by side for each condition: `{"clean": compute_global_metrics(…), "pgd": …}`."""
     return _pictures().classwise_metric_bars(metrics, metric, ax)  # type: ignore[no-any-return]
-
-
-def classifier(
-    model: object,
-    *,
-    outputs: OutputKind = "auto",
-    layout: Layout = "sample_lead",
-    classes: Sequence[str] | None = None,
-    device: str = "cpu",
-    single_label: bool | None = None,
-) -> Classifier:
-    """Wrap a model with its settings: `classifier(net, layout="lead_sample", outputs="logit", device="cuda")`."""
-    return as_classifier(
-        model, outputs=outputs, layout=layout, classes=classes, device=device, single_label=single_label
-    )

@@ -314,20 +314,6 @@ def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, titl
     return figure
 
 
-def asr_over_time(results: Sequence[AttackResult], ax: Axes | None = None) -> tuple[Figure, Axes]:
-    """Draw success by window position (columns) and true class of the record (rows), as a map with counts."""
-    classes = _some(results)[0].classes
-    places = sorted({r.center_time for r in results})
-    rate = np.full((len(classes), len(places)), np.nan)
-    count = np.zeros(rate.shape, dtype=int)
-    for k in range(len(classes)):
-        for j, place in enumerate(places):
-            own = [r.untargeted_success for r in results if r.center_time == place and r.y_true[k] == 1]
-            count[k, j] = len(own)
-            rate[k, j] = np.mean(own) if own else np.nan
-    return success_map(rate, count, classes, places, ax)
-
-
 def success_map(
     rate: NDArray[np.float64],
     count: NDArray[np.int64],

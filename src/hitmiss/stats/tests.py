@@ -357,15 +357,6 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     ]
 
 
-def surviving(tests: Sequence[float], level: float = 0.95) -> list[int]:
-    """Return the indices of the p values that survive Holm's correction over all of them.
-
-    >>> surviving([0.001, 0.04, 0.5])
-    [0]
-    """
-    return [i for i, p in enumerate(holm(tests)) if p < 1.0 - level] if len(tests) else []
-
-
 def shift(whole: Figure, slices: Sequence[Figure], sizes: Sequence[int], *, level: float = 0.95) -> Shift | None:
     """Test whether all trials together differ from their slices one by one.
 
