@@ -189,3 +189,25 @@ def test_a_coverage_that_was_not_reached_is_the_reason(tmp_path: Path) -> None:
     found = evaluate_trials(read_results(write(tmp_path / "r.jsonl", few)), bootstrap=0).figures
     (own,) = (e for e in found if e.metric == "accuracy_at_coverage")
     assert own.value is None and own.note is not None and "25.0%" in own.note and "80.0%" in own.note
+
+
+@pytest.mark.parametrize(
+    ("change", "is_refused"),
+    [
+        ({"verdict": "real"}, True),
+        ({"verdict": "Deepfake"}, False),
+        ({"verdict": "", "ground_truth": None}, False),
+        ({"ground_truth": "real"}, True),
+        ({"ground_truth": "FAKE"}, False),
+        ({"verdict": "real", "error": "timeout"}, False),
+    ],
+)
+def test_a_fact_under_two_names_must_be_one_fact(tmp_path: Path, change: dict[str, object], is_refused: bool) -> None:
+    """`prediction` and `verdict`, `label` and `ground_truth`: neither wins in silence."""
+    rows = [
+        {"id": f"i{k}", "model": "m", "label": "fake", "prediction": "fake", "confidence": 0.9, **(change if k else {})}
+        for k in range(3)
+    ]
+    path = tmp_path / "r.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert run(["triage", str(path), "--bootstrap", "0"]) == (3 if is_refused else 0)

@@ -200,7 +200,15 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
     frame = pl.DataFrame(columns, schema={**schema, **({"unparsed": pl.Float64} if is_results else {})}, strict=False)
     notes = _failures(rows) if is_results else ()
     classes = ("fake", "real") if words.is_own else None
-    return Reshaped(frame, tuple(runs), tuple(numbers), facts, notes, (*_repeated(texts), *_conflicts(rows)), classes)
+    return Reshaped(
+        frame,
+        tuple(runs),
+        tuple(numbers),
+        facts,
+        notes,
+        (*_repeated(texts), *_conflicts(rows), *_twice(rows, words)),
+        classes,
+    )
 
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
@@ -405,6 +413,19 @@ def _slices(rows: Sequence[Row], own: Collection[str]) -> dict[str, list[str]]:
 
 def _metas(rows: Sequence[Row]) -> list[Mapping[str, object]]:
     return [_table(row, "meta") for row in rows]
+
+
+def _twice(rows: Sequence[Row], words: Verdicts) -> Iterator[Conflict]:
+    """Find rows that state their label or their verdict under two names, with two meanings."""
+
+    def meant(text: str) -> str:
+        return words.read(text) or _folded(text)
+
+    for at, row in enumerate(rows):
+        for name, other in (("label", "ground_truth"), ("prediction", "verdict")):
+            one, two = _word(row, name), _word(row, other)
+            if one and two and meant(one) != meant(two) and not (name == "prediction" and _error(row)):
+                yield Conflict(at, name, one, two, other)
 
 
 def _conflicts(rows: Sequence[Row]) -> Iterator[Conflict]:
