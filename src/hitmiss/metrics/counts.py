@@ -113,7 +113,7 @@ def _kind(weight: ArrayLike | None) -> type:
 
 def share(hits: N | float, of: N) -> N:
     """Return a `Rate` of two numbers, or an array of shares of two arrays; NaN if the denominator is 0."""
-    if isinstance(of, np.ndarray):
+    if isinstance(of, np.ndarray) or isinstance(hits, np.ndarray):
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.true_divide(hits, of)
     return Rate(hits, of)
