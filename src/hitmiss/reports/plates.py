@@ -8,23 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
 from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Floats
+from hitmiss.core.trials import Trials
 from hitmiss.engine.rank import Standing
 from hitmiss.reports.displays import (
     BayesErrorDisplay,
     DetDisplay,
+    Display,
     HistogramDisplay,
     Point,
     PrDisplay,
     ReliabilityDisplay,
     RiskCoverageDisplay,
     RobustnessDisplay,
+    RocDisplay,
     TippettDisplay,
     area_text,
 )
@@ -32,7 +35,8 @@ from hitmiss.reports.heat import HeatMap
 from hitmiss.reports.tabular import explain, is_share
 from hitmiss.stats.intervals import wilson
 
-Lines = Sequence[tuple[str, Any]]
+D = TypeVar("D")
+Lines = Sequence[tuple[str, D]]
 RATES: Final = (
     *tuple(float(f"{d}e{e}") for e in range(-7, -1) for d in (1, 2, 5)),
     0.1,
@@ -164,7 +168,7 @@ class How:
     named: bool = False
 
 
-def plate_of(kind: str, lines: Lines, how: How | None = None) -> Plate:
+def plate_of(kind: str, lines: Lines[D], how: How | None = None) -> Plate:
     """Return the plate of one kind of display, with one line per run.
 
     >>> from hitmiss.core.trials import Trials
@@ -175,7 +179,7 @@ def plate_of(kind: str, lines: Lines, how: How | None = None) -> Plate:
     return PLATES[kind](lines, how or How())
 
 
-def displays_of(trials: Any) -> dict[str, Any]:
+def displays_of(trials: Trials) -> dict[str, Display]:
     """Return every display that the trials allow, by kind."""
     from hitmiss.reports.figures import displays
 
@@ -192,7 +196,7 @@ class _Dress:
     width: float
 
 
-def _dressed(lines: Lines, order: Callable[[Any], float], how: How) -> list[_Dress]:
+def _dressed(lines: Lines[D], order: Callable[[D], float], how: How) -> list[_Dress]:
     """Choose colours and labels: for all of a few runs; of many, for the best ones, with the others in grey."""
     if len(lines) <= MOST_COLOURED:
         named = len(lines) > 1 or how.named
@@ -212,7 +216,7 @@ def _key(dress: Sequence[_Dress], words: Sequence[str], dash: str = "") -> tuple
 # --- the kinds ------------------------------------------------------------------------------------------------------------
 
 
-def _det(lines: Lines, how: How) -> Plate:
+def _det(lines: Lines[DetDisplay], how: How) -> Plate:
     """Draw both error rates at every threshold, down to what this number of trials can show."""
     shown: list[DetDisplay] = [d for _, d in lines]
     low = max(min(0.5 / max(d.n_positive, d.n_negative, 1) for d in shown), 1e-7)
@@ -257,11 +261,11 @@ def _no_band(how: How) -> str:
     return "" if how.independent else "No bands: trials were drawn in whole units, and these would be too narrow."
 
 
-def _eer(d: Any) -> float:
+def _eer(d: DetDisplay) -> float:
     return float(next((p.far + p.frr for p in d.points if p.label == "EER"), 2.0))
 
 
-def _det_finding(lines: Lines) -> str:
+def _det_finding(lines: Lines[DetDisplay]) -> str:
     """Return the title: the equal error rate, and the miss rate at a strict false-alarm rate."""
     name, best = min(lines, key=lambda line: _eer(line[1]))
     who = f"{name} is lowest: " if len(lines) > 1 else ""
@@ -302,7 +306,7 @@ def _marked(p: Point, name: str, color: int, x: float, y: float, is_labelled: bo
     return Dots(np.array([x]), np.array([y]), color, shape, about=(said,), label=p.label if is_labelled else "")
 
 
-def _roc(lines: Lines, how: How) -> Plate:
+def _roc(lines: Lines[RocDisplay], how: How) -> Plate:
     dress = _dressed(lines, lambda d: -d.area, how)
     marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
     marks += [
@@ -337,7 +341,7 @@ def ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tupl
     )
 
 
-def _pr(lines: Lines, how: How) -> Plate:
+def _pr(lines: Lines[PrDisplay], how: How) -> Plate:
     first: PrDisplay = lines[0][1]
     dress = _dressed(lines, lambda d: -d.area, how)
     marks: list[Mark] = [Rule(first.prevalence, False, "accept everything")]
@@ -380,12 +384,12 @@ def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None
     )
 
 
-def _histogram(lines: Lines, how: How) -> Plate:
+def _histogram(lines: Lines[HistogramDisplay], how: How) -> Plate:
     del how
     return histogram_plate(lines[0][1])
 
 
-def _reliability(lines: Lines, how: How) -> Plate:
+def _reliability(lines: Lines[ReliabilityDisplay], how: How) -> Plate:
     first: ReliabilityDisplay = lines[0][1]
     dress = _dressed(lines, lambda d: float(np.abs(d.stated - d.happened).max(initial=0.0)), how)
     marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
@@ -416,7 +420,7 @@ def _reliability(lines: Lines, how: How) -> Plate:
     )
 
 
-def _reliability_finding(lines: Lines) -> str:
+def _reliability_finding(lines: Lines[ReliabilityDisplay]) -> str:
     if len(lines) > 1:
         return ""
     d = lines[0][1]
@@ -429,7 +433,7 @@ def _reliability_finding(lines: Lines) -> str:
     )
 
 
-def _bayes_error(lines: Lines, how: How) -> Plate:
+def _bayes_error(lines: Lines[BayesErrorDisplay], how: How) -> Plate:
     first: BayesErrorDisplay = lines[0][1]
     dress = _dressed(lines, lambda d: float(d.actual.max()), how)
     marks: list[Mark] = [Curve(first.prior, first.default, MUTED, "by the prior alone", "dot", 1.2)]
@@ -452,7 +456,7 @@ def _bayes_error(lines: Lines, how: How) -> Plate:
     )
 
 
-def _tippett(lines: Lines, how: How) -> Plate:
+def _tippett(lines: Lines[TippettDisplay], how: How) -> Plate:
     shown: list[TippettDisplay] = [d for _, d in lines]
     dress = _dressed(lines, lambda d: 0.0, how)
     marks: list[Mark] = [Rule(0.0)]
@@ -478,7 +482,7 @@ def _tippett(lines: Lines, how: How) -> Plate:
     )
 
 
-def _risk_coverage(lines: Lines, how: How) -> Plate:
+def _risk_coverage(lines: Lines[RiskCoverageDisplay], how: How) -> Plate:
     shown: list[RiskCoverageDisplay] = [d for _, d in lines]
     dress = _dressed(lines, lambda d: float(d.risk[-1]), how)
     marks = tuple(
@@ -502,7 +506,7 @@ def _risk_coverage(lines: Lines, how: How) -> Plate:
     )
 
 
-def _robustness(lines: Lines, how: How) -> Plate:
+def _robustness(lines: Lines[RobustnessDisplay], how: How) -> Plate:
     """Draw a figure over strength: one line per attack with its intervals, its control dotted in the same colour."""
     del how
     d: RobustnessDisplay = lines[0][1]
@@ -704,7 +708,7 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-PLATES: Final[dict[str, Callable[[Lines, How], Plate]]] = {
+PLATES: Final[dict[str, Callable[..., Plate]]] = {
     "det": _det,
     "roc": _roc,
     "pr": _pr,

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final, TypeVar
 
 import numpy as np
 
+from hitmiss.core.tally import Floats
+from hitmiss.reports.displays import (
+    BayesErrorDisplay,
+    DetDisplay,
+    HistogramDisplay,
+    PrDisplay,
+    ReliabilityDisplay,
+    RiskCoverageDisplay,
+    RobustnessDisplay,
+    RocDisplay,
+    TippettDisplay,
+)
 from hitmiss.reports.tabular import Cell, Table
 
-Lines = Sequence[tuple[str, Any]]
+D = TypeVar("D")
+Lines = Sequence[tuple[str, D]]
 
 
 @dataclass(frozen=True)
@@ -64,7 +77,7 @@ FLOW: Final = Reading(
 LEVELS: Final = Reading("Robustness", "The figure at each level of this manipulation; dotted, the untouched items.")
 
 
-def numbers_of(kind: str, lines: Lines) -> Table:
+def numbers_of(kind: str, lines: Lines[D]) -> Table:
     """Return the numbers behind a figure."""
     header, rows = TABLES[kind](lines)
     cells = tuple((Cell(name), *(Cell(text) for text in texts)) for name, texts in rows)
@@ -75,18 +88,18 @@ def numbers_of(kind: str, lines: Lines) -> Table:
 Rows = tuple[tuple[str, ...], list[tuple[str, list[str]]]]
 
 
-def _det(lines: Lines) -> Rows:
+def _det(lines: Lines[DetDisplay]) -> Rows:
     rows = [(n, [p.label, _share(p.frr), _share(p.far), f"{p.threshold:.4g}"]) for n, d in lines for p in d.points]
     return ("point", "miss rate", "false-alarm rate", "threshold"), rows
 
 
-def _roc(lines: Lines) -> Rows:
+def _roc(lines: Lines[RocDisplay]) -> Rows:
     at = (0.001, 0.01, 0.05, 0.1)
     rows = [(n, [_area(d.area), *map(_share, np.interp(at, d.fpr[::-1], d.tpr[::-1]))]) for n, d in lines]
     return ("AUC", *(f"hits at {a:.1%} false alarms" for a in at)), rows
 
 
-def _pr(lines: Lines) -> Rows:
+def _pr(lines: Lines[PrDisplay]) -> Rows:
     at = (0.5, 0.8, 0.9, 0.95)
     rows = [(n, [_area(d.area), *map(_share, np.interp(at, d.recall[::-1], d.precision[::-1]))]) for n, d in lines]
     return ("average precision", *(f"precision at {a:.0%} recall" for a in at)), rows
@@ -96,7 +109,7 @@ def _area(value: float) -> str:
     return "not measured" if np.isnan(value) else f"{value:.4f}"
 
 
-def _histogram(lines: Lines) -> Rows:
+def _histogram(lines: Lines[HistogramDisplay]) -> Rows:
     rows: list[tuple[str, list[str]]] = []
     for name, d in lines:
         step = max(len(d.positives) // 10, 1)
@@ -108,7 +121,7 @@ def _histogram(lines: Lines) -> Rows:
     return ("score", lines[0][1].positive, lines[0][1].negative), rows
 
 
-def _reliability(lines: Lines) -> Rows:
+def _reliability(lines: Lines[ReliabilityDisplay]) -> Rows:
     rows = [
         (name, [f"{s:.3f}", f"{h:.3f}", f"[{low:.3f}, {high:.3f}]", f"{int(n):,}"])
         for name, d in lines
@@ -117,7 +130,7 @@ def _reliability(lines: Lines) -> Rows:
     return ("stated", "happened", "95% interval", "n"), rows
 
 
-def _bayes_error(lines: Lines) -> Rows:
+def _bayes_error(lines: Lines[BayesErrorDisplay]) -> Rows:
     at = np.array([-4.0, -2.0, 0.0, 2.0, 4.0])
     rows = [
         (name, [f"{x:+.0f}", *(_share(float(np.interp(x, d.prior, y))) for y in (d.actual, d.least, d.default))])
@@ -127,7 +140,7 @@ def _bayes_error(lines: Lines) -> Rows:
     return ("prior log-odds", "actual", "after PAV", "by the prior alone"), rows
 
 
-def _tippett(lines: Lines) -> Rows:
+def _tippett(lines: Lines[TippettDisplay]) -> Rows:
     at = (-2.0, -1.0, 0.0, 1.0, 2.0)
     rows = [
         (name, [f"{10.0**x:g}", *(_share(_beyond(x, lr, share)) for lr, share in ((d.positive_lr, d.positive_share), (d.negative_lr, d.negative_share)))])
@@ -138,17 +151,17 @@ def _tippett(lines: Lines) -> Rows:
     return ("likelihood ratio at least", first.positive, first.negative), rows
 
 
-def _beyond(x: float, lr: Any, share: Any) -> float:
+def _beyond(x: float, lr: Floats, share: Floats) -> float:
     return float(np.interp(x, lr, share, left=1.0, right=0.0))
 
 
-def _risk_coverage(lines: Lines) -> Rows:
+def _risk_coverage(lines: Lines[RiskCoverageDisplay]) -> Rows:
     at = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
     rows = [(name, [_share(v) for v in np.interp(at, d.coverage, d.risk)]) for name, d in lines]
     return tuple(f"wrong at {a:.0%} coverage" for a in at), rows
 
 
-def _robustness(lines: Lines) -> Rows:
+def _robustness(lines: Lines[RobustnessDisplay]) -> Rows:
     d = lines[0][1]
     rows = [
         (own.name, [f"{x:g}", f"{v:.4f}", f"[{low:.4f}, {high:.4f}]" if np.isfinite(low) else ""])
@@ -162,7 +175,7 @@ def _share(value: float) -> str:
     return f"{value:.2%}"
 
 
-TABLES: Final[dict[str, Callable[[Lines], Rows]]] = {
+TABLES: Final[dict[str, Callable[..., Rows]]] = {
     "det": _det,
     "roc": _roc,
     "pr": _pr,
