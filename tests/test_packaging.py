@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 LOCK = ROOT / "requirements.lock"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 HEAVY = {"torch", "onnx", "transformers", "art", "llm", "review", "cluster", "remote", "sql", "duckdb", "spark"}
-"""Extras that stand in requirements-extras.txt instead of the lock."""
+"""Extras that are in requirements-extras.txt instead of the lock."""
 
 
 def normal(requirement: str) -> str:
@@ -103,3 +103,44 @@ def test_the_extras_kept_the_pinned_torch() -> None:
 @pytest.mark.extras
 def test_the_extras_kept_the_locked_numpy() -> None:
     assert f"\nnumpy=={version('numpy')} " in LOCK.read_text(encoding="utf-8")
+
+
+@pytest.mark.extras
+def test_sdist_and_wheel_pass_the_checks_of_the_index(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(tmp_path)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    assert {path.suffix for path in tmp_path.iterdir()} == {".gz", ".whl"}
+    check = [sys.executable, "-m", "twine", "check", "--strict", *map(str, tmp_path.iterdir())]
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize(
+    ("schema", "pattern"), [("vendor.github-workflows", "workflows/*.yml"), ("vendor.dependabot", "dependabot.yml")]
+)
+def test_the_workflows_fit_the_schema(schema: str, pattern: str) -> None:
+    files = sorted((ROOT / ".github").glob(pattern))
+    assert files
+    check = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, *map(str, files)]
+    done = subprocess.run(check, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
+RELEASE = [
+    *(f".github/workflows/{name}.yml" for name in ("test", "extras", "docs", "nightly", "publish")),
+    *(
+        ".github/dependabot.yml",
+        ".github/CODEOWNERS",
+        ".github/PULL_REQUEST_TEMPLATE.md",
+        ".github/ISSUE_TEMPLATE/bug.yml",
+    ),
+    *("SECURITY.md", "CITATION.cff", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "LICENSE", "Dockerfile"),
+    *(".pre-commit-config.yaml", ".editorconfig", "CHANGELOG.md"),
+]
+
+
+def test_the_release_kit_is_whole() -> None:
+    if not (ROOT / ".github").is_dir():
+        pytest.skip("not a checkout")
+    assert [name for name in RELEASE if not (ROOT / name).is_file()] == []

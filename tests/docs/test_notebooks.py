@@ -1,0 +1,33 @@
+"""The notebooks run from the first cell to the last, and show something."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebooks").glob("*.ipynb"))
+
+
+def test_there_are_notebooks_and_they_are_stored_without_outputs() -> None:
+    import json
+
+    assert len(NOTEBOOKS) >= 3
+    for path in NOTEBOOKS:
+        code = [c for c in json.loads(path.read_text(encoding="utf-8"))["cells"] if c["cell_type"] == "code"]
+        assert code and all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
+
+
+@pytest.mark.extras
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    book = nbformat.read(path, as_version=4)
+    NotebookClient(book, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    last = [cell for cell in book.cells if cell.cell_type == "code"][-1]
+    assert last.outputs and not any(
+        out.output_type == "error" for cell in book.cells for out in cell.get("outputs", ())
+    )
