@@ -292,8 +292,8 @@ def _coarse(sample: Sample) -> str | None:
     if not len(finite) or float(finite.max()) < WHOLE:
         return None
     return (
-        "scores beyond 2^53: neighbouring whole numbers are one number there, so trials may be tied that the file tells "
-        "apart; scale the scores"
+        "scores beyond 2^53: neighbouring whole numbers are one number there, so trials that differ in the file may "
+        "be tied; scale the scores"
     )
 
 
