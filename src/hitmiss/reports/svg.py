@@ -59,12 +59,17 @@ def svg_of(plate: Plate, id: str, *, small: bool = False, label: str = "") -> st
         f'<clipPath id="{id}-clip"><rect {box}/></clipPath>',
         _axes(plate, frame, small),
         f'<g clip-path="url(#{id}-clip)">',
-        *(_drawn(mark, frame) for mark in plate.marks),
+        *(_drawn(mark, frame) for mark in sorted(plate.marks, key=_is_front)),
         "</g>",
         _labels(plate, frame) if not small else "",
         "</svg>",
     ]
     return "".join(parts)
+
+
+def _is_front(mark: Mark) -> bool:
+    """Say whether a mark is drawn above the grey lines."""
+    return not (isinstance(mark, Curve) and mark.color == MUTED)
 
 
 def _axes(plate: Plate, frame: _Frame, small: bool) -> str:
