@@ -58,7 +58,7 @@ bench: $(READY)  ## measure, and write benchmarks/RESULTS.md (NAME=bootstrap for
 
 .PHONY: lock
 lock: $(READY)  ## choose the newest versions and write requirements.lock
-	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra frames --extra safetensors --extra audio --extra xlsx --extra guarantee \
+	printf 'hatchling>=1.26\neditables>=0.5\n' | $(BIN)/uv pip compile pyproject.toml - --group dev --extra plots --extra frames --extra safetensors --extra audio --extra xlsx --extra guarantee \
 	    --universal --python-version 3.11 --upgrade --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links \
 	    --quiet --output-file requirements.lock
 

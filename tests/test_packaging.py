@@ -73,6 +73,19 @@ def test_the_wheel_is_whole(tmp_path: Path) -> None:
     assert {name.split("/")[0] for name in names} == {"hitmiss", f"hitmiss-{hitmiss.__version__}.dist-info"}
 
 
+def test_what_only_figures_need_is_an_extra(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    assert not any(normal(name) == "matplotlib" for name in PROJECT["project"]["dependencies"])
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)  # importing it now fails, as where it is not installed
+    trials = hitmiss.Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0])
+    with pytest.raises(hitmiss.EnvironmentFault) as error:
+        trials.plot.det()
+    assert error.value.code == "missing-package"
+    hitmiss.measure(trials, ["eer"]).save(tmp_path / "r.json")
+    assert hitmiss.run(["report", str(tmp_path / "r.json"), "-o", str(tmp_path / "r.html")]) == 0
+
+
 def tracked_texts() -> list[tuple[str, str]]:
     listing = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
     if listing.returncode != 0:

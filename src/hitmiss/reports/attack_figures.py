@@ -18,7 +18,7 @@ from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.robustness import surviving
 from hitmiss.reports.displays import RobustnessDisplay, StrengthLine, attack_name
-from hitmiss.reports.matplots import GREY, PALETTE, axes_for
+from hitmiss.reports.matplots import GREY, PALETTE, axes_for, require_matplotlib
 from hitmiss.robustness.attacks import aim_of, measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell
 from hitmiss.stats.intervals import wilson
@@ -206,6 +206,7 @@ def norm_boxes(
     if ax is not None:
         _boxes(ax, twos, "L2 norm of the change (mV)")
         return cast("Figure", ax.figure), ax
+    require_matplotlib()
     from matplotlib.figure import Figure
 
     is_crowded = len(norms) > 6
@@ -284,6 +285,7 @@ def classwise_metric_bars(
 
 def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, title: str = "", said: str = "") -> Figure:
     """Draw one lead of a record: clean, perturbed, and the difference on its own scale; `said`: the model's answer."""
+    require_matplotlib()
     from matplotlib.figure import Figure
 
     before, after = np.asarray(x, dtype=np.float64), np.asarray(changed, dtype=np.float64)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from hitmiss.core import artifacts
-from hitmiss.core.errors import UsageError
+from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.shared import visible
 from hitmiss.reports.plates import MUTED, Bars, Block, Curve, Dots, How, Mark, Plate, Ribbon, plate_of
 
@@ -47,8 +47,20 @@ STYLE: Any = {
 """Small type for small figures, fonts that publishers accept, and the same bytes for the same figure."""
 
 
+def require_matplotlib() -> None:
+    """Refuse to draw where matplotlib is not installed, and say how to get it."""
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError as error:
+        raise EnvironmentFault(
+            f"drawing figures needs the package matplotlib ({error}): pip install 'hitmiss[plots]'",
+            code="missing-package",
+        ) from None
+
+
 def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
     """Write a figure (or the figure of these axes); the extension .svg, .pdf or .png decides the format."""
+    require_matplotlib()
     from matplotlib import rc_context
 
     target = Path(path)
@@ -66,6 +78,7 @@ def axes_for(ax: Axes | None, size: tuple[float, float] = COLUMN) -> Axes:
     """Return these axes, or new ones in a new figure."""
     if ax is not None:
         return ax
+    require_matplotlib()
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
