@@ -44,7 +44,7 @@ def test_words_give_conditions() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("a\tb\n1\t2\n", "no codec plan"),
+        ("a\tb\n1\t2\n", "not a codec plan"),
         (PLAN.replace("mp3_wb", "mp4_wb"), "did you mean 'mp3_wb'"),
         (PLAN.replace("\t24\t", "\ttwo\t"), "row 2"),
         (PLAN.replace("X01", "C05"), "twice"),

@@ -118,7 +118,7 @@ def test_compute_metrics_reads_what_a_trainer_gives() -> None:
     assert log_odds(three, 2)[0] == pytest.approx(np.log(p[:, 2] / (1 - p[:, 2])))
     with pytest.raises(UsageError, match="say which is positive"):
         compute_metrics(["eer"])((three, [0, 1, 2, 0, 1]))
-    with pytest.raises(UsageError, match="none of the 3"):
+    with pytest.raises(UsageError, match="not one of the 3"):
         log_odds(three, 5)
     with pytest.raises(DataError, match="shape"):
         log_odds(np.zeros((2, 2, 2)))
