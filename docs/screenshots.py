@@ -67,6 +67,7 @@ def main() -> None:
             hitmiss("report", *asked, "--bootstrap", "200", "-o", str(page))
             tab = browser.new_page(viewport={"width": 1280, "height": 1000}, reduced_motion="reduce")
             tab.goto(page.as_uri())
+            tab.wait_for_selector("html[data-ready]")
             if part:
                 tab.locator(part).evaluate("e => e.scrollIntoView({block: 'start', behavior: 'instant'})")
                 tab.mouse.wheel(0, -70)  # the heading is not to lie below the bar at the top

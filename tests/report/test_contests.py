@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from pathlib import Path
 
 import polars as pl
@@ -16,7 +18,8 @@ from hitmiss.engine.compare import Comparison, compare
 from hitmiss.engine.rank import compare_all
 from hitmiss.reports.contests import contest_page, is_contest, read_contest
 from hitmiss.reports.dossier import dossier_of
-from hitmiss.reports.html import render
+from hitmiss.reports.html import print_pdf, render
+from hitmiss.reports.page import compose
 
 
 def test_a_saved_comparison_becomes_a_page(tmp_path: Path) -> None:
@@ -130,3 +133,24 @@ def test_a_report_prints_to_pdf(tmp_path: Path) -> None:
     out = tmp_path / "page.pdf"
     assert run(["report", str(gate), "-o", str(tmp_path / "page.html"), "--pdf", str(out)]) == 0
     assert out.read_bytes().startswith(b"%PDF")
+
+
+@pytest.mark.extras
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine; apt-get install -y chromium")
+def test_every_printed_page_has_its_number(tmp_path: Path) -> None:
+    """The same page without the rule for the margins prints one text less on each sheet."""
+    whole = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", render(compose([stories.one_bad_slice()])))
+    bare = re.sub(r"@bottom-right \{[^}]*\}", "", whole)
+    assert bare != whole
+    counted = []
+    for name, text in (("whole", whole), ("bare", bare)):
+        (tmp_path / f"{name}.html").write_text(text, encoding="utf-8")
+        print_pdf(tmp_path / f"{name}.html", tmp_path / f"{name}.pdf")
+        data = (tmp_path / f"{name}.pdf").read_bytes()
+        sheets = len(re.findall(rb"/Type\s*/Page\b", data))
+        streams = [
+            zlib.decompress(s) for s in re.findall(rb"FlateDecode[^>]*>>\s*stream\r?\n(.*?)\r?\nendstream", data, re.S)
+        ]
+        counted.append((sheets, sum(len(re.findall(rb"\bBT\b", s)) for s in streams)))
+    (sheets, texts), (same, fewer) = counted
+    assert sheets == same > 3 and texts >= fewer + sheets
