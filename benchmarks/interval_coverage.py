@@ -14,7 +14,7 @@ interval was given. The worst slice is judged by the true figure of the slice th
 Metrics that are not columns of the table are computed like one that is: shares of a class (fnr, fpr, slip, catch, pass,
 coverage of a class … as recall and specificity), shares of all trials (error rate, coverage, abstentions, changed, flipped,
 lost, exact match, robust accuracy, targets … as accuracy), shares of what was answered (as precision), F1 of either class (as
-f1), `dcf_at` (as act_dcf), means over trials (norms, SNR, shifts, drift: as seconds).
+f1), `dcf_at` (as act_dcf), means over trials (norms, SNR, shifts, drift: as smoothness, here of log-normal values).
 """
 
 from __future__ import annotations
@@ -53,14 +53,16 @@ LOSS = 0.3
 """How much less the second system keeps them apart."""
 SCORES = (
     *("eer", "min_dcf", "act_dcf", "cllr", "roc_auc", "tpr_at_fpr(fpr=0.05)", "fpr_at_tpr(tpr=0.9)"),
-    *("average_precision", "eer_threshold"),
+    "average_precision",
 )
 DECISIONS = ("f1", "mcc", "precision", "recall", "specificity", "accuracy", "balanced_accuracy")
 CONFIDENCES = ("aurc", "augrc", "e_aurc", "accuracy_at_coverage", "coverage_at_accuracy", "brier_confidence")
-TIMES = ("smoothness_uv2", "median_seconds", "p95_seconds")
+MEANS = ("smoothness_uv2",)
 PROBABILITIES = ("brier", "log_loss")
-FIRST = (*SCORES, *DECISIONS, *CONFIDENCES, *TIMES)
-METRICS = (*FIRST, *PROBABILITIES)
+SLOW = ("eer_threshold", "median_seconds", "p95_seconds")
+"""Computed again for every replicate, one by one: measured pooled only."""
+FIRST = (*SCORES, *DECISIONS, *CONFIDENCES, *MEANS)
+METRICS = (*FIRST, *PROBABILITIES, *SLOW)
 PLACES = ("pooled", "slice", "macro", "gap", "worst", "paired")
 TRUTH = 2_000_000
 Kept = dict[str, Any]
@@ -170,8 +172,8 @@ def _with_units(trials: Trials, speaker: Array | None, attack: Array | None, lab
 def asked(first: Trials, chances: Trials, **options: Any) -> Iterator[tuple[str, str, str | None, Any]]:
     """Every estimate of every metric: its metric, where it stands, its slice."""
     whole = {"by": "codec", "gap": Gap("codec", ("a",)), **options}
-    for trials, metrics in ((first, FIRST), (chances, PROBABILITIES)):
-        for e in measure(trials, metrics, **whole):
+    for trials, metrics, asked_for in ((first, FIRST, whole), (chances, PROBABILITIES, whole), (first, SLOW, options)):
+        for e in measure(trials, metrics, **asked_for):
             place = e.average or ("slice" if e.slice else "pooled")
             if place in PLACES:
                 yield e.metric, place, e.slice.get("codec"), e

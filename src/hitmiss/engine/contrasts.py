@@ -536,7 +536,7 @@ class Judging:
         if self.without is None:
             return p_of_replicates(deltas, self.degrees, delta)
         left = self.without.each(lambda v: v[np.isfinite(v)])
-        return p_of_replicates(deltas, left.degrees, delta, left.narrowing)
+        return p_of_replicates(deltas, left.degrees, delta, left.narrowing if self.is_smooth else 1.0)
 
 
 def _as_known(found: Contrast, too_little: str | None) -> Contrast:

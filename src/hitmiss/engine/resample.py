@@ -574,42 +574,72 @@ class Draws:
     def _blocks(self) -> _Blocks:
         """What is left out at a time."""
         assert self.unit is not None
-        if len(self.plan.unit) > 1:
-            held = np.unique(self.unit, return_index=True)[1]
-            sides = [self.columns.asked_codes(name)[0][held] for name in self.plan.unit]
-            return _Blocks.of(
-                [(own, np.ones(self.n_units, dtype=bool)) for own in (*sides, np.arange(self.n_units))], 2
-            )
-        side = unit_sides(self.unit, self.columns.positive, self.n_units)
-        every = np.arange(self.n_units)
-        if (side == 3).any() or not ((side == 1).any() and (side == 2).any()):
-            return _Blocks.of([(every, np.ones(self.n_units, dtype=bool))], 1)
-        return _Blocks.of([(np.cumsum(side == k) - 1, side == k) for k in (1, 2)], 2)
+        pairs, every = np.arange(self.n_units), np.zeros(self.n_units, dtype=np.int64)
+        positive = self.columns.positive
+        if len(self.plan.unit) == 1:
+            side = unit_sides(self.unit, positive, self.n_units)
+            if (side == 3).any() or not ((side == 1).any() and (side == 2).any()):
+                return _Blocks.of([_Kind(pairs, every)], 1)
+            return _Blocks.of([_Kind(np.where(side == k, pairs, -1), every) for k in (1, 2)], 2)
+        held = np.unique(self.unit, return_index=True)[1]
+        kinds = []
+        for name in self.plan.unit:
+            codes, values = self.columns.asked_codes(name)
+            side = unit_sides(codes, positive, len(values))
+            stratum = np.zeros_like(side) if (side == 3).any() else side
+            alone = np.bincount(stratum, minlength=4)[stratum] < 2  # as `no attack`, which is never drawn
+            own = codes[held]
+            kinds.append(_Kind(np.where(alone[own], -1, own), stratum[own], not (side == 3).any()))
+        crossed = np.all([kind.number >= 0 for kind in kinds], axis=0)  # in other pairs only one of the units varies
+        return _Blocks.of([*kinds, _Kind(np.where(crossed, pairs, -1), every)], 2)
+
+
+@dataclass(frozen=True, eq=False)
+class _Kind:
+    """Units that vary on their own: a number for each cell (−1: never left out), and the stratum of each.
+
+    `apart`: they are drawn within strata, so the others of a stratum weigh more if one of it is left out.
+    """
+
+    number: NDArray[np.int64]
+    stratum: NDArray[np.int64]
+    apart: bool = False
+
+    def sizes(self, kept: NDArray[np.bool_] | None = None) -> Floats:
+        """Return how many units each stratum has, or how many of those that are kept."""
+        mine = np.ones(len(self.number), dtype=bool) if kept is None else kept
+        pairs = np.unique(np.stack([self.number[mine], self.stratum[mine]]), axis=1)
+        return np.bincount(pairs[1], minlength=4).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class _Blocks:
-    """Weights (block × unit) that leave out one block of units each, and the group of each block.
+    """Weights (block × cell) that leave out one block of units each, and the group of each block.
 
     Units that vary together are one group. Where every unit holds one class, each class is a group; of two crossed
-    units, either is one, and blocks of pairs of them are a last one, which does not count as a group.
+    units, either is one, and blocks of pairs of them are a last one, which does not count as a group. A cell is a unit,
+    or a pair of crossed units.
     """
 
-    weights: Array
+    weights: Floats
     group: NDArray[np.int64]
     groups: int
 
     @classmethod
-    def of(cls, sides: Sequence[tuple[NDArray[np.int64], NDArray[np.bool_]]], groups: int) -> _Blocks:
-        """Make them from a number for each unit, and which units may be left out, per group."""
-        most = MOST_BLOCKS // len(sides)
+    def of(cls, kinds: Sequence[_Kind], groups: int) -> _Blocks:
+        """Make them from the units that vary on their own."""
+        most = MOST_BLOCKS // len(kinds)
         weights, group = [], []
-        for k, (number, mine) in enumerate(sides):
-            block = np.where(mine, number % most, -1)
-            left_out = np.unique(block[mine])
-            weights.append(np.asarray(block[None, :] != left_out[:, None], dtype=np.uint16))
-            group += [k] * len(left_out)
-        return cls(np.concatenate(weights), np.array(group), groups)
+        for k, kind in enumerate(kinds):
+            place = np.unique(kind.number, return_inverse=True)[1] - int(kind.number.min() < 0)
+            block = np.where(kind.number >= 0, place % most, -1)
+            for left in np.unique(block[block >= 0]).tolist():
+                row = (block != left).astype(np.float64)
+                if kind.apart:
+                    row *= (kind.sizes() / np.maximum(kind.sizes(block != left), 1.0))[kind.stratum]
+                weights.append(row)
+                group.append(k)
+        return cls(np.array(weights).reshape(len(group), len(kinds[0].number)), np.array(group, dtype=np.int64), groups)
 
 
 @dataclass(frozen=True, eq=False)

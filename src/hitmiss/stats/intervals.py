@@ -163,10 +163,12 @@ class LeftOut:
     @property
     def variance(self) -> float:
         """The variance of the figure; of crossed units, what both count is counted once (Cameron et al. 2011)."""
-        if self.cells is None:
-            return sum(self._shares)
-        both = _jackknife_variance(self.cells, self.cells)
-        return sum(max(own, both) for own in self._shares) - both
+        return sum(self._shares) - self._inside
+
+    @cached_property
+    def _inside(self) -> float:
+        """The variance inside pairs of crossed units, which both units count; neither can hold more of it than its own."""
+        return 0.0 if self.cells is None else min(_jackknife_variance(self.cells, self.cells), *self._shares)
 
     @property
     def narrowing(self) -> float:
@@ -174,10 +176,7 @@ class LeftOut:
 
         Products of the weights of two units count the variance inside the pairs three times (Owen 2007).
         """
-        if self.cells is None:
-            return 1.0
-        twice = 2.0 * _jackknife_variance(self.cells, self.cells)
-        return math.sqrt(self.variance / (self.variance + twice)) if self.variance > 0.0 else 1.0
+        return math.sqrt(self.variance / (self.variance + 2.0 * self._inside)) if self.variance > 0.0 else 1.0
 
     @property
     def degrees(self) -> float:
@@ -239,7 +238,7 @@ def student(
     error, lean = float(np.std(_moved(known, centre, scale), ddof=1)), 0.0
     if left is not None and any(len(own) > 1 for own in left.groups):
         degrees = left.degrees
-        error *= left.narrowing
+        error *= left.narrowing if smooth else 1.0
     error *= math.sqrt((degrees + 1.0) / degrees)
     t = t_quantile(0.5 + level / 2.0, degrees)
     if left is not None and smooth:
