@@ -375,6 +375,78 @@ def test_every_edit_of_a_run_is_noticed(tmp_path: Path) -> None:
     assert run(takers[0]) == 0
 
 
+MODELS = """import numpy as np
+def look(item):
+    return min(1.0, len(item.text) / 9)
+def leads(x):
+    found = np.stack([np.abs(x).mean((1, 2)), np.abs(np.diff(x, axis=1)).mean((1, 2))], axis=1)
+    return 1 / (1 + np.exp(-(found * 9.0 - [1.6, 2.2])))
+"""
+
+
+def an_attack_run(folder: Path) -> list[list[str]]:
+    """A run of attacks, and the commands that read it."""
+    names, classes = np.array([f"r{k}" for k in range(6)]), np.array(["MI", "STTC"])
+    signals, truth = (
+        0.2 * np.random.default_rng(3).normal(size=(6, 60, 2)),
+        np.array([[k % 2, k // 2] for k in range(6)]),
+    )
+    fs = np.array(100.0)
+    np.savez(folder / "ecg.npz", x=signals, y=np.minimum(truth, 1), classes=classes, fs=fs, record=names)
+    made = ["attack", "--detector", f"{folder / 'models.py'}:leads", "--data", str(folder / "ecg.npz")]
+    way = ["--family", "band_noise", "--strengths", "0.5", "--outputs", "probability", "-o", str(folder / "run")]
+    assert run([*made, *way]) == 0
+    asked = [str(folder / "run"), "-p", "ecg-attacks", "--bootstrap", "0"]
+    return [
+        ["score", *asked],
+        ["gate", *asked, "--fail-if", "changed > 1"],
+        ["report", *asked, "-o", str(folder / "r.html")],
+        ["compare", str(folder / "run"), str(folder / "run"), "-p", "ecg-attacks", "--bootstrap", "9"],
+        [*made, *way, "--resume"],
+    ]
+
+
+def a_run_of_models(folder: Path) -> list[list[str]]:
+    """A run of a model asked about texts, and the commands that read it."""
+    rows = [{"id": f"q{k}", "text": "x" * (k + 1), "label": ("real", "fake")[k % 2]} for k in range(8)]
+    (folder / "asked.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    made = ["llm", "--dataset", str(folder / "asked.jsonl"), "--models", f"{folder / 'models.py'}:look"]
+    made += ["-o", str(folder / "run.jsonl"), "--run", str(folder / "run")]
+    assert run(made) == 0
+    asked = [str(folder / "run"), "--bootstrap", "0"]
+    return [
+        ["triage", *asked],
+        ["gate", *asked, "-p", "triage", "--fail-if", "accuracy < 0"],
+        ["report", *asked, "-p", "triage", "-o", str(folder / "r.html")],
+        ["compare", asked[0], asked[0], "-p", "triage", "--bootstrap", "9"],
+    ]
+
+
+@pytest.mark.parametrize("make", [an_attack_run, a_run_of_models])
+def test_every_verb_notices_edits_of_other_runs(tmp_path: Path, make: Callable[[Path], list[list[str]]]) -> None:
+    """Of runs of attacks and of models: each edit of the manifest, and bytes of each file that the run holds."""
+    (tmp_path / "models.py").write_text(MODELS)
+    takers = make(tmp_path)
+    assert [run(words) for words in takers] == [0] * len(takers)
+    manifest = tmp_path / "run" / "manifest.json"
+    whole = manifest.read_bytes()
+    texts = list(edited(manifest))
+    for at, (name, text) in enumerate(texts):
+        manifest.write_text(text)
+        with pytest.raises(HitmissError):
+            require_complete(tmp_path / "run")
+        if at % 5 == 0:
+            assert run(takers[at // 5 % len(takers)]) in (2, 3), (name, takers[at // 5 % len(takers)])
+    manifest.write_bytes(whole)
+    for path in sorted((tmp_path / "run").rglob("*.parquet")):
+        data = path.read_bytes()
+        path.write_bytes(data[: len(data) // 2] + bytes([data[len(data) // 2] ^ 1]) + data[len(data) // 2 + 1 :])
+        if path.name == "trials.parquet":
+            assert [run(words) for words in takers[:4]] == [3] * 4, path
+        path.write_bytes(data)
+    assert len(texts) > 40 and run(takers[0]) == 0
+
+
 WRONG = ("x", None, [], {}, -1, 1.5, True, [[]], {"a": [1]})
 
 

@@ -217,6 +217,22 @@ KEPT: tuple[tuple[str, ...], ...] = (
     ("score", "attacked", "-p", "ecg-attacks", "--bootstrap", "5"),
     ("report", "attacked", "--bootstrap", "5", "-o", "out.html"),
     ("compare", "attacked", "attacked", "-p", "ecg-attacks", "--bootstrap", "5"),
+    ("gate", "attacked", "-p", "ecg-attacks", "--bootstrap", "5", "--fail-if", "changed > 0.9"),
+    (
+        *(
+            "gate",
+            "attacked",
+            "-p",
+            "ecg-attacks",
+            "--bootstrap",
+            "5",
+            "--baseline",
+            "attacked",
+            "--regression-by",
+            "bound",
+        ),
+        *("--max-regression", "macro_auc=0.1"),
+    ),
     ("attack", *ATTACK, "--resume"),
     ("review", "llm.jsonl", "--verdicts", "all", "--dataset", "questions.jsonl", "--store", "people.db", "--status"),
     (

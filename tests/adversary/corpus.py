@@ -75,8 +75,8 @@ def make(folder: Path) -> None:
     (folder / "config.yaml").write_text("data:\n  pred_dir: .\n  run_tag: base\n")
     asked = [{"id": f"q{k}", "text": "x" * (k % 9 + 1), "label": ("real", "fake")[k % 2]} for k in range(12)]
     (folder / "questions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in asked))
-    people = [f"q{k},{who},{('real', 'fake', 'uncertain')[k % 3]}" for k in range(12) for who in ("ann", "bob")]
-    (folder / "people.csv").write_text("\n".join(["item,reviewer,verdict", *people]) + "\n")
+    people = [f"q{k},human,{who},{('real', 'fake', 'uncertain')[k % 3]}" for k in range(12) for who in ("ann", "bob")]
+    (folder / "people.csv").write_text("\n".join(["id,model,trial,prediction", *people]) + "\n")
     records = 0.2 * rng.normal(size=(6, 120, 2))
     names = np.array([f"r{k}" for k in range(6)])
     truth = np.array([[k % 2, k // 2 % 2] for k in range(6)])
