@@ -150,3 +150,11 @@ def test_an_interrupt_is_130(tmp_path: Path) -> None:
 def test_python_m_hitmiss_is_the_command() -> None:
     done = subprocess.run([sys.executable, "-m", "hitmiss", "nonsense"], capture_output=True, text=True, check=False)
     assert done.returncode == 2 and done.stdout == "" and done.stderr.startswith("hitmiss: ")
+
+
+def test_a_model_that_ends_the_program_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "model.py").write_text("def score(texts):\n    raise SystemExit(7)\n")
+    (tmp_path / "x.csv").write_text("item,text,label\na,x,bonafide\nb,y,spoof\n")
+    words = ["detect", "--data", str(tmp_path / "x.csv"), "--detector", f"{tmp_path / 'model.py'}:score"]
+    assert run([*words, "--input", "text", "--outputs", "logit", "-o", str(tmp_path / "run")]) == 3
+    assert "exit code 7" in capsys.readouterr().err

@@ -204,6 +204,12 @@ def test_a_gate_refuses_what_a_comparison_refuses(
         assert why in capsys.readouterr().out
 
 
+def test_a_limit_beyond_every_number_is_no_limit(scored: dict[str, str], capsys: Capture) -> None:
+    assert run(["gate", scored["main"], "--fail-if", "eer > 1e400"]) == 2
+    assert run(["gate", scored["main"], "--baseline", scored["main"], "--max-regression", "eer=1e400"]) == 2
+    assert "1e400" in capsys.readouterr().err
+
+
 LEADS = """import numpy as np
 def {name}(x):
     found = np.stack([np.abs(x).mean((1, 2)), np.abs(np.diff(x, axis=1)).mean((1, 2))], axis=1)

@@ -16,6 +16,7 @@ import sys
 import numpy as np
 import pytest
 
+from hitmiss.core.errors import UsageError
 from hitmiss.stats.bootstrap import generator
 
 DRAW = (
@@ -34,6 +35,12 @@ def test_same_seed_and_names_give_the_same_digits() -> None:
 @pytest.mark.parametrize("other", [(1, "eer", "C01"), (0, "eer", "C02"), (0, "eer"), (0, "C01", "eer"), (0, "eerC01")])
 def test_another_seed_or_name_gives_other_digits(other: tuple[int, ...]) -> None:
     assert numbers(*other) != numbers(0, "eer", "C01")
+
+
+def test_a_seed_below_zero_is_refused() -> None:
+    with pytest.raises(UsageError) as refused:
+        generator(-1, "eer")
+    assert refused.value.code == "bad-seed"
 
 
 def test_what_was_drawn_before_does_not_matter() -> None:

@@ -474,6 +474,8 @@ VERBS = (
     "doctor",
 )
 """Each verb is a file of this folder with a function of the same name (`list_` where the name is a Python built-in)."""
+CALLING = ("detect", "attack", "llm")
+"""Verbs that call code of the user's."""
 UNCOUNTED = ("review", "demo")
 """Verbs without a bar: a server has no end, and the demo runs other verbs one by one."""
 
@@ -605,6 +607,11 @@ def _dispatch(words: list[str]) -> int:
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):
             raise stop.__context__ from None
+        if verb in CALLING:
+            raise DataError(
+                f"the code of the model ended the program (exit code {stop.code}); have it raise an error instead",
+                code="model-exited",
+            ) from None
         raise
     if code == INTERRUPTED:
         raise KeyboardInterrupt

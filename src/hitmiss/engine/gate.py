@@ -225,7 +225,12 @@ def _target(found: re.Match[str], text: str) -> Target:
 
 
 def _number(found: re.Match[str]) -> float:
-    return float(found["limit"]) * (0.01 if found["scale"] else 1.0)
+    limit = float(found["limit"]) * (0.01 if found["scale"] else 1.0)
+    if not math.isfinite(limit):
+        raise UsageError(
+            f"the limit {found['limit']} is beyond every number, so it would check nothing", code="no-limit"
+        )
+    return limit
 
 
 def gate(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequence
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
@@ -184,6 +184,8 @@ def noise_generator(seed: int, *names: object) -> Generator:
 
 
 def _sequence(seed: int, names: Sequence[object]) -> SeedSequence:
+    if seed < 0:
+        raise UsageError(f"a seed is 0 or more; found {seed}", code="bad-seed")
     text = "\x1f".join(map(str, names)).encode()
     words = np.frombuffer(hashlib.sha256(text).digest(), dtype="<u4")
     return SeedSequence([seed, *(int(w) for w in words)])
