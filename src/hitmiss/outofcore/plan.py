@@ -532,7 +532,8 @@ def merge_binned(parts: list[Binned]) -> Binned:
     if len(parts) == 1:
         return parts[0]
     if all(part.counts is None for part in parts):
-        return counted(ordered(np.concatenate([part.bins for part in parts])))
+        # a stable sort finds the parts, which are sorted, and merges them
+        return counted(np.sort(np.concatenate([part.bins for part in parts]), kind="stable"))
     bins = np.concatenate([part.bins for part in parts])
     counts = np.concatenate([part.each for part in parts])
     order = np.argsort(bins, kind="stable")
