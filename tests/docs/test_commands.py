@@ -47,8 +47,18 @@ class Block:
 
     @property
     def commands(self) -> list[list[str]]:
+        """The words of each command; a pattern without quotes is replaced by the files that it names, as a shell does."""
         lines = re.sub(r"\\\n\s*", " ", self.text).splitlines()
-        typed = [shlex.split(line[2:], comments=True) for line in lines if line.startswith("$ ")]
+        typed = [
+            [
+                name
+                for word, raw in zip(
+                    shlex.split(line, comments=True), shlex.split(line, True, posix=False), strict=True
+                )
+                for name in (sorted(map(str, Path().glob(word))) if "*" in word and word == raw else []) or [word]
+            ]
+            for line in (line[2:] for line in lines if line.startswith("$ "))
+        ]
         return [words[1:] for words in typed if words and words[0] == "hitmiss"]
 
 
