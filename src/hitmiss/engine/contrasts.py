@@ -22,7 +22,7 @@ from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, 
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, tests
 from hitmiss.stats.bootstrap import Random, generator, trial_draws
-from hitmiss.stats.forms import Form, Functional, Located, OfColumns, OfCounts, OfTerms
+from hitmiss.stats.forms import Form, Functional, Located, MinimumCost, OfColumns, OfCounts, OfTerms
 from hitmiss.stats.intervals import LeftOut, difference_of_placements, effective, enough
 from hitmiss.stats.paired import p_of_replicates, paired_replicates
 from hitmiss.stats.tests import sign_flip, swap
@@ -496,15 +496,18 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
 class Judging:
     """How the interval and the p value of a difference follow from its replicates.
 
-    Of trials: percentiles; for figures that are read at a threshold of their own (EER, TPR at an FPR, least costs), the
-    studentised difference, because their replicates lie nearer to 0 than the difference does (tests by percentiles
-    rejected 2 % instead of 5 %). Of units, which may be few: Student's.
+    Of trials: percentiles; for figures that are read at a threshold of their own (EER, TPR at an FPR), the studentised
+    difference, because their replicates lie nearer to 0 than the difference does (tests by percentiles rejected 2 %
+    instead of 5 %). Of least costs both: percentiles are too cautious where errors are many, the studentised difference
+    rejects too often where they are few, so the wider interval and the larger p value count. Of units, which may be
+    few: Student's.
     """
 
     degrees: float
     is_studentised: bool
     is_smooth: bool
     without: LeftOut | None = None
+    is_least: bool = False
 
     @classmethod
     def of(cls, parts: Sequence[tuple[Both, PairedSample]], draws: PairedDraws) -> Judging:
@@ -513,7 +516,8 @@ class Judging:
         is_read = any(isinstance(q.form, Located) for q, _ in (question for question, _ in parts))
         held = [degrees(*own, draws) for own in parts]
         if not by_units:  # the trials of several slices add up
-            return cls(math.fsum(held), is_read, not is_read)
+            is_least = any(isinstance(q.form, MinimumCost) for q, _ in (question for question, _ in parts))
+            return cls(math.fsum(held), is_read, not is_read, is_least=is_least)
         found, freedom = [draws.left_out(*own) for own in parts], max(held)
         known = [own for own in found if own is not None]
         if len(known) < len(found):
@@ -525,14 +529,20 @@ class Judging:
         known = deltas[np.isfinite(deltas)]
         if not self.is_studentised or not len(known) or not np.ptp(known):
             return intervals.percentile(deltas, plan.level)
-        return intervals.student(
+        low, high = intervals.student(
             known, delta, self.degrees, (-math.inf, math.inf), plan.level, self.without, self.is_smooth
         )
+        if not self.is_least:
+            return low, high
+        least, most = intervals.percentile(deltas, plan.level)
+        return min(low, least), max(high, most)
 
     def p_value(self, deltas: Floats, delta: float) -> float:
         """Return the p value of a difference."""
         if not self.is_studentised:
             return p_of_replicates(deltas, self.degrees)
+        if self.is_least:
+            return max(p_of_replicates(deltas, self.degrees), p_of_replicates(deltas, self.degrees, delta))
         if self.without is None:
             return p_of_replicates(deltas, self.degrees, delta)
         left = self.without.each(lambda v: v[np.isfinite(v)])
