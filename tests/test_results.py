@@ -206,4 +206,4 @@ def test_a_cell_shows_a_table_with_metrics_across(results: Results) -> None:
 def test_a_cell_is_capped() -> None:
     rows = [Estimate("eer", 0.1, n=10, n_positive=5, slice={"codec": f"c{i}"}) for i in range(3000)]
     page = Results(tuple(rows))._repr_html_()
-    assert len(page) < 12_000 and "2,970 more rows are not shown" in page
+    assert len(page) < 12_000 and "2,970 rows in the middle are left out" in page

@@ -88,7 +88,9 @@ def test_a_score_file_with_a_column_of_paths(tmp_path: Path) -> None:
     (tmp_path / "scores.tsv").write_text("item\tlabel\tscore\timage\n" + rows)
     words = ["--positive", "fake", "--negative", "real", "--positive-value", "1", "-m", "eer", "--bootstrap", "0"]
     page = report(tmp_path / "scores.tsv", *words, "-o", tmp_path / "r.html")
-    assert "data:image/jpeg;base64," in page and "b.svg is not shown: it is neither a PNG" in page and "pwned" not in page
+    assert (
+        "data:image/jpeg;base64," in page and "b.svg is not shown: it is neither a PNG" in page and "pwned" not in page
+    )
     scored = ["score", str(tmp_path / "scores.tsv"), *words, "--report", str(tmp_path / "s.html")]
     assert run(scored) == 0 and "data:image/jpeg" in (tmp_path / "s.html").read_text()
 

@@ -491,7 +491,11 @@ def load_manifest(folder: str | Path) -> dict[str, object]:
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
         raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
-    if data != sealed(manifest):
+    try:
+        is_sound = data == sealed(manifest)
+    except ValueError:  # NaN or a number beyond every float, which no manifest holds
+        is_sound = False
+    if not is_sound:
         raise DataError(f"{path} does not match its own seal: the run was edited or damaged")
     _check_form(manifest)
     return dict(manifest)
