@@ -345,7 +345,7 @@ def fuse(
         If the systems do not have the same trials, a score is missing, or the fit does not exist (one class only, a
         combination that separates the classes, or systems that are copies of each other).
 
-    >>> label, a, b = [1, 1, 1, 1, 0, 0, 0, 0], [3, 1, 0, 2, 1, 0, -1, 2], [0, 3, 2, 1, 1, -1, 2, 0]
+    >>> label, a, b = [1, 1, 1, 1, 0, 0, 0, 0], [3, 1, 0, 2, 1, 0, -1, 2], [0, 3, -1, 1, 1, -1, 2, 0]
     >>> dev = {"a": Trials.of(label, a), "b": Trials.of(label, b)}
     >>> fused = fuse(dev, dev)
     >>> fused.header.score_kind, sorted(fused.header.provenance["fusion"]["slopes"])
