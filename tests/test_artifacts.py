@@ -716,3 +716,13 @@ def test_a_number_that_is_none_is_an_edit(tmp_path: Path, table: Path, number: s
     manifest = folder / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"n_items": 40', f'"n_items": {number}'))
     assert run(["score", str(folder), "-m", "eer"]) == 3
+
+
+def test_a_direction_that_is_none_is_refused(tmp_path: Path, table: Path) -> None:
+    """Whoever edits a file may seal it again: each field is checked all the same."""
+    results = tmp_path / "r.json"
+    assert run(["score", str(table), "-m", "eer", "-o", str(results)]) == 0
+    data = json.loads(results.read_text())
+    data["estimates"][0]["best"] = "\u202e"
+    results.write_text(json.dumps(artifacts.sealed(data)))
+    assert [run(words) for words in consumers(results, table, tmp_path / "r.html")] == [3, 3, 3, 3]

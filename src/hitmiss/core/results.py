@@ -16,6 +16,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.registry import Best
 from hitmiss.core.shared import END_DIGITS, steady
 from hitmiss.core.trials import Trials
 
@@ -77,7 +78,7 @@ class Estimate:
     method: str | None = None
     note: str | None = None
     settings: Mapping[str, object] = field(default_factory=dict)
-    best: str = "low"
+    best: Best = "low"
     of: float | None = None
     title: str | None = None
     units: int | None = None

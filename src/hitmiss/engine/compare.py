@@ -21,7 +21,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
-from hitmiss.core.registry import Spec, resolve
+from hitmiss.core.registry import Best, Spec, resolve
 from hitmiss.core.results import SCHEMA, UNUSED, Remark, code_of, finite
 from hitmiss.core.shared import DIGITS, END_DIGITS, each, part, steady, step
 from hitmiss.core.tally import Floats
@@ -93,7 +93,7 @@ class Difference:
     slice: Mapping[str, str] = field(default_factory=dict)
     average: str | None = None
     note: str | None = None
-    best: str = "low"
+    best: Best = "low"
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):

@@ -24,7 +24,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
-from hitmiss.core.registry import Spec, resolve
+from hitmiss.core.registry import Best, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
 from hitmiss.core.shared import each
 from hitmiss.core.tally import Array, Floats
@@ -69,7 +69,7 @@ class Standing:
     run: str
     value: float | None
     letters: str
-    best: str
+    best: Best
     slice: Mapping[str, str] = field(default_factory=dict)
     average: str | None = None
     n_pairs: int = 0

@@ -221,7 +221,7 @@ def frame_of(results: Results, *, raw: bool = False) -> pl.DataFrame:
     """
     settings = [", ".join(f"{k}={v}" for k, v in e.settings.items()) for e in results]
     frame = results.to_polars()
-    more = [("settings", settings), ("best", [e.best for e in results])]
+    more: list[tuple[str, list[str]]] = [("settings", settings), ("best", [str(e.best) for e in results])]
     if any(e.title for e in results):  # the protocol's name of a metric, such as APCER for fpr
         more.append(("title", [e.shown for e in results]))
     for name, values in more:
