@@ -41,6 +41,8 @@ def figures_of(command: Any, folder: Path) -> Any:
     given: Any = text.splitlines()
     with contextlib.suppress(ValueError):
         given = json.loads(text)
+    if command.computed and isinstance(given, dict):
+        given.pop("content", None)
     if command.reads:
         given = [{k: _number(v) for k, v in row.items()} for row in csv.DictReader(io.StringIO(text))]
     return {"exit": code, "gives": kept(given) if code in (0, 1) else said.getvalue().splitlines()[:1]}
