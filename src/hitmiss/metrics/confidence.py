@@ -253,7 +253,8 @@ def _smoothed(place: Floats, residual: Floats, width: float) -> float:
     for _ in range(2 if len(turns) else 0):  # the result depends on the error of a zero only quadratically
         slope = (value[turns + 1] - value[turns]) / (grid[1] - grid[0])
         zero = np.clip(zero - _density(zero, images, residual, width) / slope, grid[turns], grid[turns + 1])
-    stops = np.concatenate([[0.0], zero, [1.0]])
+    # A zero that lies exactly on the grid has no sign change beside it; whether it is exact depends on the processor.
+    stops = np.sort(np.concatenate([[0.0], zero, grid[value == 0.0], [1.0]]))
     return float(np.abs(np.diff(primitive(stops))).sum())
 
 

@@ -20,6 +20,7 @@ SETTINGS: Final = {
 }
 KINDS: Final[Mapping[str, Mapping[str, object]]] = {
     "str": {"type": "string"},
+    "Best": {"type": "string"},
     "int": {"type": "integer", "minimum": 0},
     "int | None": {"type": ["integer", "null"], "minimum": 0},
     "float | None": NUMBER,
