@@ -158,3 +158,31 @@ def test_a_model_that_ends_the_program_is_named(tmp_path: Path, capsys: pytest.C
     words = ["detect", "--data", str(tmp_path / "x.csv"), "--detector", f"{tmp_path / 'model.py'}:score"]
     assert run([*words, "--input", "text", "--outputs", "logit", "-o", str(tmp_path / "run")]) == 3
     assert "exit code 7" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]], ids=["memory", "stream"])
+@pytest.mark.parametrize("ending", [".csv", ".jsonl"])
+def test_a_number_too_large_for_a_float_is_no_infinity(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: list[str], ending: str
+) -> None:
+    """1e400 and 1e500 would both be infinite, and equal; an infinity that is written as one is read."""
+    rows = [("a", "real", "{}"), ("b", "fake", "0.9"), ("c", "real", "0.3"), ("d", "fake", "0.8")]
+    path = tmp_path / f"scores{ending}"
+    for least, code in (("-1e400", 3), ("-Infinity", 0)):
+        if ending == ".csv":
+            lines = ["id,label,score", *(",".join(row) for row in rows)]
+        else:
+            lines = [f'{{"id": "{i}", "label": "{y}", "score": {x}}}' for i, y, x in rows]
+        path.write_text("\n".join(lines).replace("{}", least) + "\n")
+        assert run(["score", str(path), "--positive", "fake", "-m", "roc_auc", *stream]) == code
+    assert "'-1e400'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream"]], ids=["memory", "stream"])
+def test_a_table_by_name_alone_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], stream: list[str]
+) -> None:
+    path = tmp_path / "scores.parquet"
+    path.write_bytes(bytes(range(128, 256)) * 4)
+    assert run(["score", str(path), "--positive", "fake", "-m", "roc_auc", *stream]) == 3
+    assert "neither such a table nor text" in capsys.readouterr().err

@@ -46,19 +46,23 @@ def check_ids(stack: Stack, ledger: Ledger) -> None:
 def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Series]:
     """Convert a column to float64, bit for bit as Python's `float`, and mark rows that hold no number; empty is null.
 
-    >>> numbers, wrong = to_numbers(pl.Series(["0.1", " -Infinity", "1_0", "nan", ""]))
+    A number that is too large for a float is none: 1e400 and 1e500 would both be infinite, and equal.
+
+    >>> numbers, wrong = to_numbers(pl.Series(["0.1", " -Infinity", "1_0", "nan", "", "1e400"]))
     >>> numbers.to_list(), wrong.to_list()
-    ([0.1, -inf, None, nan, None], [False, False, True, False, False])
+    ([0.1, -inf, None, nan, None, None], [False, False, True, False, False, True])
     """
     if texts.dtype != pl.String:
         return texts, texts.is_null() & False
     if decimal == ",":
         texts = texts.str.replace(",", ".", literal=True)
     numbers = texts.cast(pl.Float64, strict=False)
-    if not numbers.null_count():
+    if not numbers.null_count() and not numbers.is_infinite().any():
         return numbers, numbers.is_null()
     trimmed = texts.str.strip_chars()
     numbers = trimmed.cast(pl.Float64, strict=False)
+    is_too_large = numbers.is_infinite().fill_null(False) & ~trimmed.str.contains(r"(?i)^[+-]?inf")
+    numbers = numbers.set(is_too_large, None)
     return numbers, numbers.is_null() & (trimmed.str.len_bytes() > 0)
 
 

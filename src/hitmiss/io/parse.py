@@ -565,6 +565,7 @@ BINARY: Final = (
     (b"\xfd7zXZ", "an xz archive", "unpack it"),
 )
 """The first bytes of files that are not text, what the files are, and what to do."""
+TABLES: Final = (".parquet", ".pq", ".arrow", ".feather")
 
 
 def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
@@ -583,6 +584,19 @@ def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool 
             b"\0" in start or not start.isascii() or magic in (b"%PDF", b"SQLite format 3")
         ):
             raise ledger.stop("binary-file", f"it is {kind}, not text", fix, [Place(name)])
+    suffix = Path(name).suffix
+    if suffix.lower() in TABLES and not start.startswith((PARQUET, ARROW)) and not _is_text(start):
+        what = f"its name ends in {suffix}, and its content is neither such a table nor text"
+        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+
+
+def _is_text(start: bytes) -> bool:
+    """Return whether the first bytes of a file are UTF-8; its last character may be cut."""
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _refuse_empty(data: bytes, name: str, ledger: Ledger) -> None:
@@ -812,6 +826,9 @@ def read_even(
         end = frame[str(last)]
         may_be_short = bool(end.null_count() or (end.dtype == pl.String and (end == "").any()))
         if may_be_short and wanted:
+            return None
+        # As text it can be told whether an infinity was written or a number such as 1e400, which no float holds.
+        if any(column.dtype.is_float() and column.is_infinite().any() for column in frame.iter_columns()):
             return None
         if may_be_short and len(positions) < shape.width:
             frame = parse(data, shape.separator, has_header, everything)
