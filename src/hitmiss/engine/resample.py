@@ -870,7 +870,7 @@ def _said(e: Estimate) -> str:
     if kind != "bootstrap":
         return PLAIN.get(e.method or "", e.method or "")
     if "," not in rest:  # `bootstrap over source`, of a drift table
-        return f"draws of whole {rest.removeprefix('over ')}"
+        return f"draws of whole units ({rest.removeprefix('over ')})"
     count, what = rest.split(",")[:2]
     draws = f"{int(count):,} draws of "
     if what == f"trials {BY_CLASS}":
@@ -878,7 +878,7 @@ def _said(e: Estimate) -> str:
     if what == f"trials {OF_ALL}":
         return f"{draws}all trials, so how many are positive varies too"
     unit, _, how = what.removeprefix("unit=").partition(" ")
-    return f"{draws}whole {unit.replace('*', ' × ')}{f', {how}' if how else ''}"
+    return f"{draws}whole units ({unit.replace('*', ' × ')}){f', {how}' if how else ''}"
 
 
 # ----------------------------------------------------------------------
