@@ -176,7 +176,7 @@ def test_a_probe_that_does_not_settle_is_noted() -> None:
 def test_too_few_groups_give_no_interval() -> None:
     x, y = blurred(11)
     found = probe(x, y, groups=np.arange(150) % 5, shuffles=0)
-    assert np.isnan(found.low) and found.notes == ("no interval: only 5 units to draw from",)
+    assert np.isnan(found.low) and found.notes == ("no interval: only 5 of unit to draw from",)
     row = found.estimates()[0]
     assert row.low is None and row.method is None and row.units == 5
 

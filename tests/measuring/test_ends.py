@@ -61,3 +61,15 @@ def test_a_single_error_is_resampled_as_ever() -> None:
     found = rows(one)
     assert found["eer"].method.startswith("bootstrap")  # type: ignore[union-attr]
     assert np.isfinite([found["eer"].low, found["eer"].high]).all()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("level", [0.9, 0.95])
+@pytest.mark.parametrize("n", [8, 20, 60])
+def test_a_share_without_any_error_is_bounded_by_its_units(n: int, level: float) -> None:
+    """The worst case: the trials of a speaker are right or wrong together. A larger share of wrong speakers than the
+    bound would have shown up among n of them more often than the level allows."""
+    speaker = [f"s{i // 5}" for i in range(5 * n)]
+    trials = Trials.of([0, 1] * (5 * n // 2), decision=[0, 1] * (5 * n // 2), speaker=speaker)
+    found = measure(trials, ["accuracy"], bootstrap=50, unit="speaker", level=level).one("accuracy")
+    assert found.value == found.high == 1.0 and found.low is not None and found.method == "wilson over units"
+    assert 0.1 * (1.0 - level) < found.low**n <= 1.0 - level

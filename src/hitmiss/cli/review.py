@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hitmiss.review.items import Library
     from hitmiss.review.store import Store
     from hitmiss.review.summary import Summary
-    from hitmiss.stats.agreement import Agreement
+    from hitmiss.verdicts.agreement import Agreement
 
 RUN = "Results (JSON lines, CSV …), one run of them as results.jsonl[tools=tools], or a folder of `hitmiss detect`."
 VERDICTS = "Verdicts of the system to review: uncertain, unparsed, error, a class, all."

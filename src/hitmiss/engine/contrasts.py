@@ -18,7 +18,16 @@ from hitmiss.core.shared import Rate
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS, Pair
-from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
+from hitmiss.engine.resample import (
+    Columns,
+    Draws,
+    OneClass,
+    Question,
+    Sample,
+    drawn_cells,
+    samples_of_runs,
+    samples_of_slices,
+)
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, tests
 from hitmiss.stats.bootstrap import Random, generator, trial_draws
@@ -245,14 +254,9 @@ def _form_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Ra
 
 def _count_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool, zero: bool) -> Floats:
     """Return replicates for metrics of decisions, which depend only on the joint counts of both runs' outcomes."""
-    joint = joint_outcomes(part)
-    totals = np.zeros((2, replicates, OUTCOMES))
-    for mask in (part.positive, ~part.positive) if by_class else (np.ones_like(part.positive),):
-        have = np.bincount(joint[mask], minlength=OUTCOMES**2)
-        if have.sum():
-            drawn = rng.multinomial(int(have.sum()), have / have.sum(), size=replicates)
-            table = drawn.reshape(replicates, OUTCOMES, OUTCOMES)
-            totals += np.stack([table.sum(axis=2), table.sum(axis=1)])
+    drawn = drawn_cells(joint_outcomes(part), OUTCOMES**2, part.positive, replicates, rng, by_class)
+    table = drawn.reshape(replicates, OUTCOMES, OUTCOMES)
+    totals = table.sum(axis=2), table.sum(axis=1)
     values = [
         q.form.of_counts(Counts(*t.T)) for q, t in zip(question, totals, strict=True) if isinstance(q.form, OfCounts)
     ]

@@ -40,7 +40,7 @@ from hitmiss.engine.resample import (
 from hitmiss.io.columns import same_class
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals
-from hitmiss.stats.forms import Crossing, Form, Functional, MinimumCost, OfColumns, OfConfidences, equal_error
+from hitmiss.stats.forms import Crossing, Form, Functional, MinimumCost, OfColumns, OfConfidences, OfTerms, equal_error
 from hitmiss.stats.intervals import quantile_interval, wilson
 
 # ----------------------------------------------------------------------
@@ -512,13 +512,13 @@ class Work:
         return Ends()
 
     def _resampled(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
-        plan, drawn = self.draws.plan, self.replicates[sample.name][index]
+        drawn = self.replicates[sample.name][index]
         little = self.draws.too_few(sample, question.labelled)
         if little is not None:
             return Ends(note=little)
         low, high = self.draws.interval(question, sample, value, drawn)
         if math.isclose(low, high, rel_tol=ROUNDING):  # equal replicates do not make the figure certain
-            return without_width(question, sample, value, plan)
+            return without_width(question, sample, value, self.draws)
         lost = int(np.isnan(drawn).sum())
         return Ends.of(
             (low, high),
@@ -981,6 +981,30 @@ def measure_design(
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
+
+
+def measure_share(
+    trials: Trials, hits: str, plan: Plan, *, of: str | None = None, name: str | None = None
+) -> list[Estimate]:
+    """Measure the share of each run's trials that a column of 0 and 1 marks, with the interval of any other share.
+
+    `of` is a column that says how much each trial counts; `name` is the name of the figure.
+    """
+    asked = (hits,) if of is None else (hits, of)
+
+    def terms(**arrays: Floats) -> tuple[Floats, Floats]:
+        below = np.ones_like(arrays[hits]) if of is None else arrays[of]
+        return arrays[hits] * below, below
+
+    def figure(**arrays: Floats) -> Rate:
+        above, below = terms(**arrays)
+        return Rate(math.fsum(above), math.fsum(below))
+
+    entry = Metric(name or hits, figure, "low", (0.0, 1.0), asked, {})
+    question = Question(entry.name, entry, {}, OfTerms(figure, asked, terms=terms, is_share=True))
+    columns = Columns(trials, pools_targets=True)
+    work = Work(columns, [question], Draws.prepare(plan if plan.unit else replace(plan, bootstrap=0), columns))
+    return [e for sample in samples_of_runs(columns) for e in work.estimates(sample)]
 
 
 USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")

@@ -16,7 +16,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
 from hitmiss.core.registry import Metric, Setting
 from hitmiss.core.results import Estimate
-from hitmiss.core.shared import FAILED
+from hitmiss.core.shared import FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally, ascending
 from hitmiss.core.trials import Header, Trials, blocks, combined, text_codes
 from hitmiss.metrics.confidence import Judged
@@ -671,13 +671,9 @@ class _DrawnTrials:
         """Yield how often trials of each code are drawn (replicate × code), some replicates at a time."""
         draws, sample, step = self.draws, self.sample, max(1, MOST_CELLS // cells)
         if draws.weights is None or draws.unit is None:
-            masks = (sample.positive, ~sample.positive) if self.by_class else (np.ones_like(sample.positive),)
-            sides = [np.bincount(code[side], minlength=cells) for side in masks]
-            shares = [(int(have.sum()), have / max(1, have.sum())) for have in sides]
             for start in range(0, draws.plan.bootstrap, step):
                 size = min(step, draws.plan.bootstrap - start)
-                drawn = [self.rng.multinomial(n, p, size=size).astype(np.float64) for n, p in shares if n]
-                yield np.sum(drawn, axis=0)
+                yield drawn_cells(code, cells, sample.positive, size, self.rng, self.by_class)
             return
         unit = draws.unit[sample.rows]
         for start in range(0, len(draws.weights), step):
@@ -720,6 +716,23 @@ class _DrawnTrials:
 
     def _places(self) -> Iterator[NDArray[np.int64]]:
         return trial_draws(self.sample.positive, self.draws.plan.bootstrap, self.rng, self.by_class)
+
+
+def drawn_cells(
+    code: NDArray[np.int64],
+    cells: int,
+    positive: NDArray[np.bool_],
+    replicates: int,
+    rng: Random,
+    by_class: bool,
+) -> Floats:
+    """Return how often trials of each code are drawn (replicate × code), within each class or from all trials."""
+    drawn = np.zeros((replicates, cells))
+    for side in (positive, ~positive) if by_class else (np.ones_like(positive),):
+        have = np.bincount(code[side], minlength=cells)
+        if have.sum():
+            drawn += rng.multinomial(int(have.sum()), have / have.sum(), size=replicates)
+    return drawn
 
 
 def _settled(arrays: Mapping[str, Array]) -> NDArray[np.int64]:
@@ -774,6 +787,7 @@ def _crossed(
 # The ends of a figure's interval, how they were found, and what is reported if all replicates are equal.
 
 SAME: Final = "no interval: every replicate gives the same figure"
+OVER_UNITS: Final = "wilson over units"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
 
 
@@ -796,11 +810,16 @@ class Ends:
         return cls(note=note) if math.isnan(ends[0]) else cls(*ends, method, note)
 
 
-def without_width(question: Question, sample: Sample, value: float, plan: Plan) -> Ends:
+def without_width(question: Question, sample: Sample, value: float, draws: Draws) -> Ends:
     """Return the interval of a figure that is the same in every replicate: a bound by counting, if there is one.
 
-    Whole units have no such bound, because it is not known how many trials of a new unit would be wrong together.
+    A share of 0 or 1 over whole units gets Wilson's interval of that many units: at worst all trials of a new unit are
+    wrong together, so units bound the share. Other figures over units have no such bound.
     """
+    plan = draws.plan
+    if plan.unit and isinstance(value, Rate) and value in (0.0, 1.0):
+        n = draws.units(sample, question.labelled)[1]
+        return Ends.of(intervals.wilson(value * n, n, plan.level), OVER_UNITS)
     if plan.unit:
         return Ends(note=SAME)
     if question.form.is_area:
@@ -816,6 +835,7 @@ def without_width(question: Question, sample: Sample, value: float, plan: Plan) 
 
 PLAIN = {
     "wilson": "shares of independent trials (Wilson)",
+    OVER_UNITS: "shares of whole units (Wilson)",
     "delong": "independent trials of both classes (DeLong)",
     "newcombe": "independent trials of both classes (Newcombe)",
     "order statistics": "independent trials (order statistics)",

@@ -20,11 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.question import Plan
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.shared import each, tell
 from hitmiss.core.tally import Array
-from hitmiss.stats.bootstrap import Random, generator, unit_share
-from hitmiss.stats.intervals import effective, wilson
+from hitmiss.core.trials import Header, Trials
+from hitmiss.engine.measure import measure_share
+from hitmiss.stats.bootstrap import Random, generator
+from hitmiss.stats.intervals import wilson
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 
@@ -328,13 +331,15 @@ def _interval(
     accuracy, n = answers.accuracy, len(answers.hit)
     if unit is None:
         return *wilson(accuracy * n, n, level), None, ()
-    place = np.unique(unit, return_inverse=True)[1]
-    share, right = (
-        np.bincount(place, weights).astype(np.float64) for weights in (answers.weight, answers.weight * answers.hit)
-    )
-    low, high = unit_share(right, share, REPLICATES, generator(seed, "probe", "bootstrap"), level)
-    few = (f"no interval: only {len(share)} units to draw from",) if math.isnan(low) else ()
-    return low, high, (len(share), effective(share)), few
+    held = len(np.unique(unit))
+    if held < 2:
+        return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)
+    columns = {"hit": answers.hit, "share": answers.weight, "unit": unit}
+    items = Trials.of(np.ones(n), header=Header(numbers=("hit", "share")), **columns)
+    (found,) = measure_share(items, "hit", Plan(REPLICATES, ("unit",), seed, level), of="share")
+    low, high = (math.nan if end is None else end for end in (found.low, found.high))
+    few = () if found.low is not None or found.note is None else (found.note,)
+    return low, high, (held, found.units_effective or 0.0), few
 
 
 def _copies(x: Array, group: Array | None) -> tuple[str, ...]:

@@ -16,8 +16,8 @@ from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_
 from hitmiss.reports.plates import Way
 from hitmiss.reports.tabular import PLACES, TEXT, Cell, Table, bracketed, crossed, groupings, titled
 from hitmiss.reports.tabular import slice_table as by_slice
-from hitmiss.stats.agreement import Agreement
 from hitmiss.stats.intervals import wilson
+from hitmiss.verdicts.agreement import Agreement
 from hitmiss.verdicts.people import PEOPLE, RIGHT, SYSTEM, TOGETHER, UNDECIDED, WHO, WRONG, Load, Teamwork
 from hitmiss.verdicts.reliability import Bin
 

@@ -17,7 +17,7 @@ from hitmiss.core.errors import UnknownName
 from hitmiss.io.triage import ADJUDICATION, HUMAN
 from hitmiss.io.write import parquet, spreadsheet_safe, write_csv
 from hitmiss.review.store import NEGATIVE, POSITIVE, UNSURE, VERDICTS, Store, disputes
-from hitmiss.stats.agreement import Agreement, agreement, answer_counts
+from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
 
 # ----------------------------------------------------------------------
 # Progress of a review and agreement between people.

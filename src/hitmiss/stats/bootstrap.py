@@ -17,7 +17,6 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
-from hitmiss.stats.intervals import LEAST_EFFECTIVE, effective, enough, student, wilson
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -759,40 +758,6 @@ def refuse_mixed_strata(unit: Ints, positive: NDArray[np.bool_], n_units: int, n
             f"cannot stratify by class while drawing whole units of {name!r}: {mixed} of {n_units} hold both classes; "
             "leave out the stratification or choose another unit"
         )
-
-
-def unit_share(hits: Floats, sizes: Floats, replicates: int, rng: Random, level: float = 0.95) -> tuple[float, float]:
-    """Return the interval of Σ hits / Σ sizes if whole units are drawn; (NaN, NaN) if they are too few for the level.
-
-    Parameters
-    ----------
-    hits, sizes
-        Per unit, how many of its trials are hits, and how many trials it holds; units without trials do not count.
-    replicates, rng
-        The number of replicates, and the random source.
-    level
-        The level of the interval.
-
-    Returns
-    -------
-    tuple of float
-        Student's interval on the logit scale; Wilson's over units if all trials, or none, are hits.
-
-    >>> from hitmiss.stats.bootstrap import generator
-    >>> low, high = unit_share(np.arange(20.0) % 5, np.full(20, 5.0), 500, generator(0, "shares"))
-    >>> bool(0.2 < low < 0.4 < high < 0.6)
-    True
-    """
-    held = sizes > 0
-    hits, sizes = hits[held], sizes[held]
-    if len(sizes) < enough(level) or effective(sizes) < LEAST_EFFECTIVE:
-        return math.nan, math.nan
-    share = float(hits.sum() / sizes.sum())
-    if share in (0.0, 1.0) or not replicates:  # all replicates would be equal, which gives no interval
-        return wilson(share * len(sizes), len(sizes), level) if replicates else (math.nan, math.nan)
-    code = np.arange(len(sizes))
-    drawn = draw_units(code, code >= 0, len(sizes), replicates, rng)
-    return student((drawn @ hits) / (drawn @ sizes), share, effective(sizes) - 1.0, (0.0, 1.0), level)
 
 
 def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -> list[Floats]:

@@ -24,7 +24,7 @@ from hitmiss.core.shared import ABSTAIN, Rate
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.engine.measure import measure
 from hitmiss.io.triage import HUMAN, PeoplesVerdicts
-from hitmiss.stats.agreement import Agreement, agreement, answer_counts
+from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
 from hitmiss.verdicts.stability import TRIAL, is_repeated, majority, measure_repeated
 
 Where = Literal["unanswered", "reviewed"]
@@ -153,10 +153,16 @@ def evaluate_teamwork(
     plan = Plan(bootstrap, names_of(unit), seed, level)
     figures = _figures(system, people, both, list(metrics), plan, protocol)
 
-    def agreeing(counts: NDArray[np.floating]) -> Agreement:
-        return agreement(counts, bootstrap=bootstrap, seed=seed, level=level)
+    judged = _by_item(said.reviews)
+    rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in judged]
+    wider = [name for name in plan.unit if name not in ("item", *system.header.runs)]
+    first = system.frame.unique("item", keep="first", maintain_order=True)
+    units = {name: dict(zip(first["item"], first[system.own(name)], strict=True)) for name in wider}
+    drawn = {name: [value[own["item"][0]] for own in judged] for name, value in units.items()}
 
-    rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in _by_item(said.reviews)]
+    def agreeing(counts: NDArray[np.floating]) -> Agreement:
+        return agreement(counts, bootstrap=bootstrap, seed=seed, level=level, units=drawn)
+
     seconds = said.frame["seconds"].drop_nulls()
     return Teamwork(
         figures=figures,

@@ -7,8 +7,7 @@ items.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -20,13 +19,12 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan, Protocol, names_of, parse_by
 from hitmiss.core.registry import Spec
 from hitmiss.core.results import Estimate, Results, merged
-from hitmiss.core.shared import ABSTAIN, FAILED, Rate
+from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import digest_of, measure, read_signature, render
-from hitmiss.stats.bootstrap import generator, unit_share
-from hitmiss.stats.intervals import wilson
+from hitmiss.engine.measure import digest_of, measure, measure_share, read_signature, render
 
 TRIAL: Final = "trial"
+FLIPS: Final = ("flip_rate", "hard_flip_rate")
 
 
 def is_repeated(trials: Trials, column: str = TRIAL) -> bool:
@@ -124,7 +122,7 @@ def flips(
     """Return, per run, the share of items whose verdict differs between trials, and of those given both classes.
 
     A failed call counts as a separate verdict. Items asked once are left out. Intervals are Wilson's over items, or
-    bootstrap intervals over a wider `unit`.
+    bootstrap intervals over a wider `unit` (over items, if each is asked about several targets).
 
     >>> from hitmiss.core.trials import Header
     >>> t = Trials.of([1, 1, 0, 0], item=list("aabb"), decision=[1, 0, 0, 0], trial=["1", "2", "1", "2"],
@@ -132,60 +130,28 @@ def flips(
     >>> [(e.metric, e.value) for e in flips(t)]
     [('flip_rate', 0.5), ('hard_flip_rate', 0.5)]
     """
-    rest = [r for r in trials.header.runs if r != column]
+    head = trials.header
+    rest = tuple(r for r in head.runs if r != column)
     said = pl.col("decision").fill_null(FAILED)
-    units = tuple(name for name in names_of(unit) if name != "item")
-    over = pl.col(trials.own(units[0])).first() if units else pl.lit("")
-    items = trials.frame.group_by([*rest, "item", "target"], maintain_order=True).agg(
-        pl.col("label").first(),
-        over.alias(":unit"),
+    units = tuple(name for name in names_of(unit) if name != "item") or (("item",) if trials.has_targets else ())
+    kept = tuple(dict.fromkeys(trials.own(name) for name in units if name != "item"))
+    items = trials.frame.group_by(["item", "target", *rest], maintain_order=True).agg(
+        pl.col("label", *kept).first(),
         pl.len().alias(":asked"),
-        (said.n_unique() > 1).alias(":flipped"),
-        ((said == 1).any() & (said == 0).any()).alias(":hard"),
+        flip_rate=(said.n_unique() > 1).cast(pl.Float64),
+        hard_flip_rate=((said == 1).any() & (said == 0).any()).cast(pl.Float64),
     )
-    items = items.filter(pl.col(":asked") > 1)
-    groups = items.partition_by(rest, as_dict=True, maintain_order=True) if rest else {(): items}
+    once = replace(head, runs=rest, slices=kept, numbers=FLIPS, notes=(), choices=())
+    asked = Trials.from_frame(items.filter(pl.col(":asked") > 1).drop(":asked"), once)
     plan = Plan(bootstrap, units, seed, level)
-    return Results(
-        tuple(row for key, own in groups.items() for row in _flip_rows(dict(zip(rest, key, strict=True)), own, plan))
-    )
+    rows = [_explained(e, plan) for name in FLIPS for e in measure_share(asked, name, plan)] if len(asked) else []
+    return Results(tuple(sorted(rows, key=lambda e: tuple(e.run.values()))))
 
 
-def _flip_rows(run: Mapping[str, str], own: pl.DataFrame, plan: Plan) -> list[Estimate]:
-    rows, method = [], f"bootstrap {plan}" if plan.unit else "wilson"
-    for metric, column in (("flip_rate", ":flipped"), ("hard_flip_rate", ":hard")):
-        rate = Rate(int(own[column].sum()), own.height)
-        low, high = _over_units(own, column, plan) if plan.unit else wilson(rate.hits, rate.of, plan.level)
-        known = not math.isnan(low)
-        rows.append(
-            Estimate(
-                metric,
-                float(rate),
-                low if known else None,
-                high if known else None,
-                own.height,
-                int(own["label"].sum()),
-                run=dict(run),
-                method=method if known else None,
-                note=None if known else _why_none(plan),
-                of=rate.of,
-            )
-        )
-    return rows
-
-
-def _why_none(plan: Plan) -> str:
-    if len(plan.unit) > 1:
-        return "no interval: shares of items are drawn over one unit, and two are crossed here"
-    return f"no interval: too few of {plan.unit[0]}" if plan.bootstrap else "no interval: add --bootstrap 1000"
-
-
-def _over_units(own: pl.DataFrame, column: str, plan: Plan) -> tuple[float, float]:
-    if len(plan.unit) > 1:
-        return math.nan, math.nan
-    parts = own.group_by(":unit", maintain_order=True).agg(pl.col(column).sum().alias(":hits"), pl.len().alias(":n"))
-    hits, sizes = (parts[name].to_numpy().astype(np.float64) for name in (":hits", ":n"))
-    return unit_share(hits, sizes, plan.bootstrap, generator(plan.seed, "flips", column), plan.level)
+def _explained(e: Estimate, plan: Plan) -> Estimate:
+    """Return a figure without an interval together with what to do about it."""
+    asked = e.low is not None or plan.bootstrap or not plan.unit
+    return e if asked else replace(e, note="no interval: add --bootstrap 1000")
 
 
 def majority(trials: Trials, column: str = TRIAL) -> Trials:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
-from hitmiss.stats.bootstrap import generator
+from hitmiss.core.question import Plan
+from hitmiss.core.registry import Metric
+from hitmiss.core.trials import Header, Trials
+from hitmiss.engine.measure import Work
+from hitmiss.engine.resample import Columns, Draws, Question, samples_of_runs
+from hitmiss.stats.forms import OfWeights
 
 Counts = NDArray[np.float64]
 Answers = Iterable[Mapping[str, str]]
 MOST_UNDEFINED: Final = 0.05
 """With a larger share of undefined replicates than this, the others give no valid interval."""
-AT_ONCE: Final = 2**22
-"""How many numbers are drawn at a time."""
 
 
 @dataclass(frozen=True)
@@ -62,28 +66,79 @@ def krippendorff_alpha(counts: NDArray[np.floating]) -> float:
     >>> krippendorff_alpha(np.array([[2, 0], [0, 2], [1, 1], [0, 1]]))
     0.4444444444444444
     """
-    answers = _pairable(_checked(counts))
+    answers = _checked(counts)
+    return _alpha_of(answers[answers.sum(axis=1) >= 2])
+
+
+class _Alpha(OfWeights):
+    """Alpha as a form: `answers` holds, for each item, how many people gave which answer."""
+
+    def of_weights(self, arrays: Mapping[str, NDArray[np.generic]], weights: Counts) -> Counts:
+        """Return alpha of every replicate; `weights` say how often each item was drawn."""
+        return _alphas(arrays["answers"].astype(np.float64), weights)
+
+
+def _alpha_of(answers: Counts) -> float:
     return float(_alphas(answers, np.ones((1, len(answers))))[0])
 
 
-def agreement(counts: NDArray[np.floating], *, bootstrap: int = 1000, seed: int = 0, level: float = 0.95) -> Agreement:
-    """Return alpha with a percentile interval from items drawn with replacement, each with all its answers.
+def agreement(
+    counts: NDArray[np.floating],
+    *,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    units: Mapping[str, Sequence[str]] | None = None,
+) -> Agreement:
+    """Return alpha with an interval from items drawn with all their answers, or from wider units of items.
+
+    `units`: one or two columns, such as the speaker of each item, whose values are drawn whole.
 
     >>> agreement(np.array([[2, 0], [2, 0]])).note
     'all answers are the same'
     """
-    answers = _pairable(_checked(counts))
+    table = _checked(counts)
+    paired = table.sum(axis=1) >= 2
+    answers = table[paired]
     n_items, n = len(answers), int(answers.sum())
     if not n_items:
         return Agreement(None, None, None, None, 0, 0, "no item has two answers")
     sizes = answers.sum(axis=1)
     pairs = (sizes * (sizes - 1)).sum()
     agreeing = float((answers * (answers - 1)).sum() / pairs)
-    alpha = float(_alphas(answers, np.ones((1, n_items)))[0])
-    if math.isnan(alpha):
+    if math.isnan(_alpha_of(answers)):
         return Agreement(None, None, None, agreeing, n_items, n, "all answers are the same")
-    low, high, note = _interval(answers, bootstrap, seed, level)
+    over = {name: [v for v, held in zip(values, paired, strict=True) if held] for name, values in (units or {}).items()}
+    plan = Plan(bootstrap, tuple(over) or ("item",), seed, level)
+    alpha, low, high, note = _measured(answers, over, plan)
     return Agreement(alpha, low, high, agreeing, n_items, n, note)
+
+
+def _measured(
+    answers: Counts, units: Mapping[str, list[str]], plan: Plan
+) -> tuple[float | None, float | None, float | None, str]:
+    """Measure alpha on items as trials, like any other figure; return it with its ends and a note."""
+    if not plan.bootstrap:
+        return _alpha_of(answers), None, None, "no bootstrap was asked for"
+    if any(len({*values}) < 2 for values in (*units.values(), range(len(answers)))):
+        return _alpha_of(answers), None, None, f"one {plan.unit[0]} has no spread"
+    frame = pl.DataFrame(
+        {
+            "item": [str(i) for i in range(len(answers))],
+            "label": np.ones(len(answers), dtype=np.int8),
+            "answers": pl.Series(answers, dtype=pl.Array(pl.Float64, answers.shape[1])),
+            **units,
+        }
+    )
+    columns = Columns(Trials.from_frame(frame, Header(slices=tuple(units)), is_unique=True))
+    entry = Metric("alpha", _alpha_of, "high", (-1.0, 1.0), ("answers",), {})
+    work = Work(columns, [Question("alpha", entry, {}, _Alpha(_alpha_of, ("answers",)))], Draws.prepare(plan, columns))
+    (sample,) = samples_of_runs(columns)
+    (found,) = work.estimates(sample)
+    lost = int(np.isnan(work.replicates[sample.name][0]).sum())
+    if lost > MOST_UNDEFINED * plan.bootstrap:
+        return found.value, None, None, f"{lost:,} of {plan.bootstrap:,} replicates hold one answer alone"
+    return found.value, found.low, found.high, (found.note or "") if found.low is None else ""
 
 
 def _checked(counts: NDArray[np.floating]) -> Counts:
@@ -91,10 +146,6 @@ def _checked(counts: NDArray[np.floating]) -> Counts:
     if table.ndim != 2 or not (np.isfinite(table).all() and (table >= 0).all() and (table == np.floor(table)).all()):
         raise UsageError("answers must be counts, item × answer: whole numbers from 0 on")
     return table
-
-
-def _pairable(answers: Counts) -> Counts:
-    return np.asarray(answers[answers.sum(axis=1) >= 2])
 
 
 def _alphas(answers: Counts, weights: Counts) -> Counts:
@@ -107,23 +158,3 @@ def _alphas(answers: Counts, weights: Counts) -> Counts:
     with np.errstate(divide="ignore", invalid="ignore"):
         found = 1.0 - (n - 1.0) * (weights @ apart) / expected
     return np.asarray(np.where(expected > 0, found, np.nan))
-
-
-def _interval(answers: Counts, bootstrap: int, seed: int, level: float) -> tuple[float | None, float | None, str]:
-    n_items = len(answers)
-    if bootstrap <= 0:
-        return None, None, "no bootstrap was asked for"
-    if n_items < 2:
-        return None, None, "one item has no spread"
-    rng = generator(seed, "krippendorff_alpha")
-    step = max(1, AT_ONCE // n_items)
-    parts = []
-    for start in range(0, bootstrap, step):
-        drawn = rng.multinomial(n_items, np.full(n_items, 1.0 / n_items), size=min(step, bootstrap - start))
-        parts.append(_alphas(answers, drawn.astype(np.float64)))
-    found = np.concatenate(parts)
-    defined = found[~np.isnan(found)]
-    if 1.0 - len(defined) / bootstrap > MOST_UNDEFINED:
-        return None, None, f"{bootstrap - len(defined):,} of {bootstrap:,} replicates hold one answer alone"
-    low, high = np.quantile(defined, [(1.0 - level) / 2, (1.0 + level) / 2])
-    return float(low), float(high), ""

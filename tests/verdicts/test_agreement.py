@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import UsageError
-from hitmiss.stats.agreement import agreement, answer_counts, krippendorff_alpha
-from hitmiss.stats.bootstrap import generator
+from hitmiss.verdicts.agreement import agreement, answer_counts, krippendorff_alpha
 
 ANSWERS = st.lists(
     st.dictionaries(st.sampled_from("abcd"), st.sampled_from(["real", "fake", "uncertain"]), max_size=4),
@@ -81,16 +80,17 @@ def test_a_rare_answer_has_no_interval() -> None:
     assert rare.alpha is not None and rare.low is None and "one answer alone" in rare.note
 
 
-def test_the_interval_is_that_of_drawn_items() -> None:
-    """The same draws, each computed anew by the definition."""
+def test_whole_units_of_items_are_drawn() -> None:
+    """Items that repeat each other inside a unit say no more than one of them: the interval is that of one per unit."""
     rng = np.random.default_rng(3)
-    items = [{p: str(rng.choice(["r", "f"], p=[0.3, 0.7])) for p in "xyz"} for _ in range(25)]
-    found = agreement(answer_counts(items), bootstrap=400, seed=5)
-    drawn = generator(5, "krippendorff_alpha").multinomial(25, np.full(25, 1 / 25), size=400)
-    values = [exact_alpha([i for i, n in zip(items, row, strict=True) for _ in range(n)]) for row in drawn]
-    low, high = np.quantile([float(v) for v in values if v is not None], [0.025, 0.975])
-    assert found.low == pytest.approx(low, abs=1e-9) and found.high == pytest.approx(high, abs=1e-9)
-    assert found.low <= found.alpha <= found.high  # type: ignore[operator]
+    items = [{p: str(rng.choice(["r", "f"], p=[0.3, 0.7])) for p in "xyz"} for _ in range(40)]
+    alone = agreement(answer_counts(items), bootstrap=2000, seed=5)
+    copies = [item for item in items for _ in range(4)]
+    unit = [str(i // 4) for i in range(160)]
+    drawn = agreement(answer_counts(copies), bootstrap=2000, seed=5, units={"speaker": unit})
+    narrow = agreement(answer_counts(copies), bootstrap=2000, seed=5)
+    width = [a.high - a.low for a in (alone, drawn, narrow)]  # type: ignore[operator]
+    assert width[1] == pytest.approx(width[0], rel=0.1) and width[2] < 0.6 * width[0]
 
 
 def test_the_interval_holds_the_truth() -> None:
