@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import inspect
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
+import hitmiss as hm
+from hitmiss.cli.main import run
 from hitmiss.core import errors
-from hitmiss.core.errors import DataError, Fault, HitmissError, UnknownName, UsageError, nearest
+from hitmiss.core.errors import DataError, Fault, HitmissError, UnknownName, UsageError, in_python, nearest
+from hitmiss.core.question import OPTION
 
 
 def test_exit_codes() -> None:
@@ -63,3 +68,34 @@ def test_nearest() -> None:
     assert nearest("SPOOF", ["bonafide", "spoof"]) == "spoof"
     assert nearest("zzz", ["bonafide", "spoof"]) is None
     assert nearest("", ["", "spoof"]) is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "option"),
+    [
+        ("id,label,score\na,1,0.9\nb,0,0.1\n", "--positive toxic --positive-value 1"),
+        ("id,label,score\na,spoof,0.9\na,spoof,0.9\nb,bonafide,0.1\n", "--dedupe"),
+        ("id,label,score\na,spoof,nan\nb,bonafide,0.1\nc,spoof,0.3\n", "--on-nan drop"),
+        ("id,label,score,prob\na,spoof,1,.5\nb,bonafide,0,.1\n", "--column score=score"),
+    ],
+)
+def test_the_command_names_options_and_a_function_keywords_and_both_can_be_followed(
+    rows: str, option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "scores.csv"
+    path.write_text(rows)
+    assert run(["score", str(path), "-m", "accuracy", "--threshold", "0.5"]) == 3
+    said = capsys.readouterr().err
+    assert option.partition("=")[0] in said
+    assert run(["score", str(path), "-m", "accuracy", "--threshold", "0.5", *option.split()]) == 0
+    with pytest.raises(DataError) as refused:
+        hm.read(path)
+    keywords = in_python(option)
+    assert "--" not in str(refused.value) and keywords.partition("'score'}")[0] in str(refused.value)
+    assert len(eval(f"hm.read(path, {keywords})").label) >= 2
+
+
+def test_options_of_reading_become_fields_of_the_reading() -> None:
+    for field in fields(hm.ReadSpec):
+        option = OPTION.get(field.name, field.name.replace("_", "-"))
+        assert in_python(f"say --{option}").removesuffix("=True") == f"say {field.name}"

@@ -51,7 +51,7 @@ def test_each_invalid_comparison_is_refused_with_its_reason(
     assert words in "; ".join(map(str, breaches(a, b)))
     with pytest.raises(DataError, match="cannot be compared") as caught:
         compare(a, b, ["roc_auc"])
-    assert words in str(caught.value) and "--force" in str(caught.value)
+    assert words in str(caught.value) and "force=True" in str(caught.value)
 
 
 @pytest.mark.parametrize(("one", "other", "words"), INVALID)

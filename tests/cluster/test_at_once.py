@@ -139,9 +139,9 @@ def test_scored_from_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixt
 
 
 def test_what_cannot_be_counted_at_once_is_refused() -> None:
-    with pytest.raises(UsageError, match="--outputs logit or probability"):
+    with pytest.raises(UsageError, match="outputs='logit' or probability"):
         Tallying.of(coded(), Settings(), ["codec"])
-    with pytest.raises(UnknownName, match=r"column for --tally 'codc'; did you mean 'codec'"):
+    with pytest.raises(UnknownName, match=r"column for tally 'codc'; did you mean 'codec'"):
         Tallying.of(coded(), LOGITS, ["codc"])
     with pytest.raises(UsageError, match="no labels"):
         Tallying.of(read_manifest(pl.DataFrame({"file": ["1.wav"]})), LOGITS, [])

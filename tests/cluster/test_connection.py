@@ -184,7 +184,7 @@ def test_an_address_where_nobody_listens_is_told_at_once(texts: Path, capsys: py
 
 @pytest.mark.parametrize("address", ["head", "http://head:80", "ray://head", "head:port", ""])
 def test_what_is_no_address_is_a_question_of_usage(address: str) -> None:
-    with pytest.raises(UsageError, match="--cluster is auto, HOST:PORT or ray://HOST:PORT"):
+    with pytest.raises(UsageError, match="cluster is auto, HOST:PORT or ray://HOST:PORT"):
         place_of(address)
 
 

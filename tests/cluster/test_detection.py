@@ -167,7 +167,7 @@ def test_what_is_wrong_on_the_cluster_is_told_in_one_sentence(
 ) -> None:
     with pytest.raises(UsageError, match=r"there is no model .*nowhere\.onnx"):
         on_cluster(cluster, tmp_path / "a", corpus(4), partial(open_detector, str(tmp_path / "nowhere.onnx")), actors=1)
-    with pytest.raises(UsageError, match=r"do not open the same detector: pid: \d+ before, \d+ now; give --device"):
+    with pytest.raises(UsageError, match=r"do not open the same detector: pid: \d+ before, \d+ now; give device"):
         on_cluster(cluster, tmp_path / "b", corpus(40), partial(HostDetector, tmp_path), load=AfterTwo(tmp_path))
     with pytest.raises(UsageError, match="5 output columns"):
         on_cluster(cluster, tmp_path / "c", corpus(4), partial(as_detector, wide), actors=1)

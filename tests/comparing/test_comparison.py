@@ -280,7 +280,7 @@ def test_no_pair_at_all() -> None:
 def test_a_reversed_run_is_refused() -> None:
     a, _ = two_runs(11, 200)
     b = a.put(score=-a.frame["score"])
-    with pytest.raises(DataError, match="higher scores of B go with negative; read it with --higher"):
+    with pytest.raises(DataError, match="higher scores of B go with negative; read it with higher"):
         compare(a, b, ["eer"])
     assert any("different directions" in w for w in compare(a, b, ["eer"], force=True).warnings)
     assert compare(b, b, ["eer"]).one("eer").delta == 0.0

@@ -33,7 +33,7 @@ def test_more_columns_need_the_positive_one(outputs: np.ndarray, data: st.DataOb
     at = data.draw(st.integers(0, outputs.shape[1] - 1))
     wanted = np.exp(outputs[:, at]) / np.exp(outputs).sum(axis=1)
     assert to_probability(to_log_odds(outputs, positive_index=at, kind="logit")) == pytest.approx(wanted, abs=1e-12)
-    with pytest.raises(UsageError, match="--positive-index"):
+    with pytest.raises(UsageError, match="positive_index"):
         to_log_odds(outputs, kind="logit")
     with pytest.raises(UsageError, match="no output column"):
         to_log_odds(outputs, positive_index=outputs.shape[1], kind="logit")
@@ -90,7 +90,7 @@ def test_label_names_give_the_polarity() -> None:
     assert positive_index_of(["Bonafide", "Spoof"], "real") == 0
     assert positive_index_of(["non-toxic", "toxic"], "toxic") == 1
     for labels in (["cat", "dog"], ["real", "human"]):
-        with pytest.raises(UsageError, match="--positive-index"):
+        with pytest.raises(UsageError, match="positive_index"):
             positive_index_of(labels, "real")
 
 

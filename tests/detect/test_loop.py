@@ -238,7 +238,7 @@ def test_outputs_that_could_be_either_are_settled_without_running_again(tmp_path
     def half(batch: Any) -> Any:
         return 1 / (1 + np.exp(-two_logits(batch)[:, 1]))
 
-    with pytest.raises(DataError, match="--outputs"):
+    with pytest.raises(DataError, match="outputs='probability'"):
         scores(tmp_path / "run", corpus(20), half)
 
     def never(_row: Any) -> Any:
@@ -317,7 +317,7 @@ def test_terminated_the_run_is_interrupted_and_goes_on(tmp_path: Path) -> None:
     process.send_signal(signal.SIGTERM)
     process.communicate()
     assert load_manifest(tmp_path / "run")["state"] == "interrupted"
-    with pytest.raises(IncompleteRun, match="--resume"):
+    with pytest.raises(IncompleteRun, match="resume=True"):
         hm.read(str(tmp_path / "run"))
 
 

@@ -24,7 +24,7 @@ def both(items: list[str], labels: list[str], scores: list[str], **more: list[st
 
 
 def test_nan_and_empty_scores_are_refused_dropped_or_made_the_worst() -> None:
-    with pytest.raises(DataError, match=r"1 NaN score.*'c'.*--on-nan drop.*1 empty score.*'d'"):
+    with pytest.raises(DataError, match=r"1 NaN score.*'c'.*on_nan='drop'.*1 empty score.*'d'"):
         read(SCORES, KEY)
     dropped = read(SCORES, KEY, on_nan="drop")
     assert (dropped.items, dropped.header.choices) == (["a", "b"], ("on-nan:drop(2)",))
@@ -40,7 +40,7 @@ def test_words_for_missing_are_no_numbers_whatever_the_rule() -> None:
 
 def test_identical_rows_merge_only_when_told() -> None:
     frame = both(["a", "b", "a", "b"], ["spoof", "bonafide"] * 2, ["1", "2", "1", "2.0"])
-    with pytest.raises(DataError, match="--dedupe"):
+    with pytest.raises(DataError, match="dedupe=True"):
         read(frame)
     merged = read(frame, dedupe=True)
     assert (merged.items, merged.header.choices) == (["a", "b"], ("dedupe(2)",))

@@ -52,7 +52,7 @@ def test_a_blind_set_has_no_labels(tmp_path: Path) -> None:
         ("file\tlabel\na\treal\na\tfake\n", "both labels"),
         ("file\tlabel\na\treal\na\treal\n", "repeated row"),
         ("file\tlabel\na\treel\nb\tfake\n", "did you mean 'real'"),
-        ("file\tlabel\na\t1\nb\t0\n", "--positive-value"),
+        ("file\tlabel\na\t1\nb\t0\n", "positive_value"),
         ("file\tlabel\tseconds\na\treal\t1\nb\tfake\t2\n", "column 'seconds'"),
         ("file\tlabel\n\treal\nb\tfake\n", "without an id"),
     ],

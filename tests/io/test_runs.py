@@ -165,7 +165,7 @@ def test_a_changed_configuration_is_refused_with_the_difference(tmp_path: Path) 
 
 def test_a_folder_in_use_is_never_overwritten(tmp_path: Path) -> None:
     begin(tmp_path / "begun").close()
-    with pytest.raises(IncompleteRun, match="--resume"):
+    with pytest.raises(IncompleteRun, match="resume=True"):
         begin(tmp_path / "begun")
     with pytest.raises(UsageError, match="finished run"):
         begin(finished(tmp_path / "done"), ITEMS[:5])
@@ -195,7 +195,7 @@ def test_a_second_process_is_told_who_owns_the_run(tmp_path: Path) -> None:
     process = worker(tmp_path / "run", 0.05)
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
     try:
-        with pytest.raises(EnvironmentFault, match=rf"process {process.pid} on .* --join") as refused:
+        with pytest.raises(EnvironmentFault, match=rf"process {process.pid} on .* join=True") as refused:
             begin(tmp_path / "run", resume=True)
         assert refused.value.exit_code == 5
     finally:
@@ -289,7 +289,7 @@ def test_a_full_disk_is_said_and_what_was_written_stays(tmp_path: Path) -> None:
         [sys.executable, "-c", FULL, str(tmp_path / "run")], capture_output=True, text=True, check=True
     )
     count, code, text = done.stdout.split(" ", 2)
-    assert code == "5" and "disk is full" in text and "--resume" in text
+    assert code == "5" and "disk is full" in text and "resume=True" in text
     assert sorted(scores(tmp_path / "run")) == list(range(int(count))) and 10 < int(count) < 300
     with begin(tmp_path / "run", resume=True) as run:
         assert run.torn == 0, "the half-written record was taken back at once"

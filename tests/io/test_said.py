@@ -60,7 +60,7 @@ def test_ids_by_stem(tmp_path: Path) -> None:
     given = scores(tmp_path, "eval/flac/{}.flac")
     with pytest.raises(DataError) as error:
         read(given, key(tmp_path, DF))
-    assert error.value.code == "no-common-id" and "--match stem" in str(error.value)
+    assert error.value.code == "no-common-id" and "match='stem'" in str(error.value)
     assert read(given, key(tmp_path, DF), match="stem").items == [i for i, *_ in ROWS]
     twice = write(tmp_path / "twice.txt", "a/E_1.wav 1\nb/E_1.wav 2\n")
     with pytest.raises(DataError) as error:
@@ -111,7 +111,7 @@ def test_confidence_beyond_one_says_how_to_declare_per_cent(tmp_path: Path) -> N
     table = write(tmp_path / "t.csv", "id,label,verdict,conf\na,real,real,95\nb,fake,fake,60\n")
     with pytest.raises(DataError) as error:
         read(table, columns={"confidence": "conf"})
-    assert error.value.code == "not-a-probability" and "confidence_percent=conf" in str(error.value)
+    assert error.value.code == "not-a-probability" and "columns={'confidence_percent': 'conf'}" in str(error.value)
 
 
 def test_arrays_and_objects_of_json(tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def test_one_number_between_0_and_1_must_be_declared(pictures: Path, tmp_path: P
         "import torch\nclass One(torch.nn.Module):\n    def forward(self, x):\n        return x.mean(dim=(1, 2, 3))\n"
     )
     name = f"{tmp_path / 'one.py'}:One"
-    with pytest.raises(UsageError, match="--outputs"):
+    with pytest.raises(UsageError, match="outputs='probability'"):
         asked(pictures, tmp_path, name)
     (tmp_path / "p").mkdir()
     for item, row in asked(pictures, tmp_path / "p", name, extraction=Extraction(kind="probability")):

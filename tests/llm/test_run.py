@@ -296,7 +296,7 @@ class TestResuming:
         models, out = open_models([f"{functions}:probability"]), tmp_path / "r.jsonl"
         out.write_text("mine\n")
         for resume in (False, True):
-            with pytest.raises(UsageError, match="give another --output"):
+            with pytest.raises(UsageError, match="give another output"):
                 run_llm(plan_of(read_items(pictures), models), output=out, models=models, resume=resume)
         assert out.read_text() == "mine\n"
         with pytest.raises(UsageError, match="there is no folder"):
@@ -328,7 +328,7 @@ class TestResuming:
         other = open_models([name])
         with pytest.raises(IncompleteRun, match=r"source: .* before, .* now"):
             run_llm(plan_of(items, other), output=tmp_path / "r.jsonl", models=other, resume=True)
-        with pytest.raises(UsageError, match="finished run; give another --output"):
+        with pytest.raises(UsageError, match="finished run; give another output"):
             run_llm(plan_of(items, models), output=tmp_path / "r.jsonl", models=models)
 
     def test_failed_calls_are_asked_again_only_on_request(self, pictures: Path, tmp_path: Path) -> None:

@@ -241,7 +241,7 @@ def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
         Library(tmp_path, fs=100.0).kind_of("words.npy")
     np.save(tmp_path / "good.npy", np.zeros((500, 12)))
     assert Library(tmp_path, fs=100.0).kind_of("good.npy") == "ecg"
-    with pytest.raises(UsageError, match="--fs"):
+    with pytest.raises(UsageError, match="say fs"):
         Library(tmp_path).kind_of("good.npy")
 
 

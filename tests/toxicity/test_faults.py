@@ -63,7 +63,7 @@ def test_a_decimal_comma_is_named(predictions: Writer) -> None:
     header = "id;y_true;y_prob"
     folder = predictions("en", "a;1;0,9", "b;0;0,25", header=header)
     error = refused(folder)
-    assert "--decimal ," in str(error) and [f.value for f in error.faults] == ["0,9", "0,25"]
+    assert "decimal=','" in str(error) and [f.value for f in error.faults] == ["0,9", "0,25"]
     trials = read_run(folder, "run", spec=ReadSpec(decimal=","))
     assert trials.score.tolist() == [0.9, 0.25]
 
@@ -106,7 +106,7 @@ def test_nothing_left_after_dropping_is_said(predictions: Writer) -> None:
 
 def test_logits_need_a_word_and_a_threshold(predictions: Writer) -> None:
     folder = predictions("en", "a,1,2.5", "b,0,-1.5", "c,1,inf", header="id,y_true,y_prob")
-    assert "--scores any" in str(refused(folder))
+    assert "scores='any'" in str(refused(folder))
     with pytest.raises(UsageError, match="no default threshold"):
         read_run(folder, "run", spec=ReadSpec(score_kind="raw"))
 
@@ -132,7 +132,7 @@ def test_languages_are_inferred_without_our_own_outputs(predictions: Writer) -> 
 
 
 def test_no_file_and_no_folder_are_said(predictions: Writer, tmp_path: Path) -> None:
-    assert "name the languages with --languages" in str(refused(predictions("metrics", *GOOD)))
+    assert "name the languages with languages" in str(refused(predictions("metrics", *GOOD)))
     with pytest.raises(DataError, match="there is no folder"):
         read_run(tmp_path / "nowhere", "run")
 
@@ -152,7 +152,7 @@ def test_empty_files_are_refused(predictions: Writer, content: str) -> None:
 def test_a_column_that_is_missing_or_could_be_two_is_said(predictions: Writer) -> None:
     assert "no score column" in str(refused(predictions("en", "a,1", header="id,y_true")))
     error = refused(predictions("en", "a,1,0.5,0.6", header="id,y_true,prob,score"))
-    assert "--column score=prob" in str(error)
+    assert "columns={'score': 'prob'}" in str(error)
     trials = read_run(
         predictions("en", "a,1,0.5,0.6", header="id,y_true,prob,score"),
         "run",
@@ -215,7 +215,7 @@ def test_thresholds_are_compared_as_numbers_and_rules_override(predictions: Writ
     assert str(load_run(same, "run").rules["en"]) == "0.5 (column best_threshold)"
     differing = predictions("en", "a,1,0.6,0.7", "b,0,0.4,0.3", "c,0,0.4,0.3")
     error = refused(differing)
-    assert "--threshold_rule first" in str(error) and [f.row for f in error.faults] == [3, 4]
+    assert "threshold_rule='first'" in str(error) and [f.row for f in error.faults] == [3, 4]
     first = load_run(differing, "run", spec=ReadSpec(threshold_rule="first"))
     assert first.trials.column("decision").to_list() == [0, 0, 0]
     each = load_run(differing, "run", spec=ReadSpec(threshold_rule="per-row"))

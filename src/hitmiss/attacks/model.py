@@ -505,7 +505,7 @@ class Classifier:
             return "logit"
         raise DataError(
             f"all outputs of {self.name} lie in 0..1: they may be probabilities or logits; say which: "
-            f"classifier(model, outputs='probability') or 'logit', --outputs on the command line",
+            f"--outputs probability or --outputs logit",
             code="outputs-unknown",
         )
 

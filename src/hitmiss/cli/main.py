@@ -27,7 +27,7 @@ from typer.core import TyperCommand, TyperGroup
 from hitmiss._version import __version__
 from hitmiss.cli import common
 from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError, as_options
 from hitmiss.core.shared import visible
 
 if TYPE_CHECKING:
@@ -538,6 +538,7 @@ def declare(verb: str) -> None:
     app.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
 
 
+@as_options()
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; only a result, or with `--json` an error, goes to stdout.
 

@@ -44,7 +44,7 @@ def validate(
 
 
 def _report(seen: Examination) -> dict[str, object]:
-    return {"summary": seen.summary, "faults": seen.faults}
+    return {"summary": seen.summary, "faults": seen.faults, "fixes": seen.fixes}
 
 
 def _print(seen: Examination) -> None:
@@ -64,6 +64,8 @@ def _print(seen: Examination) -> None:
         common.out(f"note: {note}")
     for fault in seen.faults:
         common.out(f"{fault.kind}: {fault}")
+    for kind, fix in seen.fixes.items():
+        common.out(f"to fix {kind}: {fix}")
     common.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
 
 

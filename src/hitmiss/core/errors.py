@@ -14,8 +14,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Final
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,10 @@ class HitmissError(Exception):
         super().__init__(*arguments)
         if code is not None:
             self.code = code
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return text if _is_command else in_python(text)
 
 
 class GateFailed(HitmissError):
@@ -142,3 +149,77 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     spellings = {k.lower(): k for k in known if k}
     found = difflib.get_close_matches(name.lower(), spellings, n=1, cutoff=0.6)
     return spellings[found[0]] if found else None
+
+
+# ----------------------------------------------------------------------
+# Messages name options as the command line spells them. Someone who calls a function reads its keywords instead.
+
+_is_command = False
+_OPTION: Final = re.compile(
+    r"(?P<command>`[^`]*`)|(?P<leave>\bleave )?(?<![\w-])(?:--(?P<name>[a-z][a-z_-]*)|-(?P<short>[mpo])(?= ))"
+    r"(?: (?P<value>[^\s,;:()?'-][^\s,;:()?]*|-?\d[^\s,;:()?]*|,)"
+    r"(?=$|[,;:()?]| (?:\(|--|-[mpo] |or |and |if |to |with |for |as |in )))?"
+)
+"""A command in backticks, which stays; or an option, and its value where what follows shows that it is one."""
+_AGAIN: Final = re.compile(r"\b(\w+)=([\[{])([^\]}]*)[\]}], \1=[\[{]")
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
+_SHORT: Final = {"m": "metrics", "p": "protocol", "o": "output"}
+_KEYWORD: Final = {
+    "column": "columns",
+    "key_column": "key_columns",
+    "score_column": "score_columns",
+    "metric": "metrics",
+}
+_FLAGS: Final = ("dedupe", "allow_missing", "resume", "retry", "join", "force", "static")
+_MAPPINGS: Final = ("columns", "key_columns", "where", "rename")
+_WORDS: Final = ("out", "to", "or", "and", "if", "with", "for", "as", "in", "goes", "is", "once", "takes", "needs")
+
+
+@contextmanager
+def as_options() -> Iterator[None]:
+    """Let messages inside the block name options as the command line spells them."""
+    global _is_command
+    before, _is_command = _is_command, True
+    try:
+        yield
+    finally:
+        _is_command = before
+
+
+def in_python(text: str) -> str:
+    """Return a message in which options of the command line are keywords of a function.
+
+    >>> print(in_python("say which class is positive, as --positive toxic --positive-value 1"))
+    say which class is positive, as positive='toxic', positive_value='1'
+    >>> print(in_python("say which one it is with --column item=NAME, merge rows with --dedupe, or leave --stream out"))
+    say which one it is with columns={'item': 'NAME'}, merge rows with dedupe=True, or leave stream out
+    >>> print(in_python("-m eer -m roc_auc; run `hitmiss detect … --resume`, or fix it and run with --resume --retry"))
+    metrics=['eer', 'roc_auc']; run `hitmiss detect … --resume`, or fix it and run with resume=True, retry=True
+    >>> print(in_python("--picture goes with --input image, --gap codec=NONE with --threshold -0.5 (--positive-index)"))
+    picture goes with input='image', gap='codec=NONE' with threshold=-0.5 (positive_index)
+    """
+    if "-" not in text:
+        return text
+    told, n = _OPTION.subn(_keyword, text)
+    while n:  # an option may be given twice, a keyword once
+        told, n = _AGAIN.subn(r"\1=\2\3, ", told)
+    return told
+
+
+def _keyword(found: re.Match[str]) -> str:
+    if found["command"]:
+        return found["command"]
+    word = found["name"].replace("-", "_") if found["name"] else _SHORT[found["short"]]
+    name, value, before = _KEYWORD.get(word, word), found["value"], found["leave"] or ""
+    more = "," if found.string.startswith((" --", " -m ", " -p ", " -o "), found.end()) else ""
+    if value is None or value in _WORDS:
+        is_set = name in _FLAGS and value is None and not before
+        return f"{before}{name}{'=True' if is_set else ''}{f' {value}' if value else ''}{more}"
+    left, equals, right = value.partition("=")
+    if equals and name in _MAPPINGS:
+        shown = "{" + f"{left!r}: {right!r}" + "}"
+    elif name in ("score_columns", "metrics"):
+        shown = f"[{value!r}]"
+    else:
+        shown = value if _NUMBER.fullmatch(value) and name != "positive_value" else repr(value)
+    return f"{before}{name}={shown}{more}"

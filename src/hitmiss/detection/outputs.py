@@ -32,7 +32,7 @@ Outputs = NDArray[np.floating]
 OutputKind = Literal["auto", "logit", "multilabel", "probability"]
 OUTPUT_KINDS: Final = get_args(OutputKind)
 SUM_TOLERANCE: Final = 1e-3
-SAY: Final = "--outputs probability or --outputs logit on the command line, outputs=… in Python"
+SAY: Final = "--outputs probability or --outputs logit"
 FIELDS: Final = ("logits", "scores", "probabilities", "probs")
 """Fields that hold the outputs if a model returns a mapping or an object, in this order."""
 

@@ -253,6 +253,8 @@ class Examination:
     faults: tuple[Fault, ...]
     trials: Trials | None
     summary: Mapping[str, object]
+    fixes: Mapping[str, str]
+    """How to fix each kind of fault that was found."""
 
     @property
     def is_clean(self) -> bool:
@@ -369,7 +371,8 @@ def examine(scores: object, key: object = None, options: ReadSpec | None = None,
     visit, trials = _visit(scores, key, options, changes)
     summary = {"files": visit.files, "notes": visit.ledger.notes, "choices": visit.ledger.choices}
     summary |= describe_trials(trials) if trials is not None else {}
-    return Examination(visit.ledger.faults, trials, summary)
+    fixes = {finding.kind: finding.fix for finding in visit.ledger.findings}
+    return Examination(visit.ledger.faults, trials, summary, fixes)
 
 
 def _visit(
