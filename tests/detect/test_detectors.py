@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -208,6 +209,22 @@ def test_two_files_with_modules_of_one_name_do_not_share_them(tmp_path: Path) ->
     again = open_detector(f"{tmp_path}/a/detector.py:score")
     batch = np.ones((1, 4), dtype=np.float32)
     assert [d.outputs(batch)[0] for d in (first, second, again)] == [1.0, -1.0, 1.0]
+
+
+def test_a_module_that_is_imported_already_does_not_hide_one_beside_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "caller").mkdir()
+    (tmp_path / "caller" / "network_parts.py").write_text("SIGN = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "caller"))
+    importlib.import_module("network_parts")
+    (tmp_path / "own" / "network_parts").mkdir(parents=True)
+    (tmp_path / "own" / "network_parts" / "net.py").write_text("SIGN = -1\n")
+    (tmp_path / "own" / "detector.py").write_text(
+        "from network_parts.net import SIGN\n\ndef score(batch):\n    return SIGN * batch.mean(axis=1)\n"
+    )
+    found = open_detector(f"{tmp_path}/own/detector.py:score")
+    assert found.outputs(np.ones((1, 4), dtype=np.float32))[0] == -1.0
 
 
 @pytest.mark.extras

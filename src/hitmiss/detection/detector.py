@@ -359,6 +359,8 @@ def _loaded_file(path: Path) -> ModuleType:
         for known in modules if folder != full.parent else ():
             if sys.modules.get(known) is modules[known]:
                 del sys.modules[known]
+    for known in _hiding(full.parent):
+        del sys.modules[known]
     sys.modules.update(_BESIDE.get(full.parent, {}))
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
@@ -379,16 +381,35 @@ def _loaded_file(path: Path) -> ModuleType:
     return module
 
 
+def _hiding(folder: Path) -> list[str]:
+    """Return the modules imported from elsewhere that hide those of the same names in a folder.
+
+    Installed packages and the standard library are never replaced: other modules hold parts of them.
+    """
+    own = {place.stem for place in folder.iterdir() if place.suffix in ("", ".py")} - sys.stdlib_module_names
+    found = {name: _places_of(module) for name, module in sys.modules.items() if name.partition(".")[0] in own}
+    return [
+        name
+        for name, places in found.items()
+        if places and not any(place.is_relative_to(folder) or _is_installed(place) for place in places)
+    ]
+
+
 def _is_beside(module: ModuleType, file: Path) -> bool:
     """Return whether a module is in the folder of a file, and is not an installed package there."""
+    return any(place.is_relative_to(file.parent) and not _is_installed(place) for place in _places_of(module))
+
+
+def _places_of(module: ModuleType) -> list[Path]:
+    """Return the file of a module and the folders of a package."""
     spec = getattr(module, "__spec__", None)
     if not isinstance(spec, ModuleSpec):  # some packages put other kinds of objects among the modules
-        return False
-    found = [Path(place).resolve() for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
-    return any(
-        place.is_relative_to(file.parent) and not {"site-packages", "dist-packages"} & set(place.parts)
-        for place in found
-    )
+        return []
+    return [Path(place).resolve() for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
+
+
+def _is_installed(place: Path) -> bool:
+    return bool({"site-packages", "dist-packages"} & set(place.parts))
 
 
 def _add_to_path(folder: Path) -> None:
