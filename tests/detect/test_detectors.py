@@ -211,14 +211,19 @@ def test_two_files_with_modules_of_one_name_do_not_share_them(tmp_path: Path) ->
     assert [d.outputs(batch)[0] for d in (first, second, again)] == [1.0, -1.0, 1.0]
 
 
+@pytest.mark.parametrize("has_init", [True, False])
 def test_a_module_that_is_imported_already_does_not_hide_one_beside_the_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_init: bool
 ) -> None:
     (tmp_path / "caller").mkdir()
+    monkeypatch.delitem(sys.modules, "network_parts", raising=False)
+    monkeypatch.delitem(sys.modules, "network_parts.net", raising=False)
     (tmp_path / "caller" / "network_parts.py").write_text("SIGN = 1\n")
     monkeypatch.syspath_prepend(str(tmp_path / "caller"))
-    importlib.import_module("network_parts")
+    assert importlib.import_module("network_parts").SIGN == 1
     (tmp_path / "own" / "network_parts").mkdir(parents=True)
+    if has_init:
+        (tmp_path / "own" / "network_parts" / "__init__.py").write_text("")
     (tmp_path / "own" / "network_parts" / "net.py").write_text("SIGN = -1\n")
     (tmp_path / "own" / "detector.py").write_text(
         "from network_parts.net import SIGN\n\ndef score(batch):\n    return SIGN * batch.mean(axis=1)\n"

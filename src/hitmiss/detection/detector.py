@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, runtime_checkable
@@ -368,6 +368,7 @@ def _loaded_file(path: Path) -> ModuleType:
     _add_to_path(Path.cwd())
     _add_to_path(full.parent)
     before = set(sys.modules)
+    _prefer_folders(full.parent)
     try:
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
@@ -387,7 +388,8 @@ def _hiding(folder: Path) -> list[str]:
     Installed packages and the standard library are never replaced: other modules hold parts of them.
     """
     own = {place.stem for place in folder.iterdir() if place.suffix in ("", ".py")} - sys.stdlib_module_names
-    found = {name: _places_of(module) for name, module in sys.modules.items() if name.partition(".")[0] in own}
+    loaded = {name: module for name, module in sys.modules.items() if name.partition(".")[0] in own}
+    found = {name: _places_of(getattr(module, "__spec__", None)) for name, module in loaded.items()}
     return [
         name
         for name, places in found.items()
@@ -395,14 +397,29 @@ def _hiding(folder: Path) -> list[str]:
     ]
 
 
+def _prefer_folders(folder: Path) -> None:
+    """Import the packages without `__init__.py` in a folder for which Python would take a file from elsewhere.
+
+    Such a package loses to a module of its name anywhere in the search path, which holds the folders of earlier files.
+    """
+    for place in folder.iterdir():
+        name = place.name
+        if not (name.isidentifier() and place.is_dir()) or name in sys.modules or (place / "__init__.py").exists():
+            continue
+        usual, own = importlib.util.find_spec(name), PathFinder.find_spec(name, [str(folder)])
+        places = _places_of(usual)
+        if own is not None and places and not any(p.is_relative_to(folder) or _is_installed(p) for p in places):
+            sys.modules[name] = importlib.util.module_from_spec(own)
+
+
 def _is_beside(module: ModuleType, file: Path) -> bool:
     """Return whether a module is in the folder of a file, and is not an installed package there."""
-    return any(place.is_relative_to(file.parent) and not _is_installed(place) for place in _places_of(module))
+    places = _places_of(getattr(module, "__spec__", None))
+    return any(place.is_relative_to(file.parent) and not _is_installed(place) for place in places)
 
 
-def _places_of(module: ModuleType) -> list[Path]:
+def _places_of(spec: object) -> list[Path]:
     """Return the file of a module and the folders of a package."""
-    spec = getattr(module, "__spec__", None)
     if not isinstance(spec, ModuleSpec):  # some packages put other kinds of objects among the modules
         return []
     return [Path(place).resolve() for place in (spec.origin, *(spec.submodule_search_locations or ())) if place]
