@@ -67,11 +67,47 @@ def test_what_score_reads_the_others_read_with_the_same_option(folder: Path, opt
     assert said(words, folder)[0] != 0, "the option is not needed, so this shows nothing"
 
 
-def test_attacks_refuse_what_no_trials_have(folder: Path) -> None:
-    trials = ["score", "attacked", "-p", "ecg-attacks", "--json"]
-    if not (folder / "attacked").exists():
-        made = "attack --detector detector.py:leads --data ecg.npz --family band_noise --strengths 0.5 --outputs probability -o attacked"
-        assert said(made.split(), folder)[0] == 0
+@pytest.fixture(scope="module")
+def attacked(folder: Path) -> Path:
+    made = "attack --detector detector.py:leads --data ecg.npz --outputs probability -o attacked --strengths 0.5 1"
+    assert said([*made.split(), "--family", "band_noise", "--family", "baseline_wander"], folder)[0] == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "--bootstrap 50",
+        "--bootstrap 50 --by target",
+        "-m changed -m macro_auc --by patient --where attack=clean --where attack=band_noise",
+        "--threshold 0.3",
+    ],
+)
+def test_attacks_stream_with_the_same_figures(attacked: Path, asked: str) -> None:
+    """One attack at a time: figures, warnings and what holds the claim are those of the run in memory."""
+    words = ["score", "attacked", "-p", "ecg-attacks", *asked.split()]
+    for more in (["-o", "whole.json"], ["-o", "parts.json", "--stream", "--report", "parts.html"]):
+        code, text = said([*words, *more], attacked)
+        assert code == 0, text
+    whole, parts = (json.loads((attacked / f"{name}.json").read_text()) for name in ("whole", "parts"))
+    assert parts["estimates"] == whole["estimates"]
+    assert sorted(parts["warnings"]) == sorted(whole["warnings"])
+    assert "choices:" in parts["signature"] and "stream" in parts["signature"]
+    assert said(["verify", "parts.json", "attacked"], attacked)[0] == 0
+    limits = "changed > 1.0", "changed < 0.0"
+    assert [said(["gate", "parts.json", "--fail-if", rule], attacked)[0] for rule in limits] == [0, 0]
+    edited = json.dumps(parts).replace(f'"n": {parts["estimates"][0]["n"]}', '"n": 7')
+    (attacked / "edited.json").write_text(edited)
+    assert said(["verify", "edited.json", "attacked"], attacked)[0] == 1
+
+
+def test_a_table_of_attacks_alone_is_not_streamed(attacked: Path) -> None:
+    code, text = said(["score", "attacked/trials.parquet", "-p", "ecg-attacks", "--stream", "--json"], attacked)
+    assert code == 2 and "needs-every-trial" in text
+
+
+def test_attacks_refuse_what_no_trials_have(attacked: Path) -> None:
+    folder, trials = attacked, ["score", "attacked", "-p", "ecg-attacks", "--json"]
     for more, code in (
         (["--gap", "nonsense=F"], "unknown-column"),
         (["--gap", "patient=nobody"], "unknown-gap-value"),

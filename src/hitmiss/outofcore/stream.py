@@ -19,13 +19,14 @@ from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpe
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
-from hitmiss.core.trials import ANSWERS, Header, Source, Threshold
+from hitmiss.core.trials import ANSWERS, Header, Source, Threshold, Trials
+from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import USUAL_UNITS, form_of, ties_differ
 from hitmiss.engine.resample import Rows, TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.columns import Reading, same_class, understand
 from hitmiss.io.parse import Ledger, expand, fetched, quoted
-from hitmiss.io.reader import SATURATED, FinishedRun, open_finished
+from hitmiss.io.reader import SATURATED, FinishedRun, open_finished, read
 from hitmiss.io.tables import find_reshaping
 from hitmiss.outofcore.count import (
     Covering,
@@ -57,6 +58,8 @@ from hitmiss.outofcore.plan import (
 )
 from hitmiss.outofcore.shards import Opened, Plugged, plugged
 from hitmiss.outofcore.sums import SampleKey, Stretches, read_sums
+from hitmiss.robustness.attacks import measure_parts
+from hitmiss.robustness.campaign import CLEAN
 from hitmiss.stats import sketch
 from hitmiss.stats.forms import Form, ReadTally
 from hitmiss.stats.intervals import Steps
@@ -537,9 +540,18 @@ class _Means:
 def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
     find_engine(means.engine)
     scores, reads, run, scratch = files.scores, files.options, means.run, means.scratch
-    chosen, threshold = design.protocol, design.threshold
-    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
+    chosen, threshold, whole = design.protocol, design.threshold, design
     finished = open_finished(scores, reads)
+    in_parts = chosen is not None and bool(chosen.measured_by)
+    if in_parts:  # trials are only counted here; their figures are measured run by run
+        if finished is None:
+            raise UsageError(
+                f"the protocol {design.settled.name} can stream only the folder of a run (`hitmiss attack -o`); "
+                "leave --stream out",
+                code="needs-every-trial",
+            )
+        design = replace(design, protocol=None, metrics=(), by=(), matrix=(), unit=(), bootstrap=0, gap="none")
+    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     if finished is not None:  # a run folder is read through the table inside it
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
@@ -572,6 +584,10 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         trials = with_key(trials, plan, covering)
     head = replace(trials.header, reading=said, choices=(*kept, *trials.header.choices))
     trials = replace(trials, header=files.named(head))
+    if in_parts and finished is not None:
+        found = measure_parts(trials, whole, _parts(trials, finished, threshold))
+        unchanged.refuse_changes()
+        return Streamed(found, trials)
     fetch: Callable[[Window], ShardTally] | None = None
     if not plan.is_exact:
         fetch = _Fetching(shards, plan, run)
@@ -585,6 +601,20 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     unchanged.refuse_changes()
     found = measure_trials(trials, design)
     return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, looked.there))), trials)
+
+
+def _parts(trials: TalliedTrials, run: FinishedRun, threshold: float | None) -> Iterator[Trials]:
+    """Yield the attacks of a run folder one by one, each with the records without an attack."""
+    table, names = pl.scan_parquet(run.table), trials.header.runs
+    asked = trials.frame.select(names).unique().sort(names).rows(named=True)
+    where = {name: values for name, values in run.options.where.items() if name not in names}
+    options = run.options.changed(where=where)
+    attacks = [own for own in asked if own["attack"] != CLEAN]
+    for own in shared.each(attacks or asked, "attacks"):
+        is_own = pl.all_horizontal(pl.col(name).cast(pl.String) == value for name, value in own.items())
+        part = read(table.filter(is_own | (pl.col("attack") == CLEAN)).collect(), None, options)
+        part = part.retitle(notes=trials.header.notes)
+        yield part if threshold is None else at_threshold(part, threshold)
 
 
 def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
@@ -742,7 +772,7 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
         raise UsageError(
             "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
         )
-    if protocol is not None and (protocol.reader or (protocol.measured_by and not design.metrics)):
+    if protocol is not None and (protocol.reader or protocol.measured_by):
         raise UsageError(
             f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out",
             code="needs-every-trial",

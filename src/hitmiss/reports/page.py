@@ -503,7 +503,7 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Erro
         return tuple(
             campaigns.fragile(s.trials, s.name, options.most, share, s.shelf if options.texts else None)
             for s in _sources(evaluation)
-            if s.trials is not None
+            if s.trials is not None and not isinstance(s.trials, TalliedTrials)
         )
     rank = {name: i for i, name in enumerate(evaluation.best_first)}
     found = [

@@ -8,7 +8,7 @@ A run of `hitmiss attack` has one row per record, class, attack and strength, wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -116,8 +116,42 @@ def measure_attacks(trials: Trials, design: Design | None = None, **asked: objec
     `by="target"` gives the figures of single classes, other groupings those of groups of records. The unit is the
     patient if some patient has several records, else the record.
     """
-    design = design or Design.of(**asked)  # type: ignore[arg-type]
-    campaign = Campaign.of(trials)
+    return measure_parts(trials, design or Design.of(**asked), [trials])  # type: ignore[arg-type]
+
+
+def measure_parts(trials: Trials, design: Design, parts: Iterable[Trials]) -> Results:
+    """Measure a run of attacks part by part, for runs that do not fit into memory.
+
+    `trials` are the whole run, kept or counted. Each part holds some of the attacks and the records without an attack.
+    Figures belong to one attack, and records or patients, which all parts share, are drawn; so it does not matter how
+    a run is cut. Of earlier parts only the answers are kept.
+    """
+    campaign: Campaign | None = None
+    of_records: list[Results] = []
+    of_classes: list[Results] = []
+    for part in parts:
+        own = Campaign.of(part)
+        measured = _measured(part, own, design)
+        for made, kept in zip(measured, (of_records, of_classes), strict=True):
+            rows = [e for e in made if campaign is None or e.run["attack"] != CLEAN]
+            kept.append(replace(made, estimates=tuple(rows)))
+        campaign = own if campaign is None else campaign.joined(own)
+    if campaign is None:
+        raise DataError("there are no trials to measure", code="no-trials")
+    found = [*of_records, *of_classes]
+    rows = _arranged([e for made in found for e in made], campaign, design.groupings)
+    warnings = dict.fromkeys((*(w for made in found for w in made.warnings), *health(campaign)))
+    results = Results(tuple(rows), warnings=tuple(warnings), protocol="ecg-attacks", behind=trials)
+    results = replace(results, reading=trials.header.reading, design=design)
+    by = ",".join("*".join(names) for names in design.groupings)
+    boot = str(replace(design, unit=design.unit or _patients(campaign)).plan)
+    gap = str(design.gap) if not isinstance(design.gap, str) else "none"
+    metrics = "+".join(design.metrics) or "none"
+    return replace(results, signature=signed(results, trials, by=by or "none", boot=boot, gap=gap, metrics=metrics))
+
+
+def _measured(trials: Trials, campaign: Campaign, design: Design) -> tuple[Results, Results]:
+    """Measure the figures of records and the figures of classes of some attacks."""
     records, classes = _asked(design)
     groupings = [g for g in design.groupings if g != TARGET]
     for name in (n for g in groupings for n in g if n == "target" and apart(n) not in trials.header.slices):
@@ -126,26 +160,18 @@ def measure_attacks(trials: Trials, design: Design | None = None, **asked: objec
             code="bad-grouping",
         )
     unit = design.unit or _patients(campaign)
-    parts = []
+    of_records = of_classes = Results(())
     if records:
         made = records_of(trials)
         fitting = [m for m in records if all(c in made.frame.columns for c in find_metric(parse(m).name).columns)]
         own = replace(design, metrics=tuple(fitting), by=tuple(groupings), matrix=(), unit=unit)
-        parts.append(measure_design(made, own))
+        of_records = measure_design(made, own)
     if classes and (TARGET in design.groupings or not records):
         pooled = unit or (("item",) if design.bootstrap else ())
         own = replace(design, metrics=tuple(classes), by=(TARGET,), matrix=(), unit=pooled, gap="none")
         measured = measure_design(classes_of(trials), own)
-        parts.append(replace(measured, estimates=tuple(e for e in measured if e.slice)))
-    rows = _arranged([e for part in parts for e in part], campaign, design.groupings)
-    warnings = dict.fromkeys((*(w for part in parts for w in part.warnings), *health(campaign)))
-    results = Results(tuple(rows), warnings=tuple(warnings), protocol="ecg-attacks")
-    results = replace(results, reading=trials.header.reading, design=design, content=trials.content)
-    by = ",".join("*".join(names) for names in design.groupings)
-    boot = str(replace(design, unit=unit).plan)
-    gap = str(design.gap) if not isinstance(design.gap, str) else "none"
-    metrics = "+".join(design.metrics) or "none"
-    return replace(results, signature=signed(results, trials, by=by or "none", boot=boot, gap=gap, metrics=metrics))
+        of_classes = replace(measured, estimates=tuple(e for e in measured if e.slice))
+    return of_records, of_classes
 
 
 def _asked(design: Design) -> tuple[list[str], list[str]]:

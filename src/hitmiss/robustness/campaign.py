@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -18,6 +18,8 @@ Bits = NDArray[np.int8]
 CLEAN: Final = "clean"
 CONTROL: Final = "noise ~ "
 """The prefix of a control's name."""
+CHECKED: Final = ("zero_gradient", "budget", "budget_used")
+"""Numbers that show whether an attack worked (see `health`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,12 @@ class Cell:
     bits: Bits
     score: Floats
     numbers: Mapping[str, Floats]
+
+    @property
+    def lean(self) -> Cell:
+        """The same without scores, and with only the numbers that show whether an attack worked."""
+        numbers = {name: values for name, values in self.numbers.items() if name in CHECKED}
+        return replace(self, score=np.zeros((0, 0)), numbers=numbers)
 
     @property
     def is_control(self) -> bool:
@@ -77,6 +85,10 @@ class Campaign:
         truth = whole["label"].to_numpy().reshape(shape)
         others = sorted((c for c in cells if c is not clean), key=_order)
         return cls(records, classes, truth, clean, others, columns)
+
+    def joined(self, other: Campaign) -> Campaign:
+        """Return the attacks of both on the same records; of the other, only answers and the numbers of its health."""
+        return replace(self, cells=sorted([*self.cells, *(cell.lean for cell in other.cells)], key=_order))
 
     def changed(self, cell: Cell) -> float:
         """Return the share of records with any bit that differs from the clean answer."""
