@@ -2,7 +2,7 @@
 
     python benchmarks/detect_gpu.py [--clips 12288] [--seconds 10] [--workers 12] [--minutes 5.5]
 
-Needs torch and numpy; polars for the loop's rows, which are left out without it. No network. Weights are random. Clips are
+Needs torch and numpy; polars for the loop's rows and ray for those through a cluster, which are left out without them. No network. Weights are random. Clips are
 made by the loaders: drawing 10 s of noise takes 1 to 2 ms, which is what decoding 3 to 5 s of FLAC takes. Without CUDA it
 runs tiny, to show that it runs. Beside hitmiss, in the same run: the network as the official code is shaped (convolution,
 bias matrix, products and softmax one by one, autocast), and a plain loop over torch's DataLoader with pinned memory.
@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,13 @@ def load(row: Mapping[str, Any]) -> Array:
     """The clip of a manifest's row."""
     number, length = map(int, row["file"].split("_"))
     return noise(number, length)
+
+
+def opened(precision: str, device: str) -> BeatsDetector:
+    """The network with random weights, in any process."""
+    config = BeatsConfig() if ON_GPU else TINY
+    network = Beats(config, random_checkpoint(config)["model"])
+    return BeatsDetector(network, digest="random", precision=precision, device=device)
 
 
 class Official(torch.nn.Module):
@@ -231,8 +239,21 @@ class Bench:
         rate, busy = steady(step, self.batch, 3.0 if ON_GPU else 0.5)
         return self.rated(rate, busy, f"logits differ from ours in float32 by at most {change:.1e}")
 
-    def loop(self, precision: str, clips: int, vary: bool, arrangement: Arrangement | None = None) -> Row:
+    def loop(self, precision: str, clips: int, vary: bool) -> Row:
         """The loop of hitmiss with worker processes."""
+        return self.fed(self.detector(precision), precision, clips, vary)
+
+    def over_ray(self, precision: str, clips: int, vary: bool) -> Row:
+        """The same through a Ray cluster on this machine: one process with the model, and its workers."""
+        from hitmiss.cluster.ray import joined
+        from hitmiss.detection.cluster import Fleet
+
+        opening = partial(opened, precision, self.device)
+        with joined("auto") as cluster, Fleet(cluster, opening, actors=1, decoders=self.given.workers) as fleet:
+            return self.fed(fleet, precision, clips, vary)
+
+    def fed(self, model: object, precision: str, clips: int, vary: bool) -> Row:
+        """A run over made-up clips."""
         import polars as pl
 
         from hitmiss.detection.loop import run_detector
@@ -243,7 +264,7 @@ class Bench:
         sizes = lengths(clips, self.given.seconds, vary)
         names = [f"{i}_{size}" for i, size in enumerate(sizes)]
         manifest = read_manifest(pl.DataFrame({"file": names, "label": ["real", "fake"] * (clips // 2)}))
-        model, marks = self.detector(precision, arrangement), list[tuple[float, int]]()
+        marks: list[tuple[float, int]] = []
         settings = Settings(check=0, extraction=Extraction(1, "logit"), workers=self.given.workers)
         with tempfile.TemporaryDirectory() as folder, Utilisation() as busy:
             outcome = run_detector(
@@ -369,6 +390,9 @@ def measured(bench: Bench) -> None:
     bench.attempt(name, half, 30, lambda: bench.loop(half, clips, vary=False))
     span = f"{seconds / 3:.1f} to {seconds * 5 / 3:.1f} s"
     bench.attempt(f"the loop, clips of {span}", half, 30, lambda: bench.loop(half, clips, vary=True))
+    many = 4 * clips
+    name = f"the loop through --cluster, {many:,} clips of {seconds:g} s"
+    bench.attempt(name, half, 60, lambda: bench.over_ray(half, many, vary=False))
     bench.attempt("the workers alone", "–", 20, lambda: bench.decoding(clips // 2))
     bench.attempt("DataLoader, our network", half, 20, lambda: bench.dataloader(half, clips // 2, official=False))
     name = f"DataLoader, our network, {span}"

@@ -11,33 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from detect_parts import clip, two_logits
+from detect_parts import clip, kill_once, two_logits
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.detection.detector import Base
-
-
-def kill_once(marker: str) -> None:
-    """SIGKILL for this process, the first time that anybody comes here."""
-    try:
-        os.close(os.open(marker, os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-@dataclass(frozen=True)
-class KillsOnce:
-    """A loader that kills its process the first time that it meets an item."""
-
-    item: str
-    marker: str
-
-    def __call__(self, row: Mapping[str, Any]) -> Any:
-        if row["file"] == self.item:
-            kill_once(self.marker)
-        return clip(row)
 
 
 @dataclass(frozen=True)

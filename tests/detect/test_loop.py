@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 import polars as pl
 import pytest
-from detect_parts import broken_clip, clip, corpus, deadly_clip, expected, louder, ones, two_logits
+from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expected, louder, ones, two_logits
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
@@ -137,6 +137,12 @@ def test_a_file_that_kills_its_reader_is_to_blame_alone(tmp_path: Path) -> None:
     outcome = run_detector(two_logits, corpus(30), Settings(workers=2), output=tmp_path / "run", load=deadly_clip)
     assert (outcome.n_scored, outcome.n_failed) == (29, 1)
     assert outcome.failures == (("c0005", "the process that read it died (exit code 11)"),)
+
+
+def test_a_reader_killed_from_outside_costs_no_item(tmp_path: Path) -> None:
+    load = KillsOnce("c0005", str(tmp_path / "marker"))
+    outcome = run_detector(two_logits, corpus(30), Settings(workers=1), output=tmp_path / "run", load=load)
+    assert (tmp_path / "marker").exists() and (outcome.n_scored, outcome.n_failed) == (30, 0)
 
 
 def test_when_all_fail_the_run_stops_early(tmp_path: Path) -> None:

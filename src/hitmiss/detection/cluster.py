@@ -20,7 +20,7 @@ import polars as pl
 from hitmiss.cluster.ray import Cluster, Refusal, Sent, accepted, attempted, deaths, need_ray
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.detection.detector import Base, Batch, Detector, as_detector
-from hitmiss.detection.loader import Failed, Prepare, Prepared, Row
+from hitmiss.detection.loader import Crew, Failed, Prepare, Prepared, Row
 from hitmiss.detection.outputs import Extraction, OutputKind, Outputs
 from hitmiss.detection.scoring import Clock, Layers, Loop, Record, Report, Settings
 from hitmiss.io.manifest import Manifest
@@ -29,7 +29,6 @@ from hitmiss.io.runs import Run, differences, replace_file
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
-    from ray.remote_function import RemoteFunction
 
 # ----------------------------------------------------------------------
 # The bookkeeping of a run that many processes work on: which process has which items, and which item caused a crash.
@@ -39,8 +38,10 @@ if TYPE_CHECKING:
 # process; if it crashes again it is split, down to single items, and an item that has crashed three processes is given
 # up. The parts that were only waiting for the process go to others.
 
-MOST: Final = 256
-"""Maximum items per part: the work that is repeated if a process dies."""
+FIRST: Final = 256
+"""Maximum items per part until the rate of a process is known."""
+PART_SECONDS: Final = 2.0
+"""Work in a part of a fast process: more would be repeated if it dies, less would leave its device waiting too often."""
 ROUNDS: Final = 8
 """Minimum parts per process, so that all finish at about the same time."""
 PIECES: Final = 4
@@ -70,8 +71,8 @@ class Book:
     (False, None)
     """
 
-    def __init__(self, positions: Iterator[int], size: int) -> None:
-        self._positions, self._size = positions, size
+    def __init__(self, positions: Iterator[int], size: int, most: int | None = None) -> None:
+        self._positions, self._size, self._most = positions, size, most or size
         self._suspects: deque[Part] = deque()
         self._waiting: deque[Part] = deque()
         self._fresh = self._cut()
@@ -102,18 +103,29 @@ class Book:
             self._suspects.append(Part(part.positions, deaths))
         return ()
 
+    def learn(self, n_items: int, seconds: float) -> None:
+        """Make later parts larger if a process is fast: between two parts its device has nothing to do.
+
+        >>> book = Book(iter(range(3000)), 256, most=1500)
+        >>> book.learn(256, 0.25)
+        >>> [len(book.next(is_idle=True).positions) for _ in range(3)]     # the first was cut before
+        [256, 1500, 1244]
+        """
+        if seconds > 0:
+            self._size = min(self._most, max(self._size, int(PART_SECONDS * n_items / seconds)))
+
     def _cut(self) -> Part | None:
         positions = tuple(islice(self._positions, self._size))
         return Part(positions) if positions else None
 
 
 def part_size(n_items: int, n_processes: int) -> int:
-    """Return the number of items per part.
+    """Return the largest number of items per part.
 
     >>> part_size(100, 2), part_size(1_000_000, 2), part_size(3, 2)
-    (7, 256, 1)
+    (7, 62500, 1)
     """
-    return max(1, min(MOST, -(-n_items // (ROUNDS * max(1, n_processes)))))
+    return max(1, -(-n_items // (ROUNDS * max(1, n_processes))))
 
 
 def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -127,7 +139,6 @@ def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 # It writes no file. Results go back to the process that owns the run, which alone writes the run store. The machines
 # therefore only need access to the items and the model.
 
-Ready = Sequence[Prepared | Failed]
 Tallying = Callable[[pl.DataFrame, Sequence[Record], Extraction], bytes]
 """Makes a tally from the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
 LAYERS: Final = "layers"
@@ -177,10 +188,11 @@ class Work:
 
 @dataclass(frozen=True)
 class Scored:
-    """The result of a part: a record for each of its rows, in order, the timings, and its tally."""
+    """The result of a part: a record for each of its rows, in order, the timings, the duration, and its tally."""
 
     records: list[Record]
     clock: Clock
+    seconds: float
     tally: bytes = b""
 
 
@@ -236,9 +248,9 @@ class Scorer:
             return replace(found, message=f"on {socket.gethostname()}: {found.message}")
         return found
 
-    def score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | Refusal | None = None) -> Scored | Refusal:
-        """Score the rows of a part; `ready` are its items if another process has prepared them."""
-        return attempted(lambda: self._score(work, rows, None if ready is None else accepted(ready)))
+    def score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored | Refusal:
+        """Score the rows of a part."""
+        return attempted(lambda: self._score(work, rows))
 
     def prepare(self, work: Sent[Work], row: Row) -> Prepared | Failed | Refusal:
         """Prepare one item, for inspection."""
@@ -254,20 +266,21 @@ class Scorer:
 
         return attempted(answer)
 
-    def _score(self, work: Sent[Work], rows: pl.DataFrame, ready: Ready | None) -> Scored:
-        loop, own = self._begun(work), self._begun(work).preparation
+    def _score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored:
+        loop, began = self._begun(work), time.monotonic()
         sheet = Sheet(rows["item"].to_list())
         loop.run = cast(Run, sheet)
         loop.manifest = replace(loop.manifest, frame=rows)
         loop.clock = Clock(n_total=len(rows))
-        if ready is not None:
-            loop.preparation = lambda at, row: _own(ready[at])
         try:
             loop.score_all()
-        finally:
-            loop.preparation = own
+        except BaseException:  # workers may still hold tasks of this part
+            self._loop = None
+            if loop.crew is not None:
+                loop.crew.close()
+            raise
         records = [sheet.records[at] for at in range(len(rows))]
-        return Scored(records, loop.clock, self._tally(loop, rows, records))
+        return Scored(records, loop.clock, time.monotonic() - began, self._tally(loop, rows, records))
 
     def _tally(self, loop: Loop, rows: pl.DataFrame, records: Sequence[Record]) -> bytes:
         width = next((len(record["outputs"][0]) for record in records if "outputs" in record), 0)
@@ -284,24 +297,12 @@ class Scorer:
             nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
             given = (cast(Run, Sheet([])), self._detector, nothing, work.preparation, work.settings)
             self._loop = Loop(*given, lambda clock: None, keeper=Carrier(), gives_up=False)
+            if work.settings.workers:
+                from ray import cloudpickle  # functions of the caller's own script have no module here
+
+                buffer = getattr(self._detector, "buffer", None)
+                self._loop.crew = Crew(work.preparation, work.settings.workers, buffer, cloudpickle.dumps)
         return self._loop
-
-
-def make_ready(work: Sent[Work], rows: pl.DataFrame) -> list[Prepared | Failed] | Refusal:
-    """Prepare the items of a part in a process without a model."""
-
-    def prepare() -> list[Prepared | Failed]:
-        preparation = work.open().preparation
-        return [preparation(at, row) for at, row in enumerate(rows.iter_rows(named=True))]
-
-    return attempted(prepare)
-
-
-def _own(item: Prepared | Failed) -> Prepared | Failed:
-    """Copy clips that came through shared memory: they are read-only, and a detector may write to them."""
-    if isinstance(item, Failed):
-        return item
-    return replace(item, parts=[np.array(p) if isinstance(p, np.ndarray) else p for p in item.parts])
 
 
 # ----------------------------------------------------------------------
@@ -330,7 +331,7 @@ class ClusterLoop(Loop):
     ) -> None:
         super().__init__(run, fleet, manifest, preparation, settings, report)
         self.fleet = fleet
-        alone = replace(settings, workers=0, resume=False, join=False, retry=False)
+        alone = replace(settings, resume=False, join=False, retry=False)
         classes = (manifest.positive, manifest.negative)
         fleet.begin(Work(preparation, alone, fleet.sample_rate, *classes, fleet.tallying))
         self.preparation = self._prepared_elsewhere
@@ -341,7 +342,8 @@ class ClusterLoop(Loop):
         if not self.run.is_done or self.settings.retry:
             n_left = len(self.manifest) if self.settings.retry else len(self.manifest) - self.run.n_done
             try:
-                self._work(Book(self.run.todo(self.settings.retry), part_size(n_left, self.fleet.size)))
+                most = part_size(n_left, self.fleet.size)
+                self._work(Book(self.run.todo(self.settings.retry), min(FIRST, most), most))
             finally:
                 if self.keeper is not None:
                     self.keeper.close()
@@ -358,7 +360,7 @@ class ClusterLoop(Loop):
 
     def _hand_out(self, book: Book) -> None:
         """Give every process as many parts as it may have, the least busy first."""
-        for depth in range(self.fleet.in_flight):
+        for depth in range(IN_FLIGHT):
             for member in self.fleet.members:
                 part = book.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
                 if part is not None:
@@ -372,13 +374,15 @@ class ClusterLoop(Loop):
         except ray.exceptions.RayActorError as error:
             self._bury(member, book, error)
         except deaths(ray) as error:
-            self.fleet.deaths += 1  # a decoder process
+            self.fleet.deaths += 1  # its result was lost with its machine
             self._blame([member.parts.pop(reference)], book, error)
         else:
             if reference == member.opened:
                 self.fleet.admit(member, result)
             else:
-                self._write_down(member.parts.pop(reference), result)
+                part = member.parts.pop(reference)
+                self._write_down(part, result)
+                book.learn(len(part.positions), result.seconds)
 
     def _bury(self, member: Member, book: Book, error: BaseException) -> None:
         """Handle the death of a process with a model: its sent results are valid; its next part was in progress."""
@@ -457,7 +461,7 @@ class Member:
 
 
 class Fleet(Base):
-    """The detector, open in `actors` processes, `most` at most; `decoders` further ones prepare items.
+    """The detector, open in `actors` processes, `most` at most; `decoders` further ones beside each prepare items.
 
     `tallying`, if set, makes a tally of every part as soon as it is scored.
     """
@@ -474,7 +478,7 @@ class Fleet(Base):
         device: str = "auto",
         most: int | None = None,
     ) -> None:
-        self.cluster, self.decoders = cluster, decoders
+        self.cluster = cluster
         self._ray = need_ray()
         self._needs = needs(cluster, actors, decoders, device)
         self.size = min(int(self._needs.pop("actors")), most or sys.maxsize)
@@ -501,19 +505,13 @@ class Fleet(Base):
         """What pins the detector: the same as in one process."""
         return self._about.identity if self._about is not None else {"name": self.name}
 
-    @property
-    def in_flight(self) -> int:
-        """The number of pending parts per process: enough for all decoders, but bounded, to limit the memory."""
-        return max(IN_FLIGHT, 1 + -(-self.decoders // self.size))
-
     def begin(self, work: Work) -> None:
         """Set what is common to all parts."""
         self._work = self._ray.put(Sent.of(work))
 
     def give(self, member: Member, part: Part, rows: pl.DataFrame) -> None:
-        """Send a part to a process, through a decoder if there are any."""
-        ready = self._decode().remote(self._work, rows) if self.decoders else None
-        member.parts[member.actor.score.remote(self._work, rows, ready)] = part
+        """Send a part to a process."""
+        member.parts[member.actor.score.remote(self._work, rows)] = part
 
     def references(self) -> list[ObjectRef]:
         """Return all pending references."""
@@ -573,10 +571,6 @@ class Fleet(Base):
         if self._ray.is_initialized() and not self.cluster.is_lost:
             self._ray.kill(member.actor)
 
-    def _decode(self) -> RemoteFunction:
-        has_room = self.cluster.cpus > self.size * self._needs["num_cpus"]
-        return self._ray.remote(make_ready).options(num_cpus=int(has_room), max_retries=0)
-
     def _asked(self, method: str, given: object) -> Any:
         """Return the answer of any of the processes; one that dies on the question is not asked again."""
         actor = next((member.actor for member in self.members if member.about is not None), None)
@@ -619,19 +613,19 @@ def needs(cluster: Cluster, actors: int | None, decoders: int, device: str) -> d
 
     >>> needs(Cluster("auto", cpus=8, gpus=0, machines=1), None, 0, "auto")
     {'actors': 8, 'num_cpus': 1, 'num_gpus': 0}
-    >>> needs(Cluster("auto", cpus=8, gpus=0, machines=1), 2, 2, "auto")
-    {'actors': 2, 'num_cpus': 3, 'num_gpus': 0}
-    >>> needs(Cluster("head:6379", cpus=64, gpus=4, machines=2), None, 16, "auto")
-    {'actors': 4, 'num_cpus': 1, 'num_gpus': 1}
+    >>> needs(Cluster("auto", cpus=8, gpus=0, machines=1), None, 1, "auto")
+    {'actors': 4, 'num_cpus': 2, 'num_gpus': 0}
+    >>> needs(Cluster("head:6379", cpus=64, gpus=4, machines=2), None, 12, "auto")
+    {'actors': 4, 'num_cpus': 13, 'num_gpus': 1}
     """
     if device.startswith("cuda") and not cluster.gpus:
         raise UsageError(f"the cluster has no GPU ({cluster}); say --device cpu, or leave it out")
     on_gpu = cluster.gpus > 0 and device != "cpu"
-    free = max(1, cluster.cpus - decoders)
-    n = actors or (cluster.gpus if on_gpu else free)
+    n = actors if actors is not None else cluster.gpus if on_gpu else max(1, cluster.cpus // (1 + decoders))
     if n < 1:
         raise UsageError(f"--actors is at least 1; found {actors}")
-    return {"actors": n, "num_cpus": 1 if on_gpu else max(1, free // n), "num_gpus": int(on_gpu)}
+    share = max(1, cluster.cpus // n)
+    return {"actors": n, "num_cpus": min(1 + decoders, share) if on_gpu else share, "num_gpus": int(on_gpu)}
 
 
 def last_line(error: BaseException) -> str:

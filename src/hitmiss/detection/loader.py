@@ -160,10 +160,16 @@ class Worker:
 class Crew:
     """Worker processes that prepare items."""
 
-    def __init__(self, preparation: Prepare, n: int, buffer: Buffer | None = None) -> None:
+    def __init__(
+        self,
+        preparation: Prepare,
+        n: int,
+        buffer: Buffer | None = None,
+        dumps: Callable[[Prepare], bytes] = pickle.dumps,
+    ) -> None:
         self._buffer = buffer
         try:
-            self._preparation = pickle.dumps(preparation)
+            self._preparation = dumps(preparation)
         except Exception as error:
             raise UsageError(
                 f"worker processes need load and transform to be functions of a module ({reason(error)}); use workers=0"
@@ -174,6 +180,7 @@ class Crew:
     def work(self, tasks: Iterator[tuple[int, Row]]) -> Iterator[Prepared | Failed]:
         """Distribute tasks and yield results as they arrive, until all are done."""
         again: deque[tuple[int, Row]] = deque()
+        suspects: set[int] = set()
         source = iter(tasks)
         while True:
             for worker in self._workers:
@@ -186,7 +193,9 @@ class Crew:
                 try:
                     result = _receive(worker.pipe, worker.desk, self._buffer)
                 except (EOFError, OSError):
-                    yield self._replace(worker, again)
+                    failed = self._replace(worker, again, suspects)
+                    if failed is not None:
+                        yield failed
                     continue
                 worker.tasks.popleft()
                 if isinstance(result, BaseException):
@@ -214,17 +223,24 @@ class Crew:
         theirs.close()
         return Worker(process, ours, desk)
 
-    def _replace(self, worker: Worker, again: deque[tuple[int, Row]]) -> Failed:
-        """Replace a dead worker: its current task is recorded as the cause, its other tasks go to other workers."""
+    def _replace(self, worker: Worker, again: deque[tuple[int, Row]], suspects: set[int]) -> Failed | None:
+        """Replace a dead worker; its tasks go to others. A task that two have died on is recorded as the cause.
+
+        One death may have come from outside, as when the machine has too little memory.
+        """
         worker.process.join()
         worker.pipe.close()
         if worker.desk is not None:
             worker.desk.close()
         code = worker.process.exitcode
-        at, _ = worker.tasks.popleft()
+        at, row = worker.tasks.popleft()
         again.extend(worker.tasks)
         self._workers[self._workers.index(worker)] = self._hire()
-        return Failed(at, f"the process that read it died (exit code {code})")
+        if at in suspects:
+            return Failed(at, f"the process that read it died (exit code {code})")
+        suspects.add(at)
+        again.append((at, row))
+        return None
 
 
 def _fill(worker: Worker, again: deque[tuple[int, Row]], source: Iterator[tuple[int, Row]]) -> None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.tally import Tally
 from hitmiss.detection.detector import Base, Batch, Detector
-from hitmiss.detection.loader import Ahead, Budget, Failed, Piece, Pool, Pooling, Prepare, collate, feed, reason
+from hitmiss.detection.loader import Ahead, Budget, Crew, Failed, Piece, Pool, Pooling, Prepare, collate, feed, reason
 from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run, replace_file, write_whole
@@ -394,6 +394,8 @@ class Loop:
         self.clock = Clock(n_total=len(manifest), n_before=run.n_done)
         self.keeper: Keeping | None = (keeper or Keeper(run)) if getattr(detector, "layers", ()) else None
         self.budget = self._budget()
+        self.crew: Crew | None = None
+        """Workers that outlive `score_all`; without it, each call has its own."""
         self._waiting: dict[int, list[tuple[Outputs, Layers] | None]] = {}
         self._lengths: dict[int, int] = {}
         self._pins: dict[int, str] = {}
@@ -468,7 +470,8 @@ class Loop:
         pool = Pool(self.budget, may_mix=self.settings.pad or bool(getattr(self.detector, "ragged", False)))
         tasks = ((at, self.manifest.row(at)) for at in self.run.todo(self.settings.retry))
         buffer = getattr(self.detector, "buffer", None)
-        for item in feed(self.preparation, tasks, self.settings.workers, buffer):
+        source = self.crew.work(tasks) if self.crew else feed(self.preparation, tasks, self.settings.workers, buffer)
+        for item in source:
             if isinstance(item, Failed):
                 yield item
                 continue
