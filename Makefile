@@ -9,7 +9,9 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 EXTRAS_READY := $(VENV)/.extras-ready
 WORKERS ?= 2
-PYTEST := $(BIN)/python -m pytest -n $(WORKERS) -rs
+# Each worker begins with one half of the tests, in order, and takes from the other at the end: what the tests of a module
+# share is then made once, not once per worker.
+PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -rs
 
 .PHONY: help
 help:  ## show what can be made

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 settings.register_profile("hitmiss", deadline=None, max_examples=100, derandomize=bool(os.environ.get("CI")))
@@ -35,6 +36,13 @@ def chromium() -> Iterator[Any]:
 
     with browser() as opened:
         yield opened
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file() -> Iterator[None]:
+    """The examples in docstrings are those of the package: looking for some in every test costs seconds per worker."""
+    found = yield
+    return [collector for collector in found if not isinstance(collector, DoctestModule)]  # type: ignore[return-value]
 
 
 def _folder(name: str) -> Path:

@@ -13,6 +13,7 @@ import io
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,8 @@ PAGES = [
     ROOT / "README.md",
     *(p for p in sorted(DOCS.rglob("*.md")) if p.name not in ("api.md", "cli.md", "metrics.md")),
 ]
+TUTORIALS = DOCS / "tutorials"
+"""On systems with a POSIX shell, test_tutorials.py types these pages into one, with a wheel that is installed."""
 FENCE = re.compile(
     r"(?:<!-- not run: (?P<why>[^>]*?) -->\n)?^```(?P<kind>console|python|toml)\n(?P<text>.*?)^```", re.S | re.M
 )
@@ -70,6 +73,8 @@ def blocks(page: Path) -> list[Block]:
 def readable() -> Iterator[object]:
     """Pages with something to run."""
     for page in PAGES:
+        if page.parent == TUTORIALS and sys.platform != "win32":
+            continue
         if any(b.why_not is None and (b.commands or b.kind == "python") for b in blocks(page)):
             yield pytest.param(page, id=str(page.relative_to(ROOT)))
 

@@ -656,6 +656,13 @@ class _DrawnTrials:
         draws, sample = self.draws, self.sample
         if draws.weights is None or draws.unit is None:
             return Counts(*count_replicates(sample.outcomes, draws.plan.bootstrap, self.rng, self.by_class).T)
+        return self._unit_counts
+
+    @cached_property
+    def _unit_counts(self) -> Counts[Floats]:
+        """The counted decisions under the unit weights; these are drawn once, so all figures of a sample share them."""
+        draws, sample = self.draws, self.sample
+        assert draws.weights is not None and draws.unit is not None
         return Counts(*weighted_totals(draws.weights, sample.unit_outcomes(draws.unit, draws.n_units)).T)
 
     def confidences(self, function: Callable[[Judged], Array]) -> Floats:
