@@ -9,6 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
+from hitmiss.core.trials import Header, Trials
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.compare import compare
+from hitmiss.engine.measure import measure
 from hitmiss.metrics.detection import min_dcf_form
 from hitmiss.stats.intervals import area_score_interval, equal_error_at_most, unseen_share
 
@@ -65,3 +69,61 @@ def test_the_score_interval_covers(n1: int, n0: int) -> None:
     ends = {a: area_score_interval(float(a), n1, n0) for a in np.unique(areas)}
     covered = np.mean([ends[a][0] <= truth <= ends[a][1] for a in areas])
     assert 0.93 < covered <= 1.0
+
+
+# ----------------------------------------------------------------------
+# Figures that rest on a handful of errors: draws contain no kind of error that was not seen.
+
+RARE = "min_dcf(p_target=0.05, c_miss=1, c_fa=1)"
+
+
+def normal_trials(rng: np.random.Generator, n1: int, n0: int, gap: float) -> Trials:
+    label = np.repeat([1, 0], [n1, n0])
+    return Trials.of(label, rng.normal(size=n1 + n0) + gap * label, header=Header(score_kind="llr"))
+
+
+def test_intervals_of_costs_that_rest_on_a_handful_of_errors_are_left_out_and_the_others_hold_the_truth() -> None:
+    """At 5 % positives, misses are many and false alarms few; all intervals together held the truth 80 % of the time."""
+    gap, held, none = 2.6, [], 0
+    at = gap / 2 + np.log(19.0) / gap
+    truth = stats.norm.cdf(at - gap) + 19.0 * stats.norm.sf(at)
+    for k in range(150):
+        (found,) = measure(normal_trials(np.random.default_rng(k), 120, 280, gap), [RARE], bootstrap=200, seed=k)
+        if found.low is None or found.high is None:
+            none += 1
+            assert found.note is not None and "false alarm at its threshold" in found.note
+        else:
+            held.append(found.low <= truth <= found.high)
+    assert none and len(held) > 30
+    assert stats.binomtest(sum(held), len(held), 0.93, alternative="less").pvalue > 0.01
+
+
+@pytest.mark.parametrize("metric", [RARE, "dcf_at(threshold=2.5, p_target=0.05, c_miss=1, c_fa=1)"])
+def test_a_cost_without_a_false_alarm_has_no_interval_alone_and_compared(metric: str) -> None:
+    score = np.r_[np.linspace(1.0, 3.0, 40), np.linspace(-2.0, 0.9, 60)]
+    first = Trials.of(np.repeat([1, 0], [40, 60]), score)
+    second = Trials.of(np.repeat([1, 0], [40, 60]), score + np.r_[np.tile([0.0, -0.3], 20), np.zeros(60)])
+    if metric == RARE:  # two negatives above most positives: without false alarms, a third of the positives is missed
+        first, second = (t.put(score=np.r_[t.score[:98], 1.7, 1.71]) for t in (first, second))
+    (alone,) = measure(first, [metric], bootstrap=200)
+    (paired,) = compare(first, second, [metric], bootstrap=200, force=True)
+    for row in (alone, paired):
+        assert row.low is None and row.high is None
+        assert row.note is not None and "no interval: no false alarm at its threshold" in row.note
+    assert paired.delta != 0.0 and paired.p_value is None
+
+
+def test_balanced_accuracy_needs_errors_of_both_classes_and_shares_do_not() -> None:
+    label, decision = np.repeat([1, 0], [40, 12]), np.repeat([1, 0], [37, 15])
+    trials = at_threshold(Trials.of(label, decision.astype(float)), 0.5)
+    balanced, recall, specificity = measure(trials, ["balanced_accuracy", "recall", "specificity"], bootstrap=200)
+    assert balanced.low is None and balanced.note is not None and "no false alarm" in balanced.note
+    assert recall.low is not None and specificity.low is not None
+
+
+def test_a_rate_read_at_the_end_of_its_range_has_no_interval() -> None:
+    rng = np.random.default_rng(3)
+    trials = normal_trials(rng, 30, 60, 3.5)
+    (found,) = measure(trials, ["tpr_at_fpr(fpr=0.3)"], bootstrap=200)
+    assert found.value == 1.0 and found.low is None
+    assert found.note is not None and found.note.startswith("no interval")

@@ -27,6 +27,7 @@ from hitmiss.engine.resample import (
     drawn_cells,
     samples_of_runs,
     samples_of_slices,
+    too_few_errors,
 )
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, tests
@@ -493,7 +494,19 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
         note = f"{lost} replicates without a class left out" if lost else ""
         found = replace(found, low=low, high=high, error=_deviation(deltas), note=note)
     found = _tested(found, question, sample, draws, deltas)
-    return _as_known(found, too_few(question, sample, draws)) if deltas is not None or test == "delong" else found
+    if deltas is None and test != "delong":
+        return found
+    little = too_few(question, sample, draws)
+    rare = None if little else _unseen(question, sample, found.high - found.low)
+    return replace(_as_known(found, little or rare), is_too_few=little is not None)
+
+
+def _unseen(question: Both, sample: PairedSample, width: float) -> str | None:
+    """Say why a difference of costs gets no interval because a run shows no error of some kind (see docs/intervals.md)."""
+    if not isinstance(question[0].form, Form):  # for decisions, the run that does show errors makes the interval
+        return None
+    sides = [(q.form, side) for part in sample.parts for q, side in zip(question, (part.a, part.b), strict=True)]
+    return next(filter(None, (too_few_errors(form, side, width, fewest=1) for form, side in sides)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -558,7 +571,7 @@ def _as_known(found: Contrast, too_little: str | None) -> Contrast:
     if too_little is not None:
         p = found.p_value if found.test in EXACT else math.nan
         found = replace(found, low=math.nan, high=math.nan, error=math.nan)
-        return replace(found, p_value=p, note=too_little, is_too_few=True)
+        return replace(found, p_value=p, note=too_little)
     if found.low != found.high:
         return found
     alike = found.delta == 0.0 and not found.wins and not found.losses

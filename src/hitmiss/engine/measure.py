@@ -24,6 +24,7 @@ from hitmiss.core.shared import Quantile, Rate, each, part, step
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.resample import (
+    AT_END,
     SAME,
     Columns,
     Draws,
@@ -35,6 +36,7 @@ from hitmiss.engine.resample import (
     by_target,
     samples_of_runs,
     samples_of_slices,
+    too_few_errors,
     without_width,
 )
 from hitmiss.io.columns import same_class
@@ -519,6 +521,9 @@ class Work:
         low, high = self.draws.interval(question, sample, value, drawn)
         if math.isclose(low, high, rel_tol=ROUNDING):  # equal replicates do not make the figure certain
             return without_width(question, sample, value, self.draws)
+        rare = AT_END if float(value) in question.metric.range else too_few_errors(question.form, sample, high - low)
+        if rare is not None:
+            return Ends(note=rare)
         lost = int(np.isnan(drawn).sum())
         return Ends.of(
             (low, high),
@@ -567,9 +572,10 @@ def with_interval(
         low, high = intervals.student(drawn, centre, degrees, bounds, plan.level, without, smooth)
     else:
         low, high = intervals.percentile(drawn, plan.level)
+    rare = None if row.average == "macro" else _rare(question, samples, high - low)
     silence = next(
         filter(None, (_why_fitted(plan, question), *(draws.too_few(s, question.labelled) for s in samples))),
-        SAME if math.isclose(low, high, rel_tol=ROUNDING) else None,
+        SAME if math.isclose(low, high, rel_tol=ROUNDING) else rare,
     )
     if silence:
         return replace(row, note="; ".join(filter(None, (row.note, silence))))
@@ -577,6 +583,11 @@ def with_interval(
     ends = Ends.of((low, high), f"bootstrap {draws.said(question, said)}")
     row = replace(row, low=ends.low, high=ends.high, method=ends.method)
     return outside(row, centre)
+
+
+def _rare(question: Question, samples: Sequence[Sample], width: float) -> str | None:
+    """Say why a difference of samples gets no interval because one of them shows too few errors."""
+    return next(filter(None, (too_few_errors(question.form, s, width) for s in samples)), None)
 
 
 def outside(row: Estimate, centre: float) -> Estimate:
@@ -705,7 +716,8 @@ def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> 
         return []
     pick = max if work.questions[i].metric.best == "low" else min
     sample, worst = pick(defined, key=lambda pair: pair[1].value if pair[1].value is not None else math.nan)
-    row = replace(worst, average="worst", note=f"worst of {len(defined)}")
+    told = f"worst of {len(defined)}"
+    row = replace(worst, average="worst", note="; ".join(filter(None, (told, worst.note))))
     if worst.low is None:
         return [row]
     ends = work.at_level(i, sample, work.draws.plan.level ** (1.0 / len(defined)))
@@ -763,6 +775,9 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
         first, second = (work.replicates[side.name][i] for side in sides)
         steps = intervals.percentile(second - first, plan.level)
         low, high = min(low, steps[0]), max(high, steps[1])
+    rare = _rare(work.questions[i], sides, high - low)
+    if rare is not None:
+        return replace(row, note=f"{row.note}; {rare}")
     row = replace(row, low=low, high=high, method=beyond.method if beyond.method == within.method else within.method)
     return outside(row, outer - inner)
 

@@ -36,7 +36,7 @@ from hitmiss.stats.bootstrap import (
     unit_sides,
     weighted_totals,
 )
-from hitmiss.stats.forms import Few, Form, Functional, OfColumns, OfTerms, OfTrials, OfWeights
+from hitmiss.stats.forms import Errors, Few, Form, Functional, OfColumns, OfCounts, OfTerms, OfTrials, OfWeights
 from hitmiss.stats.intervals import (
     LEAST_EFFECTIVE,
     LeftOut,
@@ -835,6 +835,38 @@ def without_width(question: Question, sample: Sample, value: float, draws: Draws
     if value != 0.0 or most is None or sample.steps.area != 1.0:
         return Ends(note=SAME)
     return Ends(0.0, most, "unseen", NO_ERROR)
+
+
+AT_END: Final = "no interval: the figure is at the end of its range, and draws do not show how far it may be from there"
+
+
+def too_few_errors(form: Functional, sample: Sample, width: float, fewest: int | None = None) -> str | None:
+    """Say why a figure that rests on a handful of errors gets no interval; None if there are enough.
+
+    Draws contain no kind of error that the sample does not contain, so a cost at a threshold with no false alarm looks
+    certain, although one false alarm may cost more than everything else. `fewest` errors of each kind are needed (if
+    not given, those of the form), unless one more would add little to the interval's width.
+    """
+    if not form.fewest_errors:
+        return None
+    for name, seen, effect in _errors_of_decisions(form, sample) if isinstance(form, OfCounts) else form.errors(sample):
+        if seen < (form.fewest_errors if fewest is None else fewest) and effect > form.most_of_width * width:
+            return f"no interval: {seen or 'no'} {name} at its threshold, and one more would change it by {effect:.2g}"
+    return None
+
+
+def _errors_of_decisions(form: OfCounts, sample: Sample) -> tuple[Errors, ...]:
+    """Return the errors behind a figure of decisions; a plain share has its own interval, whatever was seen."""
+    counts = sample.counts
+    now = form.function(counts)
+    if isinstance(now, Rate):
+        return ()
+    missed = replace(counts, tp=counts.tp - 1, fn=counts.fn + 1) if counts.tp else counts
+    accepted = replace(counts, tn=counts.tn - 1, fp=counts.fp + 1) if counts.tn else counts
+    return (
+        Errors("miss", int(counts.fn), abs(float(form.function(missed)) - float(now))),
+        Errors("false alarm", int(counts.fp), abs(float(form.function(accepted)) - float(now))),
+    )
 
 
 # ----------------------------------------------------------------------

@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,6 +123,14 @@ class Few:
     level: float
 
 
+class Errors(NamedTuple):
+    """Errors of one kind behind a figure: their name, how often they occurred, and by how much one more changes it."""
+
+    name: str
+    seen: int
+    effect: float
+
+
 class Passing(Protocol):
     """A figure that is computed while the scores of a sample are read in ascending order, stretch by stretch."""
 
@@ -145,6 +153,10 @@ class Functional(ABC):
     """Whether it is undefined with one class."""
     by_rank: ClassVar[bool] = False
     """Whether only the order of the scores matters."""
+    fewest_errors: ClassVar[int] = 0
+    """How many errors of each kind an interval needs (see `errors`), because draws contain none that was not seen."""
+    most_of_width: ClassVar[float] = 0.2
+    """With fewer errors of a kind: how much of an interval's width one more of them may add to the figure."""
 
     @abstractmethod
     def measure(self, sample: Sampled) -> float:
@@ -197,6 +209,10 @@ class Functional(ABC):
     def merits(self, sample: Sampled, best: str) -> Floats | None:
         """Return how good each answer is for the figure, higher = better; None if single trials show nothing."""
         return None
+
+    def errors(self, sample: Sampled) -> tuple[Errors, ...]:
+        """Return the errors that the figure counts; empty if it is not made of errors at a threshold."""
+        return ()
 
 
 class Form(Functional):
@@ -481,6 +497,7 @@ class MinimumCost(Located):
     miss: float
     false_alarm: float
     unit: float = 1.0
+    fewest_errors, most_of_width = 2, 0.1  # with one error, intervals held the truth 92 % of the time, with none 45 %
 
     def value(self, tally: Tally) -> float:
         """Return the least cost; NaN without both classes."""
@@ -524,6 +541,10 @@ class MinimumCost(Located):
     def beside(self, tally: Tally) -> Form | None:
         """Return the cost at the sample's best threshold, which the interval needs as well."""
         return self.at_best(tally)
+
+    def errors(self, sample: Sampled) -> tuple[Errors, ...]:
+        """Return the errors at the sample's best threshold."""
+        return self.at_best(sample.tally).errors(sample) if sample.tally.has_both_classes else ()
 
     def interval(
         self,
@@ -666,15 +687,29 @@ class AtThreshold(Form):
     combine: Callable[[Number, Number, Number, Number], Number]
     needs_both = True
     by_value = True
+    fewest_errors = 1
 
     def value(self, tally: Tally) -> float:
         """Return the figure at the threshold; NaN without both classes."""
-        if not tally.has_both_classes:
-            return float("nan")
+        return float(self.combine(*self._counts(tally))) if tally.has_both_classes else float("nan")
+
+    def errors(self, sample: Sampled) -> tuple[Errors, ...]:
+        """Return the errors at the threshold."""
+        if not sample.tally.has_both_classes:
+            return ()
+        missed, positives, accepted, negatives = self._counts(sample.tally)
+        now = self.combine(missed, positives, accepted, negatives)
+        one_missed = self.combine(missed + 1, positives, accepted, negatives) - now
+        one_accepted = self.combine(missed, positives, accepted + 1, negatives) - now
+        return (
+            Errors("miss", int(missed), abs(float(one_missed))),
+            Errors("false alarm", int(accepted), abs(float(one_accepted))),
+        )
+
+    def _counts(self, tally: Tally) -> tuple[float, float, float, float]:
         point = tally.point_at(self.threshold)
-        missed = tally.positives[point].item()
         accepted = tally.n_negative - tally.negatives[point].item()
-        return float(self.combine(missed, tally.n_positive, accepted, tally.n_negative))
+        return tally.positives[point].item(), tally.n_positive, accepted, tally.n_negative
 
     def replicates(self, drawn: Drawn) -> Floats:
         """Return the figure from the counts on both sides of the threshold."""
@@ -868,6 +903,7 @@ class OfCounts(OfTrials):
 
     function: Callable[..., Number]
     kind = "decisions"
+    fewest_errors = 1
 
     def measure(self, sample: Sampled) -> float:
         """Return the figure of the counted decisions."""
