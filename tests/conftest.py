@@ -14,6 +14,10 @@ from hypothesis import settings
 settings.register_profile("hitmiss", deadline=None, max_examples=100, derandomize=bool(os.environ.get("CI")))
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "hitmiss"))
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+"""Set before numpy is imported, and for the processes that tests start: workers that share the cores would spend most of
+each small product waiting for each other's threads. What threads may not change is tested where they are set."""
+
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
 

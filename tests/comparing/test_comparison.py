@@ -348,6 +348,37 @@ def test_a_metric_without_a_form_is_resampled_by_hand() -> None:
         forget("spread")
 
 
+@pytest.mark.parametrize("name", ["aurc", "e_aurc", "augrc", "brier_confidence", "accuracy_at_coverage(coverage=0.4)"])
+def test_confidences_are_counted_as_the_metric_counts_them(name: str) -> None:
+    """The same draws, once counted by confidence and once through the function alone, as a metric of a user is."""
+    from hitmiss.core.registry import forget, metric, resolve
+
+    _, entry, chosen = resolve(name)
+
+    @metric(best=entry.best, prevalence=entry.prevalence)
+    def plainly(label: Any, decision: Any, confidence: Any, weight: Any = None) -> float:
+        return entry.function(label, decision, confidence, weight, **chosen)
+
+    rng = np.random.default_rng(4)
+    label = np.arange(200) % 2
+    sides = [
+        Trials.of(
+            label,
+            decision=np.where(rng.random(200) < skill, label, rng.choice([0, 1, -1], 200)),
+            confidence=np.where(rng.random(200) < 0.1, np.nan, np.round(rng.random(200), 1)),
+        )
+        for skill in (0.4, 0.7)
+    ]
+    try:
+        quick, slow = (compare(*sides, [asked], bootstrap=150).differences[0] for asked in (name, "plainly"))
+    finally:
+        forget("plainly")
+    assert slow.low is not None and slow.p_value is not None
+    assert (quick.delta, quick.low, quick.high, quick.p_value, quick.mdd) == pytest.approx(
+        (slow.delta, slow.low, slow.high, slow.p_value, slow.mdd), rel=1e-9
+    )
+
+
 def test_views() -> None:
     a, b = two_runs(14, 60)
     made = compare(a, b, ["eer", "accuracy"], by="codec", names=("<old>", "new"))

@@ -32,7 +32,7 @@ from hitmiss.engine.resample import (
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, tests
 from hitmiss.stats.bootstrap import Random, generator, trial_draws
-from hitmiss.stats.forms import Form, Functional, Located, MinimumCost, OfColumns, OfCounts, OfTerms
+from hitmiss.stats.forms import Form, Functional, Located, MinimumCost, OfColumns, OfConfidences, OfCounts, OfTerms
 from hitmiss.stats.intervals import LeftOut, difference_of_placements, effective, enough
 from hitmiss.stats.paired import p_of_replicates, paired_replicates
 from hitmiss.stats.tests import sign_flip, swap
@@ -276,14 +276,23 @@ def outcomes(sample: Sample) -> NDArray[np.int64]:
 
 def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool) -> Floats:
     """Return replicates for metrics without a form: trials are drawn, and both figures are computed again."""
-    forms = [q.form for q in question if isinstance(q.form, OfColumns)]
-    sides = [(form, s.arrays(form.columns)) for form, s in zip(forms, (part.a, part.b), strict=True)]
+    sides = [(q.form, s) for q, s in zip(question, (part.a, part.b), strict=True) if isinstance(q.form, OfColumns)]
     places = trial_draws(part.positive, replicates, rng, by_class)
     deltas = []
     for drawn in iter(lambda: list(islice(places, AT_ONCE)), []):
-        first, second = (form.of_draws(arrays, drawn) for form, arrays in sides)
+        first, second = (_figures(form, sample, drawn) for form, sample in sides)
         deltas.append(second - first)
     return np.concatenate(deltas)
+
+
+def _figures(form: OfColumns, sample: Sample, drawn: Sequence[NDArray[np.int64]]) -> Floats:
+    """Return the figure of the trials at each list of indices."""
+    if not isinstance(form, OfConfidences):
+        return form.of_draws(sample.arrays(form.columns), drawn)
+    # A confidence counts by how often it was right and wrong: counting codes is far quicker than calling the metric again.
+    confidence, code = sample.judged
+    counts = [np.bincount(code[places], minlength=1 + 2 * len(confidence)) for places in drawn]
+    return np.asarray(form.judged(sample.judge(np.array(counts, dtype=np.float64)), **form.settings), dtype=np.float64)
 
 
 # ----------------------------------------------------------------------

@@ -211,6 +211,10 @@ class Sample:
         code[used] = 1 + 2 * place + np.isin(happened[used], (0, 3))
         return distinct, code
 
+    def judge(self, counts: Floats) -> Judged:
+        """Return how often each confidence was right and wrong, from how often each code was drawn (see `judged`)."""
+        return Judged(self.judged[0], counts[:, 2::2], counts[:, 1::2], counts.sum(axis=1))
+
     @cached_property
     def placements(self) -> Floats:
         """For each trial, the share of the other class that its score is ordered correctly against."""
@@ -668,11 +672,8 @@ class _DrawnTrials:
     def confidences(self, function: Callable[[Judged], Array]) -> Floats:
         """Compute a function of how often each confidence was right and wrong, some replicates at a time."""
         confidence, code = self.sample.judged
-        values = []
-        for counts in self._cells(code, 1 + 2 * len(confidence)):
-            judged = Judged(confidence, counts[:, 2::2], counts[:, 1::2], counts.sum(axis=1))
-            values.append(np.asarray(function(judged), dtype=np.float64))
-        return np.concatenate(values)
+        counted = self._cells(code, 1 + 2 * len(confidence))
+        return np.concatenate([np.asarray(function(self.sample.judge(counts)), np.float64) for counts in counted])
 
     def _cells(self, code: NDArray[np.int64], cells: int) -> Iterator[Floats]:
         """Yield how often trials of each code are drawn (replicate × code), some replicates at a time."""
