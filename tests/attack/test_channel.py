@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from hitmiss.attacks.audio import Chain, preset, transform
 from hitmiss.attacks.conditions import transform as of_medium
 from hitmiss.attacks.family import perturbation
+from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 
 soundfile = pytest.importorskip("soundfile", reason="the extra audio is not installed")
@@ -72,6 +75,132 @@ def test_users_objects_and_onnx_codecs_are_links(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("def half(samples, sample_rate):\n    return samples * 0.5\n")
     found = of_medium(f"{tmp_path}/mine.py:half > gain(db=0)")(clip(), RATE, rng())
     assert found == pytest.approx(clip() * 0.5, abs=1e-7)
+
+
+LEVEL = """
+import numpy as np
+
+def level(batch):
+    return np.log(np.square(np.asarray(batch, dtype=np.float64)).mean(axis=-1))
+level.sample_rate = 16000
+"""
+
+
+def scored(folder: Path, manipulation: str, *more: str) -> dict[str, float]:
+    """The scores of a level detector by the command line, by item and manipulation."""
+    (folder / "level.py").write_text(LEVEL)
+    for i in range(3):
+        soundfile.write(folder / f"{i}.wav", clip(i), RATE, subtype="FLOAT")
+    (folder / "data.tsv").write_text("file\tlabel\n0.wav\treal\n1.wav\tfake\n2.wav\treal\n")
+    words = ["detect", "--detector", f"{folder}/level.py:level", "--data", f"{folder}/data.tsv", "-p", "deepfake-audio"]
+    words += ["--outputs", "logit", "--higher", "real", "--manipulate", manipulation, "-o", f"{folder}/run", *more]
+    assert run(words) == 0
+    trials = pl.read_parquet(folder / "run" / "trials.parquet")
+    return dict(zip(trials["item"], trials["score"], strict=True))
+
+
+def levels(sounds: list[np.ndarray]) -> list[float]:
+    return [float(np.log(np.square(np.asarray(sound, dtype=np.float64)).mean())) for sound in sounds]
+
+
+def resampled(sound: np.ndarray, before: int, after: int) -> np.ndarray:
+    return np.asarray(pytest.importorskip("soxr").resample(sound, before, after))
+
+
+@pytest.mark.extras
+@pytest.mark.filterwarnings("ignore:.*LeafSpec:FutureWarning")  # the exporter's own
+def test_a_neural_codec_exported_to_onnx_runs_from_the_command_line(tmp_path: Path) -> None:
+    torch, runtime = pytest.importorskip("torch"), pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    draw = np.random.default_rng(3)
+
+    class Codec(torch.nn.Module):  # type: ignore[misc,name-defined]
+        """A convolutional encoder, two residual codebooks, and a decoder."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.down = torch.nn.Conv1d(1, 16, 32, stride=16)
+            self.up = torch.nn.ConvTranspose1d(16, 1, 32, stride=16)
+            self.books = torch.nn.Parameter(torch.zeros(2, 32, 16))
+            for parameter in self.parameters():
+                values = 0.3 * draw.standard_normal(tuple(parameter.shape))
+                parameter.data = torch.tensor(values, dtype=torch.float32)
+
+        def forward(self, x: Any) -> Any:
+            left = torch.tanh(self.down(x)).transpose(1, 2)
+            coded = torch.zeros_like(left)
+            for book in self.books:
+                nearest = (left.unsqueeze(-2) - book).square().sum(-1).argmin(-1)
+                coded, left = coded + book[nearest], left - book[nearest]
+            return self.up(coded.transpose(1, 2))
+
+    place = str(tmp_path / "rvq.onnx")
+    shapes = {"x": {2: torch.export.Dim("n", min=1024)}}
+    program = torch.onnx.export(
+        Codec().eval(), (torch.zeros(1, 1, 4096),), input_names=["x"], dynamic_shapes=shapes, dynamo=True, verbose=False
+    )
+    program.save(place)
+    session = runtime.InferenceSession(place)
+
+    def through(sound: np.ndarray) -> np.ndarray:
+        given = resampled(np.concatenate([sound, np.zeros(RATE // 4, dtype=np.float32)]), RATE, 24000)
+        return resampled(session.run(None, {"x": given[None, None]})[0].reshape(-1), 24000, RATE)[: len(sound)]
+
+    wanted = [through(clip(i)) for i in range(3)]
+    found = of_medium(f"codec({place}, rate=24000)")(clip(1), RATE, rng())
+    assert found == pytest.approx(wanted[1], abs=1e-6) and np.std(found) > 0.01
+    scores = scored(tmp_path, f"codec({place}, rate=24000)")
+    coded = [score for item, score in scores.items() if "codec" in item]
+    assert sorted(coded) == pytest.approx(sorted(levels(wanted)), abs=1e-6) and len(scores) == 6
+    with pytest.raises(UsageError) as none:
+        of_medium("codec(nowhere.onnx)")
+    assert none.value.code == "missing-file"
+
+
+ENCODEC = """
+import torch
+from transformers import EncodecConfig, EncodecModel
+torch.manual_seed(0)
+small = EncodecConfig(num_filters=4, hidden_size=16, codebook_size=16, codebook_dim=16, upsampling_ratios=[8, 4], target_bandwidths=[6.0])
+model = EncodecModel(small).eval()
+
+def encodec(sound):
+    with torch.no_grad():
+        return model(torch.tensor(sound)[None, None], bandwidth=6.0).audio_values
+"""
+
+
+@pytest.mark.extras
+def test_encodec_of_transformers_is_a_codec_of_a_few_lines(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+    (tmp_path / "mine.py").write_text(ENCODEC)
+    found = of_medium(f"codec(mp3:1) > codec({tmp_path}/mine.py:encodec, rate=24000)")(clip(), RATE, rng())
+    own: dict[str, Any] = {}
+    exec(ENCODEC, own)
+    after = np.concatenate([of_medium("codec(mp3:1)")(clip(), RATE, rng()), np.zeros(RATE // 4, dtype=np.float32)])
+    decoded = own["encodec"](resampled(after, RATE, 24000)).numpy().reshape(-1)
+    assert found == pytest.approx(resampled(decoded, 24000, RATE)[:RATE], abs=1e-6)
+
+
+TRANSFORMS = """
+from audiomentations import AddGaussianSNR, Compose, Gain, LowPassFilter
+shaped = Compose([LowPassFilter(p=1.0), AddGaussianSNR(p=1.0), Gain(-20.0, -20.0, p=1.0)])
+"""
+
+
+@pytest.mark.extras
+def test_transforms_of_audiomentations_run_from_the_command_line(tmp_path: Path) -> None:
+    pytest.importorskip("audiomentations")
+    (tmp_path / "mine.py").write_text(TRANSFORMS)
+    here = scored(tmp_path, f"{tmp_path}/mine.py:shaped > gain(db=0)")
+    (tmp_path / "run").rename(tmp_path / "before")
+    assert scored(tmp_path, f"{tmp_path}/mine.py:shaped > gain(db=0)", "--workers", "1") == here
+    plain, changed = (
+        [s for item, s in here.items() if ("shaped" in item) == is_changed] for is_changed in (False, True)
+    )
+    assert plain == pytest.approx(levels([clip(i) for i in range(3)])) and len(changed) == 3
+    assert all(after < before - 1 for before, after in zip(plain, changed, strict=True))
 
 
 @pytest.mark.extras

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from numpy.random import Generator
 
-from hitmiss.attacks.codecs import code, find_codec, lag
+from hitmiss.attacks.codecs import code, find_codec, own_codec
 from hitmiss.attacks.family import Array, Perturbation, attack, perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detection.detector import find_object, need
+from hitmiss.detection.detector import find_object
 from hitmiss.media.audio import Clip, load_audio, resample
 
 if TYPE_CHECKING:
-    from onnxruntime import InferenceSession
+    pass
 
 # ----------------------------------------------------------------------
 # Manipulations of sound that keep a voice recognisable: gain, noise, echo, shift, fade, resampling, pitch, tempo, …
@@ -385,8 +385,9 @@ def _exactly(x: Clip, n: int) -> Clip:
 #     codec(mp3:1) > noise(rooms/noise, snr=10) > rir(rooms/responses) > codec(amr-nb)
 #
 # A link is a codec with its quality, `codec(mp3:1)`; a perturbation, `gain(db=-6)`, with the folder first if it has
-# one; a user's object, `mine.py:transform` (a callable, or a transform of audiomentations); or an encoder–decoder in
-# one ONNX model, `encodec.onnx`, whose output is a sound. Each link has its own random generator.
+# one; a user's object, `mine.py:transform` (a callable, or a transform of audiomentations); or a user's codec, an
+# encoder–decoder in one ONNX model or a function, with its rate: `codec(encodec.onnx, rate=24000)`. Each link has its
+# own random generator.
 
 LINK: Final = ">"
 FOLDERS: Final = ("noise", "rir")
@@ -437,7 +438,7 @@ def _link(text: str) -> Callable[[Clip, int, Generator], Clip]:
     if text.startswith("codec("):
         return Coding(text)
     if text.endswith(".onnx"):
-        return OnnxCodec(text)
+        return Coding(f"codec({text})")
     if ".py:" in text:
         found = find_object(text)
         return transform(found() if isinstance(found, type) else found)
@@ -449,10 +450,21 @@ def _link(text: str) -> Callable[[Clip, int, Generator], Clip]:
 
 
 class Coding:
-    """A codec as a link: `codec(mp3:1)`; without a quality, the lowest is used."""
+    """A codec as a link: `codec(mp3:1)`; without a quality, the lowest is used.
+
+    A user's own is an ONNX model or an object: `codec(encodec.onnx, rate=24000)`, `codec(mine.py:name)`. Without a
+    rate it gets the clip at its own.
+    """
 
     def __init__(self, text: str) -> None:
         inner = text.removeprefix("codec(").removesuffix(")").strip()
+        own = re.match(r"(.+\.onnx|.+\.py:[\w.]+)\s*(?:,\s*rate\s*=\s*(\d+))?$", inner)
+        self.place: str | None = None
+        if own is not None:
+            self.place, self.rate = own.group(1), int(own.group(2) or 0)
+            if not Path(self.place.rpartition(":")[0] if ".py:" in self.place else self.place).is_file():
+                raise UsageError(f"there is no codec {self.place}", code="missing-file")
+            return
         name, _, quality = inner.partition(":")
         self.codec = find_codec(name.strip())
         if quality and not quality.strip().isdigit():
@@ -460,46 +472,32 @@ class Coding:
         self.quality = int(quality) if quality else 1
         self.codec.rate_of(self.quality)
 
-    def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:  # noqa: ARG002  (a codec draws nothing)
-        return code(clip, self.codec, self.quality, sample_rate=sample_rate).clip
-
-
-class OnnxCodec:
-    """An encoder and decoder in one ONNX model: a sound in, the decoded sound out."""
-
-    def __init__(self, path: str) -> None:
-        if not Path(path).is_file():
-            raise UsageError(f"there is no model {path}", code="missing-file")
-        self.path, self._session = path, None
-
-    def __getstate__(self) -> dict[str, object]:
-        return {"path": self.path, "_session": None}  # a session cannot be sent to another process
-
-    def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:  # noqa: ARG002
-        session: InferenceSession = self._session or need("onnxruntime", "onnx").InferenceSession(self.path)
-        self._session = session
-        given = session.get_inputs()[0]
-        sound = np.ascontiguousarray(clip, dtype=np.float32).reshape(*(1 for _ in given.shape[:-1]), -1)
-        found = np.asarray(session.run(None, {given.name: sound})[0], dtype=np.float32).reshape(-1)
-        if not len(found):
-            raise DataError(f"{Path(self.path).name} gave no samples back", code="empty-codec")
-        late = lag(clip, found)
-        found = found[late:] if late > 0 else np.pad(found, (-late, 0))
-        return np.asarray(np.pad(found, (0, max(len(clip) - len(found), 0)))[: len(clip)], dtype=np.float32)
+    def __call__(self, clip: Clip, sample_rate: int, rng: Generator) -> Clip:
+        if self.place is None:
+            return code(clip, self.codec, self.quality, sample_rate=sample_rate).clip
+        with seeded(rng):
+            return code(clip, own_codec(self.place, self.rate or sample_rate), sample_rate=sample_rate).clip
 
 
 def preset(text: str) -> tuple[str, ...] | None:
     """Return the conditions of a published study by its name, or None if a text names none.
 
     `asvspoof5`: the codecs of ASVspoof 5 at all qualities (without Encodec and the devices, which are not in our codec
-    bank); `asvspoof2021-la`: its codecs (without the public telephone network); `clad`, `clad(ESC-50 folder)`: the 33
+    bank); `asvspoof5(encodec.onnx, rate=24000)`: also its C04 and C07, Encodec alone and after MP3, with a codec of
+    yours; `asvspoof2021-la`: its codecs (without the public telephone network); `clad`, `clad(ESC-50 folder)`: the 33
     conditions of the CLAD study; the seven with environmental noise need the folder.
 
     >>> len(preset("asvspoof5")), len(preset("clad(esc50/audio)")), preset("gain")
     (40, 33, None)
+    >>> preset("asvspoof5(encodec.onnx, rate=24000)")[40:42]
+    ('codec(encodec.onnx, rate=24000)', 'codec(mp3:1) > codec(encodec.onnx, rate=24000)')
     """
-    if text == "asvspoof5":
-        return tuple(f"codec({name}:{q})" for name in ASVSPOOF5 for q in find_codec(name).qualities)
+    whole = re.match(r"asvspoof5(?:\((.+)\))?$", text.strip())
+    if whole is not None:
+        codecs = tuple(f"codec({name}:{q})" for name in ASVSPOOF5 for q in find_codec(name).qualities)
+        encodec = f"codec({whole.group(1)})"
+        after = (f"codec(mp3:{q}) > {encodec}" for q in find_codec("mp3").qualities)
+        return codecs if whole.group(1) is None else (*codecs, encodec, *after)
     if text == "asvspoof2021-la":
         return tuple(f"codec({name})" for name in ("alaw", "ulaw", "g722", "gsm", "opus"))
     found = re.match(r"clad(?:\((.+)\))?$", text.strip())

@@ -7,7 +7,7 @@ import io
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -21,10 +21,13 @@ from numpy.typing import NDArray
 
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UnknownName, UsageError
+from hitmiss.detection.detector import find_object
+from hitmiss.detection.detector import need as need_package
 from hitmiss.media.audio import Clip, frame_samples, need, resample
 
 if TYPE_CHECKING:
     from av import Packet
+    from onnxruntime import InferenceSession
 
 # ----------------------------------------------------------------------
 # Through a lossy codec and back, in memory: samples in, decoded samples and the coded size out.
@@ -39,10 +42,10 @@ LONGEST_WAIT: Final = 120.0
 
 @dataclass(frozen=True)
 class Engine:
-    """An encoder and its decoder, and what provides them: `av`, `soundfile` or `program`.
+    """An encoder and its decoder, and what provides them: `av`, `soundfile`, `program` or `own`.
 
     `form` is the sample format for PyAV, the container for the others; `has_rate` says whether the bit rate can be
-    chosen.
+    chosen. `own` is a user's: `encoder` names an ONNX model or an object (`mine.py:name`), a sound in and a sound out.
     """
 
     by: str
@@ -55,14 +58,21 @@ class Engine:
         """Return what this machine lacks to run it, or None."""
         if self.by == "program":
             return _program_lacks(self.encoder)
+        if self.by == "own":
+            return None
         try:
             package = need(self.by)
         except EnvironmentFault as error:
             return str(error)
         return _av_lacks(package, self.encoder) if self.by == "av" else None
 
-    def round_trip(self, clip: Clip, rate: int, kbps: float) -> tuple[Clip, int, int]:
-        """Return the decoded samples, their rate and the number of coded bytes; the caller handles delay and length."""
+    def round_trip(self, clip: Clip, rate: int, kbps: float) -> tuple[Clip, int, float]:
+        """Return the decoded samples, their rate and the number of coded bytes; the caller handles delay and length.
+
+        A user's codec does not say how many bytes it made: NaN.
+        """
+        if self.by == "own":
+            return _sound(_own(self.encoder)(clip), self.encoder), rate, float("nan")
         lacking = self.lacks()
         if lacking is not None:
             raise EnvironmentFault(lacking)
@@ -151,6 +161,32 @@ def _run_ffmpeg(words: list[str], given: bytes) -> bytes:
     return done.stdout
 
 
+@lru_cache(maxsize=16)
+def _own(place: str) -> Callable[[Clip], object]:
+    """Return a user's codec, opened once in each process."""
+    if not place.endswith(".onnx"):
+        found = find_object(place)
+        codec: Callable[[Clip], object] = found() if isinstance(found, type) else found
+        return codec
+    session: InferenceSession = need_package("onnxruntime", "onnx").InferenceSession(place)
+    given = session.get_inputs()[0]
+
+    def coded(clip: Clip) -> object:
+        sound = np.ascontiguousarray(clip, dtype=np.float32).reshape(*(1 for _ in given.shape[:-1]), -1)
+        return session.run(None, {given.name: sound})[0]
+
+    return coded
+
+
+def _sound(found: object, place: str) -> Clip:
+    """Return what a user's codec gave as one channel: an array or a tensor, with or without axes of length 1."""
+    detached = found.detach().cpu() if hasattr(found, "detach") else found
+    sound = np.asarray(detached, dtype=np.float32)
+    if not sound.size or sound.size != max(sound.shape, default=0):
+        raise DataError(f"{Path(place).name} gave the shape {sound.shape} back, not one channel", code="codec-output")
+    return sound.reshape(-1)
+
+
 @lru_cache(maxsize=1)
 def ffmpeg_program() -> str | None:
     """Return the ffmpeg program: HITMISS_FFMPEG, on the path, or from imageio-ffmpeg; None if there is none."""
@@ -191,6 +227,8 @@ def _program_lacks(encoder: str) -> str | None:
 # cross-correlation) and removed, so a coded clip and its source can be compared sample by sample, and their scores form
 # a pair. The names C01 … are those of ASVspoof 5 for matching codecs; X01 … are not in ASVspoof.
 
+ALIKE: Final = 0.3
+"""Least correlation between a sound and what a user's codec makes of it for a delay to be measured."""
 TAIL_SECONDS: Final = 0.25
 """Silence sent after each clip, so that its end leaves the codec before the codec stops."""
 
@@ -219,7 +257,7 @@ class Codec:
 
 @dataclass(frozen=True, eq=False)
 class Coded:
-    """A decoded clip, and the bit rate that the codec reached (kbit/s)."""
+    """A decoded clip, and the bit rate that the codec reached (kbit/s; NaN for a user's codec)."""
 
     clip: Clip
     kbps: float
@@ -297,10 +335,23 @@ def _through(clip: Clip, codec: Codec, kbps: float, sample_rate: int) -> tuple[C
 
 @lru_cache(maxsize=256)
 def delay(codec: Codec, kbps: float, sample_rate: int) -> int:
-    """Return the delay of a codec in samples at the clip's rate, measured with a probe sound."""
+    """Return the delay of a codec in samples at the clip's rate, measured with a probe sound.
+
+    A user's codec may return something quite unlike the sound: then nothing is moved.
+    """
     sound = probe_sound(sample_rate)
     decoded, _ = _through(sound, codec, kbps, sample_rate)
-    return lag(sound, decoded)
+    late = lag(sound, decoded)
+    if codec.engine.by == "own":
+        both = np.stack([sound, _aligned(decoded, len(sound), late)]).astype(np.float64)
+        product, size = float(both[0] @ both[1]), float(np.linalg.norm(both, axis=1).prod())
+        return late if product > ALIKE * size else 0
+    return late
+
+
+def own_codec(place: str, sample_rate: int) -> Codec:
+    """Return a user's codec that works at a sample rate: an ONNX model, or an object `mine.py:name`."""
+    return Codec(Path(place).name, place, sample_rate, (float("nan"),), Engine("own", place, place))
 
 
 def lag(source: Clip, other: Clip) -> int:
