@@ -49,4 +49,4 @@ def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from hitmiss.stats import sketch
 
     monkeypatch.setattr(sketch, "LARGE", 4)
-    monkeypatch.setattr(stream, "BYTES_A_TRIAL", 10**9)
+    monkeypatch.setattr(stream, "KEY_BYTES", 10**9)

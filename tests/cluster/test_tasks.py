@@ -17,6 +17,7 @@ from hitmiss.cluster.ray import Cluster, RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
+from hitmiss.outofcore.cells import Binned
 from hitmiss.outofcore.count import first_pass
 from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, refuse_missing, sealed
 from hitmiss.outofcore.stream import evaluate_streamed
@@ -50,25 +51,25 @@ def counted(cluster: Cluster, shards: list[Shard], plan: ShardPlan = PLAN, funct
 
 
 def bits(tally: ShardTally) -> object:
-    """All that a tally holds. (Its file also holds the time of writing, and ids stand in the order of the shards.)"""
-    cells = {cell: (binned.bins.tobytes(), binned.each.tobytes()) for cell, binned in tally.cells.items()}
-    ids = sorted(tally.ids.tolist()) if tally.ids is not None else None
-    return tally.plan, tally.names, tally.shards, cells, ids, tally.findings, tally.noted
+    """All that a tally holds. (Its file also holds the time of writing.)"""
+    kept = {**tally.cells, (): tally.ids}
+    cells = {cell: (own.bins.tobytes(), own.each.tobytes()) for cell, own in kept.items() if isinstance(own, Binned)}
+    return tally.plan, tally.names, tally.shards, cells, tally.findings, tally.noted
 
 
 def test_scores_beyond_memory_give_the_digits_of_memory(
     cluster: Cluster, shards: list[Shard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums over all scores: the tasks send them, a few at a time, and whoever asked puts them on disk."""
-    from hitmiss.outofcore import count, stream, sums
+    from hitmiss.outofcore import cells, count, stream
     from hitmiss.stats import sketch
 
     paths = [shard.path for shard in shards]
     asked = {"metrics": METRICS, "by": ["codec"], "bootstrap": 20, "score_kind": "llr"}
     monkeypatch.setattr(sketch, "LARGE", 4)
     expected = evaluate(paths, None, "asvspoof5", **asked)
-    monkeypatch.setattr(stream, "BYTES_A_TRIAL", 10**9)
-    monkeypatch.setattr(sums, "STRETCH_BYTES", 10**5)
+    monkeypatch.setattr(stream, "KEY_BYTES", 10**9)
+    monkeypatch.setattr(cells, "STRETCH_BYTES", 10**5)
     monkeypatch.setattr(count, "HASH_BYTES", 10**5)
     asked["reading"] = {"score_kind": asked.pop("score_kind")}
     found = evaluate_streamed(paths, "asvspoof5", run=RayTasks(cluster), memory=10**7, **asked)

@@ -66,9 +66,9 @@ def write_shards(frame: pl.DataFrame, folder: Path, suffix: str, shards: int, se
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every measurement counts as one of very many trials: tallies are condensed, in memory and in the stream."""
-    from hitmiss.outofcore import stream, sums
+    from hitmiss.outofcore import cells, stream
     from hitmiss.stats import sketch
 
     monkeypatch.setattr(sketch, "LARGE", 4)
-    monkeypatch.setattr(stream, "BYTES_A_TRIAL", 10**9)
-    monkeypatch.setattr(sums, "STRETCH_BYTES", 10**4)
+    monkeypatch.setattr(stream, "KEY_BYTES", 10**9)
+    monkeypatch.setattr(cells, "STRETCH_BYTES", 10**4)

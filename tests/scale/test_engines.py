@@ -18,8 +18,9 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import stream
+from hitmiss.outofcore.cells import CoarseCells
 from hitmiss.outofcore.count import ENGINES
-from hitmiss.outofcore.stream import CoarseCells, evaluate_streamed
+from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch
 
 ENGINE = [pytest.param(name, marks=pytest.mark.extras) if name == "duckdb" else name for name in ENGINES]
@@ -55,7 +56,7 @@ def test_any_sharding_order_and_engine_give_the_bits_of_memory(
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         if coarse:
             patch.setattr(sketch, "LARGE", 4)
-            patch.setattr(stream, "BYTES_A_TRIAL", 10**9)
+            patch.setattr(stream, "KEY_BYTES", 10**9)
         write(whole, Path(name) / "whole.csv")
         shards = []
         for k in sorted(set(cuts[:n])):
@@ -93,7 +94,7 @@ def test_the_worst_score_is_the_worst_where_scores_point_the_other_way(
     """A trial without a score counts against the system, in memory and in the stream, whichever way scores point."""
     if large:
         monkeypatch.setattr(sketch, "LARGE", 4)
-        monkeypatch.setattr(stream, "BYTES_A_TRIAL", 10**9)
+        monkeypatch.setattr(stream, "KEY_BYTES", 10**9)
     label = ["bonafide"] * 4 + ["spoof"] * 4
     score = [float("nan"), 0.2, 0.1, 0.3, 0.6, 0.7, 0.8, 0.9]  # a higher one means spoof
     write(pl.DataFrame({"item": list("abcdefgh"), "label": label, "score": score}), tmp_path / "a.parquet")

@@ -20,8 +20,9 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import keyed, stream
+from hitmiss.outofcore.cells import CoarseCells
 from hitmiss.outofcore.plan import Processes
-from hitmiss.outofcore.stream import CoarseCells, evaluate_streamed
+from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch
 
 LITTLE = 10**7
@@ -119,7 +120,7 @@ def test_a_file_of_scores_in_the_order_of_the_key_is_joined_as_well(tmp_path: Pa
 
 @pytest.mark.usefixtures("few_are_many")
 @pytest.mark.parametrize("kind", ["normal", "tied", "zeros"])
-def test_bins_and_second_passes_are_joined_too(tmp_path: Path, kind: str) -> None:
+def test_scores_on_disk_are_joined_too(tmp_path: Path, kind: str) -> None:
     scores, key = two_sides(4000, kind=kind)
     shards = write_shards(scores, tmp_path / "s", ".parquet", 3)
     where = write_key(key, tmp_path, "tsv")
@@ -157,7 +158,7 @@ def test_any_cut_of_the_scores_and_any_order_of_the_key_give_the_same_bits(
         folder = Path(name)
         if coarse:
             patch.setattr(sketch, "LARGE", 4)
-            patch.setattr(stream, "BYTES_A_TRIAL", 10**9)
+            patch.setattr(stream, "KEY_BYTES", 10**9)
         shards = []
         for k in sorted(set(cuts[:n])):
             part = whole.filter(pl.Series(cuts[:n]) == k)

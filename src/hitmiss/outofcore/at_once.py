@@ -32,8 +32,9 @@ from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.parse import Ledger, expand
 from hitmiss.io.runs import TABLE, load_manifest, replace_file, run_facts
+from hitmiss.outofcore.cells import HIGHEST, Binned, merge_binned
 from hitmiss.outofcore.count import first_pass
-from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, ordered, refuse_missing, sealed
+from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, refuse_missing, sealed
 from hitmiss.outofcore.stream import Streamed, asked_columns, asked_design, assemble, refuse_what_needs_trials
 
 SUFFIX: Final = ".tally"
@@ -87,7 +88,7 @@ class Tallying:
         known = {"positive": options.positive, "negative": options.negative, "protocol": self.protocol}
         items = hashlib.sha256("\x1f".join(table["item"]).encode("utf-8", "surrogatepass")).hexdigest()
         noted = {**tally.noted, **({FAILED: n_failed} if n_failed else {})}
-        tally = replace(tally, ids=hashes(table["item"]), noted=noted)
+        tally = replace(tally, ids=merge_binned([Binned(hashes(table["item"]), is_sorted=False)]), noted=noted)
         facts = {**tally.shards[0].facts, **known}
         # The content names the shard, so that the digest of the data and the seal of the run cover what was counted.
         return replace(tally, shards=(replace(tally.shards[0], name=items[:12], sha256=tally.content, facts=facts),))
@@ -175,5 +176,4 @@ def _plan(protocol: str | None, positive: str, negative: str, by: tuple[str, ...
 
 def _repeats(tally: ShardTally) -> int:
     """Return how many ids occur more than once, by their hashes."""
-    ids = ordered(tally.ids) if tally.ids is not None else np.array([], dtype=np.uint64)
-    return int(np.count_nonzero(ids[1:] == ids[:-1]))
+    return 0 if tally.ids is None else int(np.count_nonzero(tally.ids.between(np.uint64(0), HIGHEST).each > 1))

@@ -407,60 +407,36 @@ class Sheet:
     opened     what was recognised
     lazy       the rows; with a key, its columns beside them, and `AT` (null if the key lacks the id)
     read       what the last reading of the file found; empty for a Parquet file, which the engine reads
-    ids        what is recorded about ids while reading
-    carry      whether counting whole scores also collects the hashes of ids, to save a second reading
+    columns    the columns that are read of the file
     """
 
     opened: Opened
     plan: ShardPlan
     lazy: pl.LazyFrame
     read: Read
-    ids: Ids
-    carry: bool = False
+    columns: tuple[str, ...]
 
     @property
     def identity(self) -> list[str]:
         """The columns that identify a trial."""
         return [n for n in ("item", "target", *self.plan.options.runs) if n in self.opened.match.picks]
 
-    @property
-    def rows(self) -> pl.LazyFrame:
-        """The rows as they are counted: values renamed, higher score = positive, decisions made at a threshold."""
+    def asked(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return what is counted of the rows.
+
+        The cells as codes, `score` (higher = positive), and if the plan asks for ids the hash of each (`ID`) and
+        whether it is empty (`NOBODY`); with a key also whether it lists the row (`LISTED`).
+        """
         plan, score = self.plan, pl.col("score")
         renamed = [pl.col(name).replace(dict(to)) for name, to in plan.options.rename.items() if name in plan.cells]
         turned = {"": score, "sign": -score, "complement": 1 - score}[plan.turn]
-        lazy = self.lazy.with_columns(*renamed, turned.alias("score"))
-        if "decision" in plan.cells and plan.threshold is not None:
-            lazy = lazy.with_columns(decision=decided(plan.threshold))
-        return lazy
-
-    @property
-    def trials(self) -> pl.LazyFrame:
-        """The rows that are trials: with a key, those that it lists."""
-        return self.rows if self.plan.key is None else self.rows.filter(pl.col(AT).is_not_null())
-
-
-@dataclass
-class Ids:
-    """Ids in the order of a file: if they ascend, none of them repeats."""
-
-    wanted: bool = False
-    is_ascending: bool = True
-    first: str | None = None
-    last: str = ""
-
-    def note(self, items: pl.Series) -> None:
-        """Record the next ids."""
-        if not (self.wanted and self.is_ascending and len(items)):
-            return
-        follows = self.first is None or items[0] > self.last
-        self.is_ascending = follows and items[0] != "" and bool((items[1:] > items[:-1]).all())
-        self.first, self.last = items[0] if self.first is None else self.first, items[-1]
-
-    @property
-    def range(self) -> list[str] | None:
-        """The first and the last id if all ascend."""
-        return [self.first, self.last] if self.wanted and self.is_ascending and self.first is not None else None
+        rows = plan.decided(rows.with_columns(*renamed, turned.cast(pl.Float64).alias("score")))
+        more = []
+        if plan.ids and "item" in self.opened.match.picks:
+            more += [hashed_id(self).alias(ID), (pl.col("item") == "").alias(NOBODY)]
+        if plan.key is not None:
+            more += [pl.col(AT).is_not_null().alias(LISTED)]
+        return rows.select(*(pl.col(name).cast(pl.Categorical) for name in plan.cells), "score", *more)
 
 
 _opened: dict[tuple[Shard, tuple[int, int] | None, str, Role], Opened] = {}
@@ -468,9 +444,7 @@ _opened: dict[tuple[Shard, tuple[int, int] | None, str, Role], Opened] = {}
 MOST_OPENED: Final = 2000
 
 
-def open_sheet(
-    shard: Shard, plan: ShardPlan, ledger: Ledger, columns: Sequence[str] | None = None, carry: bool = False
-) -> Sheet:
+def open_sheet(shard: Shard, plan: ShardPlan, ledger: Ledger, columns: Sequence[str] | None = None) -> Sheet:
     """Recognise the columns of a shard and make a table of it; `columns` limits what is read."""
     role: Role = "both" if plan.key is None else "scores"
     seen = shard, stamp(shard.path), repr(plan.options), role
@@ -482,15 +456,15 @@ def open_sheet(
     key = None if plan.key is None else key_of(plan.key, plan.options)
     names = wanted if key is None else [*wanted, *key.files.on, *key.files.shared]
     picks = {name: at for name, at in own.match.picks.items() if name in names}
-    read, ids = Read(), Ids()
+    read = Read()
     lazy = _scanned(own, picks) if own.is_parquet else None
     if lazy is None:
-        lazy = _streamed(own, picks, read, ids, plan.options, ledger)
+        lazy = _streamed(own, picks, read, plan.options, ledger)
     if key is not None:
         lazy = key.beside(lazy, key.first(shard.system, plan.options))
     if "score" not in picks and "score" in wanted:
         lazy = lazy.with_columns(score=pl.lit(0.0))  # decisions alone are counted as if all scores were equal
-    return Sheet(opened, plan, lazy, read, ids, carry and "item" in opened.match.picks)
+    return Sheet(opened, plan, lazy, read, tuple(picks))
 
 
 def needed(opened: Opened, plan: ShardPlan, ledger: Ledger) -> list[str]:
@@ -530,23 +504,19 @@ def _scanned(opened: Opened, picks: Mapping[str, int]) -> pl.LazyFrame | None:
     return lazy.select(columns)
 
 
-def _streamed(
-    opened: Opened, picks: Mapping[str, int], read: Read, ids: Ids, options: ReadSpec, ledger: Ledger
-) -> pl.LazyFrame:
+def _streamed(opened: Opened, picks: Mapping[str, int], read: Read, options: ReadSpec, ledger: Ledger) -> pl.LazyFrame:
     """Return any other file as a lazy table: our own reader yields pieces to the engine on demand."""
     from polars.io.plugins import register_io_source
 
     def source(columns: list[str] | None, predicate: pl.Expr | None, *_: int | None) -> Iterator[pl.DataFrame]:
         read.begin()
         chosen = list(picks) if columns is None else columns
-        wanted = {name: at for name, at in picks.items() if name in chosen or name == "item"} or dict(picks)
+        wanted = {name: at for name, at in picks.items() if name in chosen} or dict(picks)
         kinds = opened.match.kinds({"score": pl.Float64()}, options)
         for piece in pieces(opened, wanted, read, ledger, kinds):
             frame = piece.frame
             if "score" in wanted:
                 frame = frame.with_columns(to_numbers(frame["score"], options.decimal_sign)[0].alias("score"))
-            if "item" in wanted:
-                ids.note(frame["item"])
             frame = frame.select(chosen)
             yield frame if predicate is None else frame.filter(predicate)
             shared.tell(f"rows of {opened.name}", read.rows, None)
@@ -555,20 +525,9 @@ def _streamed(
     return register_io_source(source, schema=schema)
 
 
-def id_columns(sheet: Sheet) -> list[pl.Expr]:
-    """Return the hash of each row's id, whether the id is empty, and whether the row is a trial."""
-    listed = pl.lit(True) if sheet.plan.key is None else pl.col(AT).is_not_null()
-    return [hashed_id(sheet).alias(ID), (pl.col("item") == "").alias(NOBODY), listed.alias(LISTED)]
-
-
 def hashed_id(sheet: Sheet) -> pl.Expr:
     """Return a hash of what must be unique: the id, with its target and run if any; or its row of the key."""
     if sheet.plan.key is not None:
         return pl.col(AT).fill_null(pl.lit(UNLISTED, dtype=pl.UInt64))
     named = sheet.identity
     return pl.col("item").hash() if named == ["item"] else pl.struct(named).hash()
-
-
-def decided(threshold: float) -> pl.Expr:
-    """Return the decision at a threshold, as text."""
-    return pl.when(pl.col("score") >= threshold).then(pl.lit("1")).otherwise(pl.lit("0"))

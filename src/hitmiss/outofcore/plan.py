@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -23,26 +22,15 @@ from numpy.typing import NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
-from hitmiss.core.question import INNER, SYSTEM, OnNan, ReadSpec
-from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.tally import keys_of
 from hitmiss.core.trials import combined, text_codes
-from hitmiss.engine.resample import Rows
 from hitmiss.io.parse import Finding
-from hitmiss.stats.intervals import Steps
+from hitmiss.outofcore.cells import Binned, Disk, Kept, merge_kept
 
 # ----------------------------------------------------------------------
 # What is counted. It is fixed once and is the same for every engine: polars, DuckDB, a warehouse, the tasks of a
-# cluster.
-#
-#     ShardPlan    how shards are read and which columns distinguish their trials: one plan per evaluation
-#     Question     the same for one table whose columns are known: what an engine compiles
-#     Window       the scores that a pass covers (all of them in a first pass), and how finely they are counted
-#
-# An engine answers a question with counts: one row per cell and score (or bin of scores), with the number of trials.
-# Counts are whole numbers, so tables may be split and merged in any way. Scores are counted by an order-preserving
-# integer key (`stats.keys`). A bin is a prefix of the key's bits, so the bins of all engines are the same. The first
-# pass counts bins; the second pass counts the exact scores inside the windows where a figure is decided; figures that
-# need every score read them all, window by window.
+# cluster. Counts are whole numbers per cell and score, so tables may be split and merged in any way.
 
 Turn = Literal["", "sign", "complement"]
 """What makes a higher score mean the positive class: nothing, −score, or 1 − score."""
@@ -90,8 +78,6 @@ class ShardPlan:
 
     options      how files are read, as in the in-memory reader
     keep         the columns that define the cells, besides the label: runs, slices of the groupings, `decision`
-    bits         number of key bits by which scores are counted: `EXACT`, or fewer (bins)
-    cuts         keys at which bins are split: fixed thresholds, so that counts at them are exact
     turned       whether a higher score means the negative class in the file
     threshold    decide with it (score >= threshold) if `decision` is kept and no column has it
     ids          whether the hash of every id (with a key: its row there) is carried along, to find repeats
@@ -101,18 +87,11 @@ class ShardPlan:
 
     options: ReadSpec
     keep: tuple[str, ...] = ()
-    bits: int = EXACT
-    cuts: tuple[float, ...] = ()
     turned: bool = False
     threshold: float | None = None
     ids: bool = True
     key: KeyFiles | None = None
     engine: str = "polars"
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether every score is kept."""
-        return self.bits == EXACT
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -126,67 +105,26 @@ class ShardPlan:
             return ""
         return "complement" if self.options.score_kind == "probability" else "sign"
 
+    def decided(self, rows: pl.LazyFrame) -> pl.LazyFrame:
+        """Return rows with the decision at the threshold, if decisions are counted and there is one."""
+        if "decision" not in self.keep or self.threshold is None:
+            return rows
+        said = pl.when(pl.col("score") >= self.threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
+        return rows.with_columns(decision=said)
+
     @property
     def fingerprint(self) -> str:
         """A hash of every setting: tallies with the same fingerprint can be merged, whichever engine counted them.
 
         >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), engine="duckdb").fingerprint
         True
-        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), bits=20).fingerprint
+        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), turned=True).fingerprint
         False
         """
         told = [f.name for f in fields(self) if f.name not in ("ids", "engine", "key")]
         told += ["key"] if self.key is not None else []
         settings = [(name, getattr(self, name)) for name in told]
         return hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
-
-
-@dataclass(frozen=True)
-class Question:
-    """What to count in one table whose columns are known. An engine compiles it (to polars, to SQL).
-
-    columns      our names and those of the table: `score`, and what the cells and the ids need
-    cells        the columns that define the cells, `label` first; texts, and empty text for a missing value
-    identity     the columns that identify a trial; empty if the table has no ids
-    constants    cells that are not in a column: the name of a system, the target
-    rename       replacements for the values of cells: (column, ((from, to), …))
-    turn         makes a higher score mean the positive class; applied before everything below
-    nan          scores that are NaN or null: `refuse` (counted as NaN, so that the caller finds them), `drop`, or
-                 `worst`: −inf for labels in `positive`, inf for others
-    positive     the words of the positive class, if `nan` or decisions need them
-    threshold    if `decision` is a cell and this is given: '1' where score >= threshold, else '0'
-    count        the column with the number of trials in each row; None: one
-    """
-
-    columns: Mapping[str, str]
-    cells: tuple[str, ...] = ("label",)
-    identity: tuple[str, ...] = ()
-    constants: Mapping[str, str] = field(default_factory=dict)
-    rename: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    turn: Turn = ""
-    nan: OnNan = "refuse"
-    positive: tuple[str, ...] = ()
-    threshold: float | None = None
-    count: str | None = None
-
-
-@dataclass(frozen=True)
-class Window:
-    """The trials that a pass counts, and how finely.
-
-    bits     number of key bits to count by: `EXACT`, or fewer for bins
-    ranges   the scores, as ascending ranges (first, last) including both ends; None: all
-    cuts     scores at which bins are split
-    """
-
-    bits: int = EXACT
-    ranges: tuple[tuple[float, float], ...] | None = None
-    cuts: tuple[float, ...] = ()
-
-    @cached_property
-    def mark(self) -> str:
-        """A hash of the window, for the fingerprint of the tallies made with it."""
-        return "+" + hashlib.sha256(repr(self).encode()).hexdigest()[:8]
 
 
 # ----------------------------------------------------------------------
@@ -207,18 +145,13 @@ class Executor(Protocol):
 
 
 def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-    """Make one call after the other in this process; best on one machine, as polars uses every core inside a call.
+    """Make one call after the other in this process; best on one machine, as engines use every core.
 
     >>> list(sequential(divmod, [(7, 2), (9, 4)]))
     [(3, 1), (2, 1)]
     """
     for given in arguments:
         yield function(*given)
-
-
-def shares_disk(run: Executor) -> bool:
-    """Return whether files that a pass writes are visible to the caller; this is not so on a cluster."""
-    return run is sequential or isinstance(run, Processes)
 
 
 class Processes:
@@ -281,14 +214,11 @@ def stamp(path: str) -> tuple[int, int] | None:
 # counted twice, or with different settings, is found.
 
 Cell = tuple[str, ...]
-Counts = NDArray[np.int64]
-FORMAT: Final = 2
+FORMAT: Final = 3
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
 WAITING: Final = 2**23
 """Bins that may wait to be merged, in 64 to 128 MB."""
-LOWEST: Final = keys_of([-np.inf])[0]
-ZERO: Final = keys_of([0.0])[0]
 
 
 @dataclass(frozen=True)
@@ -303,27 +233,6 @@ class ShardFact:
 
 
 @dataclass(frozen=True, eq=False)
-class Binned:
-    """Bins (or whole keys), ascending, and the number of trials in each; None: one each."""
-
-    bins: Keys
-    counts: Counts | None = None
-
-    @property
-    def total(self) -> int:
-        """The number of trials."""
-        return len(self.bins) if self.counts is None else int(self.counts.sum())
-
-    @property
-    def each(self) -> Counts:
-        """The number of trials in each bin."""
-        return np.ones(len(self.bins), dtype=np.int64) if self.counts is None else self.counts
-
-
-NOTHING: Final = Binned(np.zeros(0, dtype=np.uint64))
-
-
-@dataclass(frozen=True, eq=False)
 class ShardTally:
     """The result of one pass over some shards.
 
@@ -331,7 +240,7 @@ class ShardTally:
     names       the columns that define the cells, `label` first
     shards      the files that were counted
     cells       bins and counts of each cell
-    ids         hashes of all ids, in any order, if the plan asks for them and the ids do not ascend anyway
+    ids         hashes of all ids, with their counts, if the plan asks for them
     findings    the faults found; if there are any, the counts must not be used
     noted       counts of what was done while reading: trials dropped or given a score (`on-nan`)
     """
@@ -339,8 +248,8 @@ class ShardTally:
     plan: str
     names: tuple[str, ...]
     shards: tuple[ShardFact, ...]
-    cells: Mapping[Cell, Binned]
-    ids: Keys | None = None
+    cells: Mapping[Cell, Kept]
+    ids: Kept | None = None
     findings: tuple[Finding, ...] = ()
     noted: Mapping[str, int] = field(default_factory=dict)
 
@@ -348,6 +257,12 @@ class ShardTally:
     def n(self) -> int:
         """The number of trials."""
         return sum(cell.total for cell in self.cells.values())
+
+    @property
+    def held(self) -> int:
+        """The number of keys in memory."""
+        kept = [*self.cells.values(), *([] if self.ids is None else [self.ids])]
+        return sum(len(one.bins) for one in kept if isinstance(one, Binned))
 
     @property
     def content(self) -> str:
@@ -359,13 +274,12 @@ class ShardTally:
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {}
-        for i, cell in enumerate(sorted(self.cells)):
-            arrays[f"bins{i}"] = self.cells[cell].bins
-            counts = self.cells[cell].counts
-            if counts is not None:
-                arrays[f"counts{i}"] = counts
-        if self.ids is not None:
-            arrays["ids"] = self.ids
+        kept = {str(i): self.cells[cell] for i, cell in enumerate(sorted(self.cells))}
+        for name, one in (kept if self.ids is None else {**kept, "ids": self.ids}).items():
+            assert isinstance(one, Binned)  # a tally that is stored or compared is one of few trials
+            arrays[f"bins{name}"] = one.bins
+            if one.counts is not None:
+                arrays[f"counts{name}"] = one.counts
         return arrays
 
     def to_bytes(self) -> bytes:
@@ -415,14 +329,14 @@ class ShardTally:
                 f"{file} does not match its own digest: it was edited or damaged; count its shard again",
                 code="edited-artifact",
             )
-        cells = {tuple(cell): _binned(arrays, i, file) for i, cell in enumerate(header.cells)}
+        cells = {tuple(cell): _binned(arrays, str(i), file) for i, cell in enumerate(header.cells)}
         if (
             len(cells) != len(header.cells)
             or any(len(cell) != len(header.names) for cell in cells)
             or not header.shards
         ):
             raise DataError(f"{file}: its cells do not fit its columns; count its shard again", code="malformed-tally")
-        ids = _whole(arrays.get("ids"), np.uint64, file)
+        ids = _binned(arrays, "ids", file) if "binsids" in arrays else None
         return cls(header.plan, header.names, header.shards, cells, ids, header.findings, header.noted)
 
 
@@ -451,7 +365,7 @@ def _whole(array: NDArray[Any] | None, kind: type[Any], file: str) -> Any:
     return array
 
 
-def _binned(arrays: Mapping[str, NDArray[Any]], i: int, file: str) -> Binned:
+def _binned(arrays: Mapping[str, NDArray[Any]], i: str, file: str) -> Binned:
     """Return bins and counts of a cell, checked: bins ascend, and each count is at least one."""
     bins = _whole(arrays.get(f"bins{i}"), np.uint64, file)
     counts = _whole(arrays.get(f"counts{i}"), np.int64, file)
@@ -461,32 +375,44 @@ def _binned(arrays: Mapping[str, NDArray[Any]], i: int, file: str) -> Binned:
     return Binned(bins, counts)
 
 
-def merge_tallies(tallies: Iterable[ShardTally]) -> ShardTally:
+def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> ShardTally:
     """Merge the tallies of all shards. Different settings and repeated shards are refused.
 
-    Two files with the same bytes are one shard given twice: their trials would be counted twice.
+    Two files with the same bytes are one shard given twice: their trials would be counted twice. `disk` takes what
+    does not fit into memory.
     """
-    merged: ShardTally | None = None
+    moved: list[ShardTally] = []
     waiting: list[ShardTally] = []
-    held = 0
+    held, limit = 0, WAITING if disk is None else disk.room
     for tally in tallies:
-        _refuse_mixture(merged or (waiting[0] if waiting else None), tally)
+        _refuse_mixture([*moved, *waiting], tally)
         waiting.append(tally)
-        held += sum(len(cell.bins) for cell in tally.cells.values())
+        held += tally.held
         # Merging sorts everything, so it waits until the new part is more than twice as large as the merged one: the
         # size then at least triples with each merge, and a few merges are enough for any number of shards.
-        if held > max(2 * sum(len(cell.bins) for cell in merged.cells.values()) if merged else 0, WAITING):
-            merged, waiting, held = _merge([merged, *waiting] if merged else waiting), [], 0
-    if waiting:
-        merged = _merge([merged, *waiting] if merged else waiting)
-    if merged is None:
+        if held > limit:
+            waiting = [_merge(waiting)]
+            held = waiting[0].held
+            limit = max(3 * held, WAITING) if disk is None else limit
+            if disk is not None and held > disk.room // 2:
+                moved, held = [*moved, _moved(waiting.pop(), disk)], 0
+    if moved and waiting and disk is not None:
+        moved.append(_moved(_merge([waiting.pop() for _ in list(waiting)]), disk))
+    if not (moved or waiting):
         raise DataError("there is no tally to merge; count at least one shard")
+    merged = _merge([*moved, *waiting])
     _refuse_twice(merged)
     return merged
 
 
-def _refuse_mixture(first: ShardTally | None, other: ShardTally) -> None:
-    if first is not None and (first.plan, first.names) != (other.plan, other.names):
+def _moved(tally: ShardTally, disk: Disk) -> ShardTally:
+    cells = disk.moved({**tally.cells, **({} if tally.ids is None else {(): tally.ids})})
+    return replace(tally, ids=cells.pop((), None), cells=cells)
+
+
+def _refuse_mixture(before: Sequence[ShardTally], other: ShardTally) -> None:
+    first = before[0] if before else other
+    if (first.plan, first.names) != (other.plan, other.names):
         raise DataError(
             f"{other.shards[0].name} was counted with other settings than {first.shards[0].name}; "
             "tallies merge only where every setting is the same, so count them again alike"
@@ -504,96 +430,41 @@ def _refuse_twice(merged: ShardTally) -> None:
         seen[content] = shard.name
 
 
-def _merge(parts: list[ShardTally]) -> ShardTally:
-    if len(parts) == 1:
-        return parts[0]
-    keys = sorted({cell for part in parts for cell in part.cells})
-    cells = {cell: merge_binned([part.cells[cell] for part in parts if cell in part.cells]) for cell in keys}
-    ids = [part.ids for part in parts if part.ids is not None]
-    ids = ids if len(ids) == len(parts) else []  # hashes of only some shards are of no use
+def _merge(parts: Sequence[ShardTally]) -> ShardTally:
+    kept: dict[Cell, list[Kept]] = {}
     noted: dict[str, int] = {}
     for part in parts:
+        for cell, one in part.cells.items():
+            kept.setdefault(cell, []).append(one)
         for name, count in part.noted.items():
             noted[name] = noted.get(name, 0) + count
+    cells = {cell: merge_kept(kept.pop(cell)) for cell in sorted(kept)}
+    ids = [part.ids for part in parts if part.ids is not None]
     shards = sorted((s for part in parts for s in part.shards), key=lambda s: (s.name, s.sha256))
     findings = tuple(f for part in parts for f in part.findings)
-    joined = np.concatenate(ids) if ids else None
-    return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, joined, findings, noted)
+    every = merge_kept(ids) if ids else None
+    return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, every, findings, noted)
 
 
-def merge_binned(parts: list[Binned]) -> Binned:
-    """Add up the counts of equal bins.
+def cells_of(frame: pl.DataFrame, names: Sequence[str], count: str | None = None) -> dict[Cell, Binned]:
+    """Return the scores of each cell, as they come; `count` names the column with the number of trials per row.
 
-    >>> a, b = Binned(np.array([1, 4], dtype=np.uint64)), Binned(np.array([4, 9], dtype=np.uint64))
-    >>> merge_binned([a, b]).bins.tolist(), merge_binned([a, b]).each.tolist()
-    ([1, 4, 9], [1, 2, 1])
+    >>> frame = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], "n": [2, 1, 3]})
+    >>> {cell: binned.each.tolist() for cell, binned in cells_of(frame, ["label"], "n").items()}
+    {('a',): [2, 3], ('b',): [1]}
     """
-    parts = [part for part in parts if len(part.bins)] or parts[:1]  # a combination of slices may have no trial
-    if len(parts) == 1:
-        return parts[0]
-    if all(part.counts is None for part in parts):
-        # a stable sort finds the parts, which are sorted, and merges them
-        return counted(np.sort(np.concatenate([part.bins for part in parts]), kind="stable"))
-    bins = np.concatenate([part.bins for part in parts])
-    counts = np.concatenate([part.each for part in parts])
-    order = np.argsort(bins, kind="stable")
-    bins, counts = bins[order], counts[order]
-    first = np.append(True, bins[1:] != bins[:-1])
-    return Binned(bins[first], np.add.reduceat(counts, np.flatnonzero(first)))
-
-
-PLACE: Final = f"{INNER}place"
-PART: Final = f"{INNER}part"
-EACH: Final = f"{INNER}n"
-"""Columns of an engine's answer. Their prefix is the one that no stored name of a user's column has (see `stored`)."""
-
-
-def cells_of_counts(answer: pl.DataFrame, cells: Sequence[str], window: Window) -> dict[Cell, Binned]:
-    """Convert an engine's answer to the cells of a tally. Rows may come in any order; rows of one group add up.
-
-    `answer` has the columns `cells`, then `score` or, for bins, `PLACE` (and `PART` if there are cuts); and `EACH`,
-    unless each row is one trial.
-
-    >>> answer = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], EACH: [2, 1, 3]})
-    >>> {cell: binned.each.tolist() for cell, binned in cells_of_counts(answer, ["label"], Window()).items()}
-    {('a',): [3, 2], ('b',): [1]}
-    """
-    if not answer.height:
+    if not frame.height:
         return {}
-    if window.bits == EXACT:
-        keys = keys_of(answer["score"].to_numpy())
-    else:
-        part = answer[PART].to_numpy() if window.cuts else None
-        keys = bins_from_places(answer[PLACE].to_numpy(), window, part)
-    counts = answer[EACH].cast(pl.Int64).to_numpy() if EACH in answer.columns else None
-    code, values = _cell_codes(answer, cells)
-    return dict(zip(values, binned_by(code, keys, counts, len(values)), strict=True))
-
-
-def binned_by(code: NDArray[Any], keys: Keys, counts: Counts | None, n: int) -> list[Binned]:
-    """Count keys separately for each code from 0 to n − 1; `counts` is the number of trials per key (None: one)."""
-    order = np.argsort(code.astype(np.uint16) if n < 2**16 else code, kind="stable")  # radix sort for 16-bit codes
-    ends = np.cumsum(np.bincount(code, minlength=n))
-    found: list[Binned] = []
-    for at in np.split(order, ends[:-1]):
-        if counts is None:
-            found.append(counted(ordered(keys[at])))
-            continue
-        at = at[np.argsort(keys[at], kind="stable")]
-        starts = np.flatnonzero(np.append(True, keys[at][1:] != keys[at][:-1])[: len(at)])
-        found.append(Binned(keys[at][starts], np.add.reduceat(counts[at], starts) if len(starts) else counts[at]))
-    return found
-
-
-def bins_from_places(place: NDArray[Any], window: Window, part: NDArray[Any] | None = None) -> Keys:
-    """Return the lowest key of each bin, from the highest bits of its scores and the number of cuts passed."""
-    raw, sign = place.astype(np.uint64), np.uint64(1 << (window.bits - 1))
-    bins = np.where(raw < sign, raw | sign, ~raw & np.uint64((1 << window.bits) - 1))
-    lowest: Keys = np.maximum(first_key(bins, window.bits), LOWEST)  # below −inf there are only NaNs
-    if part is not None:
-        cuts = np.append(np.uint64(0), keys_of(sorted(window.cuts)))
-        lowest = np.maximum(lowest, cuts[part.astype(np.int64)])
-    return lowest
+    keys = keys_of(frame["score"].to_numpy())
+    counts = None if count is None else frame[count].cast(pl.Int64).to_numpy()
+    code, cells = _cell_codes(frame, names)
+    order = np.argsort(code.astype(np.uint16) if len(cells) < 2**16 else code, kind="stable")  # radix for 16 bits
+    ends = np.cumsum(np.bincount(code, minlength=len(cells)))[:-1]
+    split = [np.split(one[order], ends) for one in (keys, *([] if counts is None else [counts]))]
+    return {
+        cell: Binned(split[0][i], None if counts is None else split[1][i], is_sorted=False)
+        for i, cell in enumerate(cells)
+    }
 
 
 def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.int64], list[Cell]]:
@@ -617,50 +488,6 @@ def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.
         )
     columns = [[texts[place] for place in codes[row].tolist()] for codes, texts in places]
     return code, list(zip(*columns, strict=True))
-
-
-def ranges_of(first: Keys, last: Keys) -> tuple[tuple[float, float], ...]:
-    """Convert ranges of keys to ranges of scores.
-
-    >>> ranges_of(keys_of([-1.0]), keys_of([0.0]) - np.uint64(1))  # nothing between the lowest number above 0 and 0
-    ((-1.0, -5e-324),)
-    """
-    lowest, highest = keys_of([-np.inf, np.inf])
-    last = np.where(last == ZERO - np.uint64(1), last - np.uint64(1), last)  # the key that −0.0 would have
-    ends = (scores_of(np.clip(keys, lowest, highest)) + 0.0 for keys in (first, last))
-    return tuple(zip(*(end.tolist() for end in ends), strict=True))
-
-
-def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
-    """Return the lowest key of each key's bin; a cut begins a new bin.
-
-    >>> truncated(keys_of([1.0, 1.3, 1.4]), 14, (1.35,)) == keys_of([1.0, 1.25, 1.35])
-    array([ True,  True,  True])
-    """
-    if bits == EXACT:
-        return keys
-    lowest: Keys = np.maximum(first_key(bins_of(keys, bits), bits), LOWEST)
-    for cut in keys_of(sorted(cuts)) if cuts else ():
-        lowest[(keys >= cut) & (lowest < cut)] = cut
-    return lowest
-
-
-def counted(keys: Keys) -> Binned:
-    """Count ascending keys with repeats."""
-    if len(keys) < 2:
-        return Binned(keys)
-    first = np.append(True, keys[1:] != keys[:-1])
-    if first.all():
-        return Binned(keys)
-    starts = np.flatnonzero(first)
-    return Binned(keys[starts], np.diff(np.append(starts, len(keys))).astype(np.int64))
-
-
-def ordered(keys: Keys) -> Keys:
-    """Sort keys in ascending order; polars sorts long arrays in half the time."""
-    if len(keys) < 2**16:
-        return np.sort(keys)
-    return pl.Series(keys).sort().to_numpy()
 
 
 # ----------------------------------------------------------------------
@@ -709,134 +536,3 @@ def refuse_missing(merged: ShardTally) -> None:
 def _digest(shards: Sequence[str]) -> str:
     """Return SHA-256 over the digests of all shards of a run, independent of order."""
     return hashlib.sha256("".join(sorted(shards)).encode()).hexdigest()
-
-
-# ----------------------------------------------------------------------
-# The scores of cells, all in memory as keys: the source of tallies for `measure` if every score was kept.
-
-SPARSE = 4
-"""Scores with fewer repeats than this on average are written out one by one: sorting them is faster."""
-
-
-@dataclass(frozen=True, eq=False)
-class ExactCells:
-    """Cells whose scores are all known."""
-
-    binned: Sequence[Binned]
-
-    def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """Return the scores of some positive and some negative cells, counted together."""
-        classes = self.classes(positive, negative)
-        if classes is not None:
-            return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
-        sides = [merge_binned(side) if side else NOTHING for side in self._sides(positive, negative)]
-        keys = np.sort(np.concatenate([side.bins for side in sides]), kind="stable")
-        keys = keys[np.append(True, keys[1:] != keys[:-1])[: len(keys)]]
-        return Tally(scores_of(keys), *(_below(keys, side) for side in sides))
-
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
-        """Return what the AUC of some cells and its variance need."""
-        classes: Any = self.classes(
-            positive, negative
-        )  # keys have the order of the scores, and the AUC needs only the order
-        return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
-
-    def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
-        """Return the keys of both classes, ascending, with repeats; None if they repeat often."""
-        sides = self._sides(positive, negative)
-        total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
-        return (_in_order(sides[0]), _in_order(sides[1])) if total <= SPARSE * held else None
-
-    def _sides(self, positive: Rows, negative: Rows) -> list[list[Binned]]:
-        return [[self.binned[row] for row in rows] for rows in (positive, negative)]
-
-
-@dataclass(frozen=True, eq=False)
-class Resident:
-    """Cells whose scores are all known, with the interface of fetching windows of them."""
-
-    plan: str
-    names: tuple[str, ...]
-    cells: Mapping[Cell, Binned]
-
-    def __call__(self, window: Window) -> ShardTally:
-        """Return the trials in a window."""
-        found = {cell: self._within(binned, window) for cell, binned in self.cells.items()}
-        return ShardTally(self.plan, self.names, (), {cell: b for cell, b in found.items() if len(b.bins)})
-
-    def _within(self, binned: Binned, window: Window) -> Binned:
-        first, last = (keys_of([ends[i] for ends in window.ranges or ()]) for i in (0, 1))
-        starts = np.searchsorted(binned.bins, first, side="left")
-        ends = np.searchsorted(binned.bins, last, side="right")
-        where = np.concatenate([np.zeros(0, dtype=np.intp), *map(np.arange, starts, ends)])
-        keys = truncated(binned.bins[where], window.bits, window.cuts)
-        return summed(keys, None if binned.counts is None else binned.counts[where])
-
-
-def coarsened(binned: Binned, cuts: tuple[float, ...]) -> Binned:
-    """Return the same trials in the coarsest bins."""
-    starts = np.append(0, np.flatnonzero(np.diff(binned.bins >> np.uint64(EXACT - COARSE))) + 1)
-    starts = np.unique(np.append(starts, np.searchsorted(binned.bins, keys_of(list(cuts))) if cuts else []))
-    starts = starts[starts < len(binned.bins)].astype(np.intp)
-    counts = np.add.reduceat(binned.each, starts) if len(starts) else np.zeros(0, dtype=np.int64)
-    return Binned(truncated(binned.bins[starts], COARSE, cuts), counts)
-
-
-def summed(keys: Keys, counts: Counts | None) -> Binned:
-    """Add up the counts of ascending keys with repeats."""
-    if counts is None or not len(keys):
-        return counted(keys)
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    return Binned(keys[starts], np.add.reduceat(counts, starts))
-
-
-def _below(keys: Keys, side: Binned) -> Counts:
-    """Return, for every i, how many trials of a side have one of the `i` lowest keys."""
-    counts = np.zeros(len(keys) + 1, dtype=np.int64)
-    np.add.at(counts, 1 + np.searchsorted(keys, side.bins), side.each)
-    return np.cumsum(counts, out=counts)
-
-
-def _in_order(side: Sequence[Binned]) -> Keys:
-    """Return every key as often as it occurs, ascending."""
-    keys = [b.bins if b.counts is None else np.repeat(b.bins, b.counts) for b in side]
-    if len(keys) < 2:
-        return keys[0] if keys else np.zeros(0, dtype=np.uint64)
-    # a stable sort finds the runs that are already sorted, and merges them
-    return np.sort(np.concatenate(keys), kind="stable")
-
-
-# ----------------------------------------------------------------------
-# Runs whose trials all have the same score: bins cannot show this, so the score is looked up if one bin holds all
-# trials.
-
-CLOSER: Final = 44
-"""Bits that are compared before all are: scores that agree in these have few distinct values."""
-
-
-def single_scores(tally: ShardTally, plan: ShardPlan, fetch: Callable[[Window], ShardTally]) -> dict[Cell, float]:
-    """Return the score of each run that has only one, by the values of its run columns; `tally` holds bins."""
-    runs: dict[Cell, list[Cell]] = {}
-    for cell in sorted(tally.cells):
-        runs.setdefault(cell[1 : 1 + len(plan.options.runs)], []).append(cell)
-    ends = {run: _only(tally, cells) for run, cells in runs.items()}
-    found: dict[Cell, float] = {}
-    for run, key in ends.items():
-        for bits in (CLOSER, EXACT):
-            key = None if key is None else _only(fetch(_bin(key, bits)), runs[run])
-        if key is not None:
-            found[run] = float(scores_of(np.array([key], dtype=np.uint64))[0])
-    return found
-
-
-def _only(tally: ShardTally, cells: Sequence[Cell]) -> int | None:
-    """Return the only bin of some cells; None if there are several."""
-    held: Mapping[Cell, object] = tally.cells
-    bins = {int(key) for cell in cells if cell in held for key in tally.cells[cell].bins[:2]}
-    return bins.pop() if len(bins) == 1 else None
-
-
-def _bin(key: int, bits: int) -> Window:
-    first = first_key(bins_of(np.array([key], dtype=np.uint64), COARSE), COARSE)
-    last = first | np.uint64((1 << (EXACT - COARSE)) - 1)
-    return Window(bits, ranges_of(first, last))

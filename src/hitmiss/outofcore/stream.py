@@ -2,97 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
-from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.shared import ABSTAIN
+from hitmiss.core.tally import keys_of, scores_of
 from hitmiss.core.trials import ANSWERS, Header, Source, Threshold, Trials
 from hitmiss.derive.decisions import at_threshold
-from hitmiss.engine.measure import USUAL_UNITS, form_of, ties_differ
-from hitmiss.engine.resample import Rows, TalliedTrials
+from hitmiss.engine.measure import USUAL_UNITS, form_of
+from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
+from hitmiss.io.checks import ABSTAINED
 from hitmiss.io.columns import Reading, same_class, understand
 from hitmiss.io.parse import Ledger, expand, fetched, quoted
 from hitmiss.io.reader import SATURATED, FinishedRun, open_finished, read
 from hitmiss.io.tables import find_reshaping
+from hitmiss.outofcore.cells import CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
     Covering,
+    count,
     find_engine,
     first_pass,
     joined,
     refuse_repeats,
-    second_pass,
     settle_coverage,
     with_key,
 )
 from hitmiss.outofcore.keyed import look
 from hitmiss.outofcore.plan import (
-    Binned,
     Cell,
-    ExactCells,
     Executor,
-    Resident,
     Shard,
     ShardPlan,
     ShardTally,
     Stamps,
-    Window,
-    coarsened,
     merge_tallies,
-    ranges_of,
     sequential,
-    single_scores,
 )
 from hitmiss.outofcore.shards import Opened, Plugged, plugged
-from hitmiss.outofcore.sums import SampleKey, Stretches, read_sums
 from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
 from hitmiss.stats import sketch
-from hitmiss.stats.forms import Form, ReadTally
-from hitmiss.stats.intervals import Steps
-from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
+from hitmiss.stats.forms import Form
 
 # ----------------------------------------------------------------------
 # From counted shards to trials for `measure`: interpret labels, write the header, note unusual data.
 
 
 def assemble(
-    tally: ShardTally, plan: ShardPlan, how: str = "stream", singles: Mapping[Cell, float] = MappingProxyType({})
+    tally: ShardTally, plan: ShardPlan, how: str, forms: Sequence[Form] | None = None, memory: int = 0
 ) -> TalliedTrials:
-    """Return the trials of a merged tally; bins represent the scores until the scores are fetched.
+    """Return the trials of a merged tally. `how` they were counted goes into the header's choices and the signature.
 
-    `how` they were counted goes into the header's choices, and so into the signature. `singles`: see `single_scores`.
+    `forms` are those of the figures that will be measured, if not every score is needed to draw replicates.
     """
     if not tally.cells:
         raise DataError("there are no trials to measure")
     reading = _read_words(tally, plan)
     order = sorted(tally.cells)
-    binned = [tally.cells[cell] for cell in order]
-    notes = (*_unpaired(tally), *_notes(order, binned, plan, reading, singles))
+    kept = [tally.cells[cell] for cell in order]
+    notes = (*_unpaired(tally), *_notes(order, kept, plan, reading))
     header = _header(tally, plan, reading, notes, how)
-    frame = _frame(order, tally.names, reading)
-    size = np.array([b.total for b in binned], dtype=np.int64)
-    return TalliedTrials.of_cells(frame, header, size, ExactCells(binned))
+    frame = _frame(order, tally.names, reading, plan)
+    size = np.array([one.total for one in kept], dtype=np.int64)
+    is_short = forms is not None and tally.n > sketch.LARGE
+    scored = CoarseCells(kept, tuple(forms or ()), memory) if is_short else ExactCells(kept)  # type: ignore[arg-type]
+    return TalliedTrials.of_cells(frame, header, size, scored)
 
 
 def _read_words(tally: ShardTally, plan: ShardPlan) -> Reading:
     """Interpret the labels of all shards together."""
     options = plan.options
-    words = sorted({cell[0] for cell in tally.cells})
-    reading = understand(words, options.positive, options.negative, options.positive_value)
+    words = {cell[0] for cell in tally.cells}
+    if "decision" in tally.names and plan.threshold is None:
+        silent = {"", "0", "1", "-1", *ABSTAINED, *options.abstain}
+        words |= {cell[tally.names.index("decision")] for cell in tally.cells} - silent
+    reading = understand(sorted(words), options.positive, options.negative, options.positive_value)
     if reading.problems:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
@@ -112,15 +107,23 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Reading:
     return reading
 
 
-def _frame(order: Sequence[Cell], names: Sequence[str], reading: Reading) -> pl.DataFrame:
+def _frame(order: Sequence[Cell], names: Sequence[str], reading: Reading, plan: ShardPlan) -> pl.DataFrame:
     columns: dict[str, Any] = {name: [cell[i] for cell in order] for i, name in enumerate(names)}
     columns["label"] = [int(word in reading.positive_words) for word in columns["label"]]
+    kinds: dict[str, Any] = {"label": pl.Int8}
     if "decision" in columns:
-        columns["decision"] = [None if text == "" else int(text) for text in columns["decision"]]
-    frame = pl.DataFrame(
-        columns, schema_overrides={"label": pl.Int8, "decision": pl.Int8} if "decision" in columns else None
-    )
-    return frame.with_columns(score=pl.lit(0.0))
+        kinds["decision"] = pl.Int8
+        columns["decision"] = [_decision(word, reading, plan) for word in columns["decision"]]
+    return pl.DataFrame(columns, schema_overrides=kinds).with_columns(score=pl.lit(0.0))
+
+
+def _decision(word: str, reading: Reading, plan: ShardPlan) -> int | None:
+    """Return what a word decides; None if the call failed."""
+    if plan.threshold is not None:
+        return int(word)
+    if word in (*ABSTAINED, *plan.options.abstain):
+        return ABSTAIN
+    return int(word in reading.positive_words) if word else None
 
 
 def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[str, ...], how: str) -> Header:
@@ -145,7 +148,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
         provenance={
             "files": files,
             "rename": {name: dict(values) for name, values in options.rename.items()},
-            how: {"plan": tally.plan, "bits": plan.bits},
+            how: {"plan": tally.plan},
         },
     )
 
@@ -157,299 +160,60 @@ def _unpaired(tally: ShardTally) -> Iterator[str]:
         yield f"{first.name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
 
 
-def _notes(
-    order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan, reading: Reading, singles: Mapping[Cell, float]
-) -> Iterator[str]:
+def _notes(order: Sequence[Cell], kept: Sequence[Kept], plan: ShardPlan, reading: Reading) -> Iterator[str]:
     """Yield the reader's notes about trials that are valid but unusual (see `io.reader.note_oddities`)."""
     if plan.turned:
         how = "1 - p" if plan.options.score_kind == "probability" else "their sign changed"
         yield f"a higher score meant {reading.negative} in the file: the scores were reversed ({how})"
-    positive = sum(b.total for cell, b in zip(order, binned, strict=True) if cell[0] in reading.positive_words)
-    n = sum(b.total for b in binned)
+    positive = sum(one.total for cell, one in zip(order, kept, strict=True) if cell[0] in reading.positive_words)
+    n = sum(one.total for one in kept)
     if positive in (0, n):
         name = reading.positive if positive else reading.negative
         yield f"all {n:,} trials are {name}: nothing that compares the classes is defined"
-    for run, who, own in _runs(order, binned, plan):
-        for note in _score_notes(own, plan, singles.get(run)):
+    for who, own in _runs(order, kept, plan):
+        for note in _score_notes(own, plan):
             yield who + note
 
 
-def _runs(order: Sequence[Cell], binned: Sequence[Binned], plan: ShardPlan) -> Iterator[tuple[Cell, str, list[Binned]]]:
+def _runs(order: Sequence[Cell], kept: Sequence[Kept], plan: ShardPlan) -> Iterator[tuple[str, list[Kept]]]:
     """Yield the cells of each run, and the beginning of notes about it; systems in the order they were named."""
     names = plan.options.runs
-    groups: dict[Cell, list[Binned]] = {(system,): [] for system in plan.options.score_columns if len(names) == 1}
-    for cell, own in zip(order, binned, strict=True):
+    groups: dict[Cell, list[Kept]] = {(system,): [] for system in plan.options.score_columns if len(names) == 1}
+    for cell, own in zip(order, kept, strict=True):
         groups.setdefault(cell[1 : 1 + len(names)], []).append(own)
     for run, members in groups.items():
         if members:
-            yield run, "".join(f"{name} {value}: " for name, value in zip(names, run, strict=True)), members
+            yield "".join(f"{name} {value}: " for name, value in zip(names, run, strict=True)), members
 
 
-def _score_notes(binned: Sequence[Binned], plan: ShardPlan, single: float | None) -> Iterator[str]:
-    n = sum(b.total for b in binned)
-    ends = [(b.bins[0], b.bins[-1]) for b in binned if len(b.bins)]
+def _score_notes(kept: Sequence[Kept], plan: ShardPlan) -> Iterator[str]:
+    n = sum(one.total for one in kept)
+    ends = [one.ends for one in kept if one.total]
     low, high = min(e[0] for e in ends), max(e[1] for e in ends)
-    if low == high and plan.is_exact:
-        single = scores_of(np.array([low], dtype=np.uint64))[0].item()
-    if single is not None and n > 1:
-        yield f"all {n:,} scores are {single!r}: they do not separate the classes"
-    infinite = _count_at(binned, -np.inf) + _count_at(binned, np.inf)
+    if low == high and n > 1:
+        yield f"all {n:,} scores are {scores_of(np.array([low]))[0].item()!r}: they do not separate the classes"
+    infinite = _count_at(kept, -np.inf) + _count_at(kept, np.inf)
     if infinite:
         yield f"{infinite:,} scores are infinite: metrics of the order are defined, those of the value are not"
-    stuck = (_count_at(binned, 0.0) + _count_at(binned, 1.0)) / n
+    stuck = (_count_at(kept, 0.0) + _count_at(kept, 1.0)) / n
     if plan.options.score_kind == "probability" and stuck > SATURATED:
         yield f"{stuck:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
 
 
-def _count_at(binned: Sequence[Binned], score: float) -> int:
-    """Return how many trials have this score.
-
-    The bins of the infinities, of 0 and (for probabilities) of 1 hold only that one score.
-    """
+def _count_at(kept: Sequence[Kept], score: float) -> int:
+    """Return how many trials have this score."""
     key = keys_of([score])[0]
-    total = 0
-    for b in binned:
-        at = int(np.searchsorted(b.bins, key))
-        if at < len(b.bins) and b.bins[at] == key:
-            total += int(b.each[at])
-    return total
-
-
-# ----------------------------------------------------------------------
-# Cells of which only bins were counted, and what is fetched so that every figure is that of the exact scores.
-#
-# 1  A rehearsal of the measurement shows which samples will be requested (`Rehearsal`).
-# 2  Bins that hold too much of a sample are counted again, finer (`refine`).
-# 3  The scores of leaves that may contain a crossing or a minimum cost are fetched (`fetch_open`).
-# 4  Figures that need every score (AUC, Cllr, PAV) are computed from a stream of the scores, in stretches (see `sums`).
-
-Fetch = Callable[[Window], ShardTally]
-"""Makes a second pass over all shards and merges the results."""
-TIED: Final = 32
-"""A bin with this many bits that is still heavy is probably one score with many trials: its scores are fetched."""
-NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
-ROW_BYTES: Final = 96
-"""The memory per fetched score: its key, two copies while sorting, and its entry in a tally."""
-
-
-@dataclass(frozen=True, eq=False)
-class Rehearsal:
-    """Replaces the scores while `measure` is rehearsed, and records which samples are requested."""
-
-    cells: ExactCells
-    asked: dict[SampleKey, Tally] = field(default_factory=dict)
-
-    def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """Return the bins of some cells as if they were scores."""
-        key = _key(positive, negative)
-        if key not in self.asked:
-            self.asked[key] = self.cells.tally(positive, negative)
-        return self.asked[key]
-
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
-        """Return the same for an AUC."""
-        return Steps.of_tally(self.tally(positive, negative))
-
-
-@dataclass(frozen=True, eq=False)
-class CoarseCells:
-    """Cells with exact scores where they matter and bins elsewhere, and the figures that needed every score."""
-
-    cells: ExactCells
-    forms: tuple[Form, ...]
-    figures: Mapping[SampleKey, Mapping[Form, float]] = field(default_factory=dict)
-    areas: Mapping[SampleKey, Steps] = field(default_factory=dict)
-    tied: Mapping[SampleKey, float] = field(default_factory=dict)
-    resident: ExactCells | None = None
-    """All scores, if they are in memory."""
-
-    def tally(self, positive: Rows, negative: Rows) -> Tally:
-        """Return the tally of some cells, shortened, with its figures."""
-        short = condense(self.cells.tally(positive, negative), self.forms)
-        key = _key(positive, negative)
-        tied = self.tied.get(key)
-        if self.resident is not None and short.has_both_classes and ties_differ(short):
-            tied = self.resident.tally(positive, negative).tied_mass
-        return ReadTally(short.score, short.positives, short.negatives, self.figures.get(key, {}), tied)
-
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
-        """Return the steps of the AUC of some cells; from their bins if nothing depends on its exact value."""
-        found = self.areas.get(_key(positive, negative))
-        if found is None and self.resident is not None:
-            return self.resident.steps(positive, negative)
-        return found if found is not None else Steps.of_tally(self.cells.tally(positive, negative))
-
-
-def _key(positive: Rows, negative: Rows) -> SampleKey:
-    return tuple(positive.tolist()), tuple(negative.tolist())
-
-
-def refine(
-    binned: list[Binned],
-    cells: Sequence[Cell],
-    asked: Mapping[SampleKey, Tally],
-    fetch: Fetch,
-    cuts: tuple[float, ...] = (),
-) -> tuple[list[Binned], Mapping[SampleKey, Tally]]:
-    """Count bins that are heavy in some sample again by finer bins, level by level; also return the tallies."""
-    # Only heavy bins are split further: a light bin holds few trials, so fetching it whole (see `fetch_open`) is cheap. The
-    # number of bins therefore stays small at every level, although the bins of the last level are single scores.
-    for bits, finer in pairwise(LEVELS):
-        wanted: dict[int, list[Keys]] = {}
-        for (positive, negative), tally in asked.items():
-            heavy = heavy_bins(tally, bits)
-            for row in (*positive, *negative) if len(heavy) else ():
-                wanted.setdefault(row, []).append(heavy)
-        if not wanted:
-            break
-        width = np.uint64((1 << (EXACT - bits)) - 1)
-        firsts = {row: np.unique(np.concatenate(keys)) for row, keys in wanted.items()}
-        ranges = {row: (keys, keys | width) for row, keys in firsts.items()}
-        # A bin that is still heavy after several levels is probably one score with many trials: more levels would not split
-        # it, so the exact scores are counted at once.
-        is_tied = bits >= TIED
-        every = ranges_of(*_union(list(ranges.values()), binned))
-        binned = _replaced(binned, cells, ranges, fetch(Window(EXACT if is_tied else finer, every, cuts)))
-        asked = {key: _tally(ExactCells(binned), key) for key in asked}
-        if is_tied:
-            break
-    return binned, asked
-
-
-def _tally(source: ExactCells, key: SampleKey) -> Tally:
-    return source.tally(np.array(key[0], dtype=np.intp), np.array(key[1], dtype=np.intp))
-
-
-def fetch_open(
-    binned: list[Binned],
-    cells: Sequence[Cell],
-    asked: Mapping[SampleKey, Tally],
-    forms: Sequence[Form],
-    fetch: Fetch,
-    memory: int,
-) -> list[Binned]:
-    """Fetch the scores of leaves that may contain a crossing or a minimum cost of a sample or its replicates."""
-    found: dict[int, list[tuple[Keys, Keys]]] = {}
-    for (positive, negative), tally in asked.items():
-        starts, lowest = leaves(tally, thresholds(forms))
-        is_open = opened(tally, starts, forms)
-        first = keys_of(lowest)
-        last = np.append(first[1:], np.uint64(2**64 - 1)) - np.uint64(1)
-        # A leaf ends with its bin, not where the next leaf begins: another sample may have trials in between.
-        last = np.minimum(last, _end_of_bin(first))
-        for row in (*positive, *negative):
-            found.setdefault(row, []).append((first[is_open], last[is_open]))
-    # Checked before fetching: the bins already show how many trials lie in the ranges.
-    ranges = {row: _union(parts) for row, parts in found.items()}
-    rows = sum(_held(binned[row], *ends) for row, ends in ranges.items())
-    if rows * ROW_BYTES > memory:
-        raise DataError(
-            f"about {rows:,} trials lie where the figures are decided, which is more than the memory allowed; "
-            f"raise --memory to {rows * ROW_BYTES / 1e9 + 0.1:.1f}GB, or group by less"
-        )
-    for first, last in _in_turns(binned, list(ranges.values()), max(memory // ROW_BYTES, 1)):
-        inside = {row: _within(ends, first[0], last[-1]) for row, ends in ranges.items()}
-        binned = _replaced(binned, cells, inside, fetch(Window(EXACT, ranges_of(first, last))))
-    return binned
-
-
-def _in_turns(binned: Sequence[Binned], ranges: Sequence[tuple[Keys, Keys]], most: int) -> Iterator[tuple[Keys, Keys]]:
-    """Split all ranges into parts with about `most` trials each: one pass fetches a part for all cells together."""
-    first, last = _union(ranges, binned)
-    if not len(first):
-        return
-    held = np.array([sum(_held(b, first[i : i + 1], last[i : i + 1]) for b in binned) for i in range(len(first))])
-    turn = (np.cumsum(held) - 1) // most
-    for number in np.unique(turn):
-        yield first[turn == number], last[turn == number]
-
-
-def _within(ends: tuple[Keys, Keys], low: np.uint64, high: np.uint64) -> tuple[Keys, Keys]:
-    """Return the ranges between two keys: if ranges are fetched in turns, each range belongs to one turn."""
-    chosen = (ends[0] >= low) & (ends[1] <= high)
-    return ends[0][chosen], ends[1][chosen]
-
-
-def needs_whole(forms: Sequence[Form]) -> bool:
-    """Return whether some form needs every score, and not only their order."""
-    return any(f.every_score and not f.is_area for f in forms)
-
-
-def needs_every_score(source: CoarseCells, samples: Iterable[SampleKey], forms: Sequence[Form]) -> bool:
-    """Return whether a figure, or a warning that quotes one, needs more than the scores that were fetched."""
-    if any(f.every_score for f in forms):
-        return True
-    for positive, negative in samples:
-        rows = np.array(positive, dtype=np.intp), np.array(negative, dtype=np.intp)
-        tally = source.tally(*rows)
-        if tally.has_both_classes and (source.steps(*rows).area < 0.51 or ties_differ(tally)):
-            return True
-    return False
-
-
-def _replaced(
-    binned: Sequence[Binned], cells: Sequence[Cell], ranges: Mapping[int, tuple[Keys, Keys]], fetched: ShardTally
-) -> list[Binned]:
-    """Replace the content of the ranges of a cell by what was fetched for them."""
-    out = []
-    for row, cell in enumerate(cells):
-        own, (first, last) = binned[row], ranges.get(row, (NO_KEYS, NO_KEYS))
-        outside = ~_inside(own.bins, first, last)
-        parts = [Binned(own.bins[outside], own.each[outside])]
-        if cell in fetched.cells:
-            new = fetched.cells[cell]
-            mine = _inside(new.bins, first, last)
-            parts.append(Binned(new.bins[mine], new.each[mine]))
-        out.append(_joined(parts))
-    return out
-
-
-def _joined(parts: Sequence[Binned]) -> Binned:
-    bins, counts = np.concatenate([p.bins for p in parts]), np.concatenate([p.each for p in parts])
-    order = np.argsort(bins, kind="stable")
-    return Binned(bins[order], counts[order])
-
-
-def _end_of_bin(first: Keys) -> Keys:
-    """Return the last key of the coarsest bin that contains each key."""
-    return first_key(bins_of(first, COARSE), COARSE) | np.uint64((1 << (EXACT - COARSE)) - 1)
-
-
-def _union(parts: Sequence[tuple[Keys, Keys]], binned: Sequence[Binned] = ()) -> tuple[Keys, Keys]:
-    """Merge overlapping ranges; given the bins of all trials, also merge ranges with no trial between them."""
-    first, last = (np.concatenate([NO_KEYS, *(p[i] for p in parts)]) for i in (0, 1))
-    order = np.argsort(first, kind="stable")
-    first, last = first[order], np.maximum.accumulate(last[order])
-    apart = np.append(True, first[1:] > last[:-1])[: len(first)]
-    if binned and len(first):
-        bins = np.unique(np.concatenate([b.bins for b in binned]))
-        before = np.searchsorted(bins, first[1:], side="left") > np.searchsorted(bins, last[:-1], side="right")
-        apart[1:] &= before
-    ends = np.append(np.flatnonzero(apart)[1:], len(first)) - 1 if len(first) else np.zeros(0, dtype=np.intp)
-    return first[apart], last[ends]
-
-
-def _inside(keys: Keys, first: Keys, last: Keys) -> NDArray[np.bool_]:
-    at = np.searchsorted(first, keys, side="right")
-    if not len(first):
-        return np.zeros(len(keys), dtype=bool)
-    return np.asarray((at > 0) & (keys <= last[np.maximum(at, 1) - 1]))
-
-
-def _held(binned: Binned, first: Keys, last: Keys) -> int:
-    return int(binned.each[_inside(binned.bins, first, last)].sum())
+    return sum(one.between(key, key).total for one in kept)
 
 
 # ----------------------------------------------------------------------
 # From shards to Results: files that need not fit into memory, evaluated by the same engine as in-memory trials.
 
 MEMORY: Final = 10**9
-BYTES_A_TRIAL: Final = 56
-"""The memory per trial if every score is kept: its key, the tallies of all trials and of its slice, and sorting."""
-ORDER_SHARE: Final = 0.7
-"""The share of it that suffices if figures need only the order of the scores: half was measured for 10 million trials."""
+KEY_BYTES: Final = 24
+"""The memory per key that is kept, of a score or of an id: the key, and copies of it while keys are sorted."""
 UNIT_BYTES: Final = 200
-"""The same if units are resampled: also the trials in the order of their scores, each with its unit."""
+"""The memory per trial if units are resampled: its score in its place in the order, with its unit."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -539,7 +303,7 @@ class _Means:
 
 def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
     find_engine(means.engine)
-    scores, reads, run, scratch = files.scores, files.options, means.run, means.scratch
+    scores, reads, run = files.scores, files.options, means.run
     chosen, threshold, whole = design.protocol, design.threshold, design
     finished = open_finished(scores, reads)
     in_parts = chosen is not None and bool(chosen.measured_by)
@@ -565,20 +329,15 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
     expected = looked.expected
     forms = asked_forms(wanted, chosen, reads)
-    each = UNIT_BYTES if units else BYTES_A_TRIAL * (1.0 if needs_whole(forms) else ORDER_SHARE)
-    is_exact = expected <= sketch.LARGE or expected * each <= memory
-    if units and not is_exact:
+    room = max(means.memory // KEY_BYTES, 2 * sketch.LARGE)
+    if units and max(expected, 1) * UNIT_BYTES > memory and expected > sketch.LARGE:
         raise too_many_for_units(units, expected)
-    plan = ShardPlan(reads, keep, EXACT, turned=looked.turned, threshold=threshold, key=looked.key, engine=means.engine)
-    if not is_exact:
-        plan = replace(plan, bits=COARSE, cuts=sketch.thresholds(forms), ids=plan.key is not None)
-    tally, covering = _count(shards, plan, run, memory)
-    if not is_exact and tally.n <= sketch.LARGE:
-        plan = replace(plan, bits=EXACT, cuts=(), ids=plan.key is not None)
-        tally, covering = _count(shards, plan, run, memory)
+    plan = ShardPlan(reads, keep, turned=looked.turned, threshold=threshold, key=looked.key, engine=means.engine)
+    disk = Disk(means.scratch, room, sketch.thresholds(forms))
+    disk.refuse_small(expected)
+    tally, covering = _count(shards, plan, run, memory, None if units else disk)
     tally, kept = keep_cells(tally, reads)
-    singles = {} if plan.is_exact else single_scores(tally, plan, _Fetching(shards, plan, run))
-    trials = assemble(tally, plan, singles=singles)
+    trials = assemble(tally, plan, "stream", None if units else forms, memory)
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
@@ -588,16 +347,6 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         found = measure_parts(trials, whole, _parts(trials, finished, threshold))
         unchanged.refuse_changes()
         return Streamed(found, trials)
-    fetch: Callable[[Window], ShardTally] | None = None
-    if not plan.is_exact:
-        fetch = _Fetching(shards, plan, run)
-    elif not units and tally.n > sketch.LARGE and not needs_whole(forms):
-        fetch = Resident(tally.plan, tally.names, tally.cells)
-    if fetch is not None:
-        rehearse = _Rehearsing(replace(design, bootstrap=0))
-        cells = tuple(sorted(tally.cells))
-        stretches = Stretches(shards, plan, run, cells, memory, scratch)
-        trials = _sharpened(trials, cells, forms, fetch, stretches, rehearse)
     unchanged.refuse_changes()
     found = measure_trials(trials, design)
     return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, looked.there))), trials)
@@ -642,31 +391,7 @@ def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
     return replace(trials, header=told)
 
 
-@dataclass(frozen=True)
-class _Rehearsing:
-    """A measurement made only to see which samples it requests."""
-
-    design: Design
-
-    def __call__(self, trials: TalliedTrials) -> None:
-        measure_trials(trials, self.design)
-
-
-@dataclass(frozen=True)
-class _Fetching:
-    """Second passes over all shards."""
-
-    shards: Sequence[Shard]
-    plan: ShardPlan
-    run: Executor
-
-    def __call__(self, window: Window) -> ShardTally:
-        calls = [(shard, self.plan, window) for shard in self.shards]
-        tally = merge_tallies(_told(self.run(second_pass, calls), len(calls), "shards read again"))
-        return keep_cells(tally, self.plan.options, is_first=False)[0]
-
-
-def keep_cells(tally: ShardTally, options: ReadSpec, *, is_first: bool = True) -> tuple[ShardTally, list[str]]:
+def keep_cells(tally: ShardTally, options: ReadSpec) -> tuple[ShardTally, list[str]]:
     """Return the cells that `where` keeps, and its entry in the signature.
 
     Trials are first counted by the columns of `where`, then selected.
@@ -676,43 +401,16 @@ def keep_cells(tally: ShardTally, options: ReadSpec, *, is_first: bool = True) -
         column = find(name, tally.names) or name
         at, renamed = tally.names.index(column), options.rename.get(column, {})
         wanted, known = {*values, *(renamed.get(v, v) for v in values)}, {*(cell[at] for cell in cells), *renamed}
-        unknown = [value for value in values if value not in known] if is_first else []
+        unknown = [value for value in values if value not in known]
         if unknown:
             raise UnknownName(f"value of {name}", unknown[0], sorted(known)[:20])
         whole = sum(cell.total for cell in cells.values())
         cells = {cell: own for cell, own in cells.items() if cell[at] in wanted}
         n = sum(cell.total for cell in cells.values())
-        if is_first and not n:
+        if not n:
             raise DataError(f"no row has {name}={values[0]}; check --where", code="no-rows")
         said.append(f"where:{name}={' & '.join(values)}({n}/{whole})")
     return (replace(tally, cells=cells) if options.where else tally), said
-
-
-def _sharpened(
-    trials: TalliedTrials,
-    cells: Sequence[Cell],
-    forms: Sequence[Form],
-    fetch: Callable[[Window], ShardTally],
-    stretches: Stretches,
-    rehearse: Callable[[TalliedTrials], None],
-) -> TalliedTrials:
-    """Return trials as bins, with the exact scores that decide the figures: fetched, or picked from all scores."""
-    assert isinstance(trials.scored, ExactCells)
-    resident = trials.scored if isinstance(fetch, Resident) else None
-    binned = list(trials.scored.binned)
-    cuts = sketch.thresholds(forms)
-    if resident is not None:
-        binned = [coarsened(b, cuts) for b in binned]
-    # The rehearsal runs the whole measurement on bins; its figures are thrown away, only the requested samples matter.
-    stage = Rehearsal(ExactCells(binned))
-    rehearse(replace(trials, scored=stage))
-    binned, asked = refine(binned, cells, stage.asked, fetch, cuts)
-    mixed = fetch_open(binned, cells, asked, forms, fetch, stretches.memory)
-    source = CoarseCells(ExactCells(mixed), tuple(forms), resident=resident)
-    if resident is not None or not needs_every_score(source, asked, forms):
-        return replace(trials, scored=source)
-    found = read_sums(binned, asked, forms, stretches)
-    return replace(trials, scored=replace(source, figures=found.figures, areas=found.areas, tied=found.tied))
 
 
 def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec) -> list[Form]:
@@ -825,24 +523,23 @@ def kept_columns(
     return tuple(dict.fromkeys((*options.runs, *others, *columns)))
 
 
-def _count(shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> tuple[ShardTally, Covering | None]:
+def _count(
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None
+) -> tuple[ShardTally, Covering | None]:
     """Count all shards, each id once; return also how much of the key they cover, if there is one."""
-    tally = merge_tallies(_told(run(first_pass, [(shard, plan) for shard in shards]), len(shards), "shards counted"))
+    tally = merge_tallies(_tallies(shards, plan, run), disk)
     if tally.findings:
-        ledger = Ledger(list(joined(tally.findings)))  # one finding per kind, over all shards
-        raise ledger.error()
-    covering = settle_coverage(tally, shards, plan, run) if plan.key is not None else None
-    if covering is None:
-        refuse_repeats(tally, shards, plan, run, memory)
+        raise Ledger(list(joined(tally.findings))).error()  # one finding per kind, over all shards
+    covering = None
+    if plan.key is not None and tally.ids is not None:
+        covering = settle_coverage(tally.ids, shards, plan, run, memory)
+    else:
+        refuse_repeats(tally.ids, shards, plan, run, memory)
     return replace(tally, ids=None), covering
 
 
-def _told(tallies: Iterator[ShardTally], total: int, what: str) -> Iterator[ShardTally]:
-    """Yield the tallies with progress reports, one part per tally; rows are reported where they are counted here."""
-    with shared.step(what, total):
-        while True:
-            with shared.part():
-                tally = next(tallies, None)
-            if tally is None:
-                return
-            yield tally
+def _tallies(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> Iterator[ShardTally]:
+    """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
+    found = None if run is sequential else run(first_pass, [(shard, plan) for shard in shards])
+    for shard in shared.each(shards, "shards counted"):
+        yield from count(shard, plan) if found is None else [next(found)]

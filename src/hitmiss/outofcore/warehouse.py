@@ -16,30 +16,19 @@ import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Design, Protocol, ReadSpec
-from hitmiss.core.tally import EXACT, keys_of
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
 from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, expand
 from hitmiss.io.parse import quoted as shown
 from hitmiss.io.tables import Stack, head_of, settle
-from hitmiss.outofcore.count import COUNT, SCORE, counts, number, quoted, repeats, text
+from hitmiss.outofcore.cells import Kept, merge_kept
+from hitmiss.outofcore.count import quoted
 from hitmiss.outofcore.keyed import found_columns, is_turned
-from hitmiss.outofcore.plan import (
-    Binned,
-    Cell,
-    Question,
-    Shard,
-    ShardFact,
-    ShardPlan,
-    ShardTally,
-    Window,
-    merge_binned,
-    merge_tallies,
-)
+from hitmiss.outofcore.plan import Cell, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
 from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces
 from hitmiss.outofcore.stream import (
-    BYTES_A_TRIAL,
+    KEY_BYTES,
     MEMORY,
     Streamed,
     asked_columns,
@@ -49,6 +38,62 @@ from hitmiss.outofcore.stream import (
     read_options,
     refuse_what_needs_trials,
 )
+
+# ----------------------------------------------------------------------
+# The counting question as SQL in DuckDB's dialect.
+
+SCORE: Final = "score"
+COUNT: Final = "n"
+# must differ from the name of a user's table: Snowflake would treat an equal name as recursion
+TRIALS: Final = "hitmiss_trials"
+
+
+def counts(columns: Mapping[str, str], cells: Sequence[str], source: str) -> str:
+    """Return SQL that counts the trials of each cell by score.
+
+    `columns` maps our names to those of the table, `source` is the table in SQL.
+
+    >>> print(counts({"label": "key", "score": "llr"}, ["label"], '"t"'))
+    WITH hitmiss_trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
+    SELECT "label", "score", COUNT(*) AS "n"
+    FROM hitmiss_trials
+    GROUP BY "label", "score"
+    """
+    taken = [f"{_text(columns[name])} AS {quoted(name)}" for name in cells]
+    taken.append(f"CAST({quoted(columns[SCORE])} AS DOUBLE) AS {quoted(SCORE)}")
+    groups = ", ".join(map(quoted, (*cells, SCORE)))
+    return (
+        f"WITH {TRIALS} AS (SELECT {', '.join(taken)} FROM {source})\n"
+        f"SELECT {groups}, COUNT(*) AS {quoted(COUNT)}\nFROM {TRIALS}\nGROUP BY {groups}"
+    )
+
+
+def repeats(columns: Mapping[str, str], source: str) -> str:
+    """Return SQL that finds ids that are repeated or empty; unless there are none, the counts cannot be used.
+
+    >>> print(repeats({"item": "utt"}, '"t"'))
+    SELECT "utt" AS "item", COUNT(*) AS "n" FROM "t" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
+    """
+    shown = [f"{quoted(theirs)} AS {quoted(ours)}" for ours, theirs in columns.items()]
+    return (
+        f"SELECT {', '.join(shown)}, COUNT(*) AS {quoted(COUNT)} FROM {source} "
+        f"GROUP BY {', '.join(map(quoted, columns.values()))} HAVING COUNT(*) > 1 OR {_text(columns['item'])} = ''"
+    )
+
+
+def text(value: str) -> str:
+    """Return a text as a SQL literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
+def number(value: float) -> str:
+    """Return an exact double in SQL: a bare literal would be a decimal number."""
+    return f"CAST('{value!r}' AS DOUBLE)"
+
+
+def _text(column: str) -> str:
+    return f"COALESCE(CAST({quoted(column)} AS VARCHAR), '')"
+
 
 # ----------------------------------------------------------------------
 # The counting question as one SQL statement, for tables in a warehouse, which do not have to leave it.
@@ -115,8 +160,8 @@ def statement(
         raise UsageError(
             f"a slice cannot be called {taken[0]!r}: the counts have a column of that name", code="taken-name"
         )
-    question = Question({"label": label, SCORE: score, **{n: n for n in slices}}, ("label", *slices))
-    return compiled(counts(question, source_of(table, dialect), Window()), dialect, step, pretty=True)
+    columns = {"label": label, SCORE: score, **{n: n for n in slices}}
+    return compiled(counts(columns, ("label", *slices), source_of(table, dialect)), dialect, step, pretty=True)
 
 
 def repeats_statement(table: str, item: str, *, dialect: str = PLAIN) -> str:
@@ -126,7 +171,7 @@ def repeats_statement(table: str, item: str, *, dialect: str = PLAIN) -> str:
     SELECT "utt" AS "item", COUNT(*) AS "n" FROM "trials" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
     """
     _refuse_unknown(dialect)
-    return compiled(repeats(Question({"item": item}, identity=("item",)), source_of(table, dialect)), dialect)
+    return compiled(repeats({"item": item}, source_of(table, dialect)), dialect)
 
 
 def compiled(plain: str, dialect: str, step: int | None = None, *, pretty: bool = False) -> str:
@@ -210,7 +255,7 @@ def evaluate_counts(
     except Stop:
         raise ledger.error() from None
     keep = kept_columns(opened[0], wanted, found_columns(columns, opened[0]), threshold, reads)
-    plan = ShardPlan(reads, keep, EXACT, turned=is_turned(opened, reads), threshold=threshold, ids=False)
+    plan = ShardPlan(reads, keep, turned=is_turned(opened, reads), threshold=threshold, ids=False)
     tally = merge_tallies(_read(one, plan, ledger) for one in opened)
     trials = assemble(tally, plan, "counts").retitle(reading=reads)
     return Streamed(measure_trials(trials, design), trials)
@@ -227,7 +272,7 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
             f"{opened.name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n (see hitmiss sql)",
             code="missing-column",
         )
-    parts: dict[Cell, list[Binned]] = {}
+    parts: dict[Cell, list[Kept]] = {}
     read = Read()
     try:
         groups = _Groups(opened.name)
@@ -243,7 +288,7 @@ def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
         raise ledger.error()
     sha, size = digest(opened.shard.path)
     fact = ShardFact(opened.name, sha, read.rows, size, {"layout": "counts", "columns": dict(opened.match.theirs)})
-    cells = {cell: merge_binned(binned) for cell, binned in parts.items()}
+    cells = {cell: merge_kept(binned) for cell, binned in parts.items()}
     return ShardTally(plan.fingerprint, ("label", *plan.keep), (fact,), cells)
 
 
@@ -295,23 +340,16 @@ def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFr
     return stack.frame.with_columns(counts.alias(COUNT))
 
 
-def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Binned]]) -> None:
+def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Kept]]) -> None:
     """Add rows of counts to the cells that they belong to."""
     if plan.options.nan_rule != "refuse":
         frame = frame.filter(pl.col("score").is_not_nan())
     if plan.turned:
         is_probability = plan.options.score_kind == "probability"
         frame = frame.with_columns(score=1 - pl.col("score") if is_probability else -pl.col("score"))
-    if "decision" in plan.keep and plan.threshold is not None:
-        said = pl.when(pl.col("score") >= plan.threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
-        frame = frame.with_columns(decision=said)
-    for key, group in frame.group_by(["label", *plan.keep], maintain_order=True):
-        keys = keys_of(group["score"].to_numpy())
-        order = np.argsort(keys, kind="stable")
-        counts = group[COUNT].to_numpy().astype(np.int64)[order]
-        first = np.append(True, keys[order][1:] != keys[order][:-1])
-        binned = Binned(keys[order][first], np.add.reduceat(counts, np.flatnonzero(first)))
-        parts.setdefault(tuple(str(v) for v in key), []).append(binned)
+    frame = plan.decided(frame.lazy()).collect()
+    for cell, own in cells_of(frame, plan.cells, COUNT).items():
+        parts.setdefault(cell, []).append(own)
 
 
 # ----------------------------------------------------------------------
@@ -387,7 +425,7 @@ def evaluate_table(
         except Stop:
             raise ledger.error() from None
         keep = kept_columns(opened, wanted, found_columns(columns, opened), design.threshold, reads)
-        plan = ShardPlan(reads, keep, EXACT, turned=is_turned([opened], reads), threshold=design.threshold, ids=False)
+        plan = ShardPlan(reads, keep, turned=is_turned([opened], reads), threshold=design.threshold, ids=False)
         tally = asking.tally(opened.match, plan, memory)
     trials = assemble(tally, plan, "stream").retitle(reading=reads)
     return Streamed(measure_trials(trials, design), trials)
@@ -417,11 +455,11 @@ class _Asking:
         """Return the counts, checked."""
         has_decision = plan.threshold is not None
         cells = ("label", *(name for name in plan.keep if not (name == "decision" and has_decision)))
-        identity = tuple(name for name in ("item", "target", *plan.options.runs) if name in match.picks)
-        question = Question(match.theirs, cells, identity if "item" in identity else ())
-        self._refuse_repeats(question)
-        most = max(memory // BYTES_A_TRIAL, 10**6)
-        frame = self._answer(f"{counts(question, self.source, Window())}\nLIMIT {most + 1}")
+        named = [name for name in ("item", "target", *plan.options.runs) if name in match.picks]
+        identity = {name: match.theirs[name] for name in named if "item" in named}
+        self._refuse_repeats(identity)
+        most = max(memory // KEY_BYTES, 10**6)
+        frame = self._answer(f"{counts(match.theirs, cells, self.source)}\nLIMIT {most + 1}")
         if frame.height > most:
             raise UsageError(
                 f"{self.address.table} has more than {most:,} different scores; give more --memory, or count scores that are "
@@ -429,32 +467,32 @@ class _Asking:
                 code="needs-more-memory",
             )
         frame = _plain(frame, cells)
-        self._refuse_faults(frame, question, plan.options)
+        self._refuse_faults(frame, match.theirs, plan.options)
         ledger = Ledger()
         stack = Stack.of([Table(self.address.name, frame)], match.theirs)
-        parts: dict[Cell, list[Binned]] = {}
+        parts: dict[Cell, list[Kept]] = {}
         add_counts(checked_counts(stack, plan.options, ledger), plan, parts)
         if ledger.findings:
             raise ledger.error()
-        facts = {"layout": self.address.engine, "columns": dict(match.theirs), "has_ids": bool(question.identity)}
+        facts = {"layout": self.address.engine, "columns": dict(match.theirs), "has_ids": bool(identity)}
         rows = int(frame[COUNT].sum())
         fact = ShardFact(self.address.name, _digest(frame), rows, 0, facts)
-        merged = {cell: merge_binned(binned) for cell, binned in parts.items()}
+        merged = {cell: merge_kept(binned) for cell, binned in parts.items()}
         return ShardTally(plan.fingerprint, plan.cells, (fact,), merged)
 
-    def _refuse_repeats(self, question: Question) -> None:
-        if not question.identity:
+    def _refuse_repeats(self, identity: Mapping[str, str]) -> None:
+        if not identity:
             return
-        found = self._answer(f"{repeats(question, self.source)} LIMIT {FAULTS}")
+        found = self._answer(f"{repeats(identity, self.source)} LIMIT {FAULTS}")
         if found.height:
             first = found["item"][0]
             what = "{n} id{s} that the table has more than once" if first else "{n} id{s} repeated or empty"
             places = [Place(self.address.name, item=str(item or "")) for item in found["item"]]
             ledger = Ledger()
-            ledger.add("repeated-id", what, "remove the duplicate rows", places, question.columns["item"])
+            ledger.add("repeated-id", what, "remove the duplicate rows", places, identity["item"])
             raise ledger.error()
 
-    def _refuse_faults(self, frame: pl.DataFrame, question: Question, options: ReadSpec) -> None:
+    def _refuse_faults(self, frame: pl.DataFrame, columns: Mapping[str, str], options: ReadSpec) -> None:
         """Refuse NaN scores and unknown labels, with the ids of their trials."""
         told = understand(sorted(frame["label"].unique()), options.positive, options.negative, options.positive_value)
         words = [problem.word for problem in told.problems]
@@ -462,11 +500,11 @@ class _Asking:
         if not (words or has_nan):
             return
         names = dict.fromkeys(("item", "label", SCORE))
-        shown_columns = {n: question.columns[n] for n in names if n in question.columns}
-        score = f"CAST({quoted(question.columns[SCORE])} AS DOUBLE)"
+        shown_columns = {n: columns[n] for n in names if n in columns}
+        score = f"CAST({quoted(columns[SCORE])} AS DOUBLE)"
         bad = [f"{score} IS NULL OR ISNAN({score})"] if has_nan else []
         bad += (
-            [f"COALESCE(CAST({quoted(question.columns['label'])} AS VARCHAR), '') IN ({', '.join(map(text, words))})"]
+            [f"COALESCE(CAST({quoted(columns['label'])} AS VARCHAR), '') IN ({', '.join(map(text, words))})"]
             if words
             else []
         )

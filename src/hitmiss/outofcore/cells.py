@@ -1,0 +1,549 @@
+"""The scores of cells, in memory or on disk, and the figures that are read from them.
+
+A score is kept as an integer key that has the same order (`core.tally.keys_of`), so that scores can be cut at any key
+and merged in any order. What does not fit into memory is written to disk as runs of ascending keys; reading the same
+range of every run gives the scores of that range in order.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final, TypeVar
+from weakref import finalize
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hitmiss.core import shared
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.tally import COARSE, EXACT, Floats, Keys, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.engine.measure import ties_differ
+from hitmiss.engine.resample import Rows
+from hitmiss.stats.forms import Form, Passing, ReadTally
+from hitmiss.stats.intervals import Steps, standing, whole_sum
+from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
+
+# ----------------------------------------------------------------------
+# Keys with their counts: in memory (`Binned`), on disk (`OnDisk`), or several of these together (`Several`).
+
+Counts = NDArray[np.int64]
+Cell = TypeVar("Cell", bound=Hashable)
+LOWEST: Final = keys_of([-np.inf])[0]
+HIGHEST: Final = np.uint64(2**64 - 1)
+NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
+STEP: Final = 1024
+"""Every so many keys on disk, one is kept in memory to find the others by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Binned:
+    """Keys (or the lowest keys of bins), ascending, and the number of trials with each; None: one each.
+
+    `is_sorted` is false for keys as they were read, in any order and with repeats; merging sorts them.
+    """
+
+    bins: Keys
+    counts: Counts | None = None
+    is_sorted: bool = True
+
+    @property
+    def total(self) -> int:
+        """The number of trials."""
+        return len(self.bins) if self.counts is None else int(self.counts.sum())
+
+    @property
+    def each(self) -> Counts:
+        """The number of trials at each key."""
+        return np.ones(len(self.bins), dtype=np.int64) if self.counts is None else self.counts
+
+    @property
+    def ends(self) -> tuple[np.uint64, np.uint64]:
+        """The lowest and the highest key."""
+        return self.bins[0], self.bins[-1]
+
+    def between(self, first: np.uint64, last: np.uint64) -> Binned:
+        """Return the trials from one key to another, both included."""
+        own = slice(int(np.searchsorted(self.bins, first)), int(np.searchsorted(self.bins, last, side="right")))
+        return Binned(self.bins[own], None if self.counts is None else self.counts[own])
+
+    def coarse(self, cuts: tuple[float, ...]) -> Binned:
+        """Return the same trials in the coarsest bins; a cut begins a new bin."""
+        return self.by_bits(COARSE, cuts)
+
+    def by_bits(self, bits: int, cuts: tuple[float, ...]) -> Binned:
+        """Return the same trials in bins of so many bits."""
+        return _summed(truncated(self.bins, bits, cuts), self.counts)
+
+
+NOTHING: Final = Binned(NO_KEYS)
+
+
+class Nameless:
+    """A file without a name: it is gone when nothing refers to it any more, or when the program ends, however it ends."""
+
+    def __init__(self, folder: str | None) -> None:
+        self.file = tempfile.TemporaryFile(prefix="hitmiss-", dir=folder)  # noqa: SIM115  # closed on the next line
+        finalize(self, self.file.close)
+
+
+@dataclass(frozen=True, eq=False)
+class OnDisk:
+    """Ascending keys in a file, followed by their counts if they have some."""
+
+    place: Nameless
+    at: int
+    size: int
+    has_counts: bool
+    total: int
+    ends: tuple[np.uint64, np.uint64]
+    index: Keys
+    bins: Binned
+
+    def between(self, first: np.uint64, last: np.uint64) -> Binned:
+        """Return the trials from one key to another, both included."""
+        low = max(int(np.searchsorted(self.index, first)) - 1, 0) * STEP
+        high = min(int(np.searchsorted(self.index, last, side="right")) * STEP, self.size)
+        keys = self._read(self.at + low, high - low, np.uint64)
+        counts = self._read(self.at + self.size + low, high - low, np.int64) if self.has_counts else None
+        return Binned(keys, counts).between(first, last)
+
+    def coarse(self, _: tuple[float, ...]) -> Binned:
+        """Return the same trials in the coarsest bins, which were counted when they were written."""
+        return self.bins
+
+    def _read(self, at: int, n: int, kind: type[Any]) -> NDArray[Any]:
+        return np.frombuffer(os.pread(self.place.file.fileno(), 8 * max(n, 0), 8 * at), dtype=kind)
+
+
+@dataclass(frozen=True, eq=False)
+class Several:
+    """The trials of several runs of keys."""
+
+    parts: tuple[Binned | OnDisk, ...]
+
+    @property
+    def total(self) -> int:
+        """The number of trials."""
+        return sum(part.total for part in self.parts)
+
+    @property
+    def ends(self) -> tuple[np.uint64, np.uint64]:
+        """The lowest and the highest key."""
+        return min(part.ends[0] for part in self.parts), max(part.ends[1] for part in self.parts)
+
+    def between(self, first: np.uint64, last: np.uint64) -> Binned:
+        """Return the trials from one key to another, both included."""
+        return merge_binned([part.between(first, last) for part in self.parts])
+
+    def coarse(self, cuts: tuple[float, ...]) -> Binned:
+        """Return the same trials in the coarsest bins."""
+        return merge_binned([part.coarse(cuts) for part in self.parts])
+
+
+Kept = Binned | Several
+"""The scores of a cell, wherever they are."""
+
+
+def merge_kept(parts: Sequence[Kept]) -> Kept:
+    """Return the trials of all parts; those on disk stay there."""
+    if not any(isinstance(part, Several) for part in parts):
+        return merge_binned([part for part in parts if isinstance(part, Binned)])
+    return Several(tuple(one for part in parts for one in (part.parts if isinstance(part, Several) else (part,))))
+
+
+def merge_binned(parts: Sequence[Binned]) -> Binned:
+    """Add up the counts of equal keys.
+
+    >>> a, b = Binned(np.array([1, 4], dtype=np.uint64)), Binned(np.array([4, 9], dtype=np.uint64))
+    >>> merge_binned([a, b]).bins.tolist(), merge_binned([a, b]).each.tolist()
+    ([1, 4, 9], [1, 2, 1])
+    """
+    parts = [part for part in parts if len(part.bins)] or [NOTHING]
+    if len(parts) == 1 and parts[0].is_sorted:
+        return parts[0]
+    keys = np.concatenate([part.bins for part in parts])
+    if all(part.counts is None for part in parts):
+        return _summed(ordered(keys), None)
+    order = np.argsort(keys, kind="stable")
+    return _summed(keys[order], np.concatenate([part.each for part in parts])[order])
+
+
+def _summed(keys: Keys, counts: Counts | None) -> Binned:
+    """Add up the counts of ascending keys with repeats."""
+    is_first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+    if is_first.all():
+        return Binned(keys, counts)
+    starts = np.flatnonzero(is_first)
+    sums = np.diff(np.append(starts, len(keys))) if counts is None else np.add.reduceat(counts, starts)
+    return Binned(keys[starts], sums)
+
+
+def ordered(keys: Keys) -> Keys:
+    """Sort keys in ascending order; polars sorts long arrays in less time."""
+    return np.sort(keys) if len(keys) < 2**16 else pl.Series(keys).sort().to_numpy()
+
+
+def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
+    """Return the lowest key of each key's bin; a cut begins a new bin.
+
+    >>> truncated(keys_of([1.0, 1.3, 1.4]), 14, (1.35,)) == keys_of([1.0, 1.25, 1.35])
+    array([ True,  True,  True])
+    """
+    if bits == EXACT:
+        return keys
+    lowest: Keys = np.maximum(first_key(bins_of(keys, bits), bits), LOWEST)
+    for cut in keys_of(sorted(cuts)) if cuts else ():
+        lowest[(keys >= cut) & (lowest < cut)] = cut
+    return lowest
+
+
+# ----------------------------------------------------------------------
+# The disk.
+
+DISK_BYTES: Final = 16
+"""The disk space per trial: the keys of its score and of its id."""
+SPARE: Final = 1.05
+"""The factor by which free disk space must exceed what will be written."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """Where keys go when memory holds more than `room` of them; `cuts` begin new bins in their coarse counts."""
+
+    folder: str | None
+    room: int
+    cuts: tuple[float, ...] = ()
+
+    def refuse_small(self, trials: int) -> None:
+        """Refuse a folder that is not there, or that has no room for so many trials."""
+        base, size = self.folder or tempfile.gettempdir(), SPARE * DISK_BYTES * trials
+        if not Path(base).is_dir():
+            raise UsageError(f"--scratch {base}: there is no such folder; make it, or name another one")
+        free = shutil.disk_usage(base).free
+        if trials > self.room and free < size:
+            raise EnvironmentFault(
+                f"{size / 1e9:.1f} GB of temporary disk space are needed and {base} has {free / 1e9:.1f} GB; "
+                "name a folder with more room by --scratch, or allow more by --memory"
+            )
+
+    def moved(self, cells: Mapping[Cell, Kept]) -> dict[Cell, Kept]:
+        """Write the keys of cells into one file, and return where they are."""
+        base = self.folder or tempfile.gettempdir()
+        try:
+            place = Nameless(self.folder)
+            return {cell: self._written(place, kept) for cell, kept in cells.items()}
+        except OSError as error:
+            raise EnvironmentFault(
+                f"the scores cannot be written to {base} ({error.strerror}); name a folder with more room by --scratch, "
+                "or allow more by --memory",
+                code="no-room",
+            ) from None
+
+    def _written(self, place: Nameless, kept: Kept) -> Kept:
+        if isinstance(kept, Several) or not len(kept.bins):
+            return kept
+        file, at = place.file, place.file.tell() // 8
+        file.write(np.ascontiguousarray(kept.bins).data)
+        if kept.counts is not None:
+            file.write(np.ascontiguousarray(kept.counts).data)
+        file.flush()
+        index, ends = kept.bins[::STEP].copy(), kept.ends
+        has_counts, coarse = kept.counts is not None, kept.coarse(self.cuts)
+        return Several((OnDisk(place, at, len(kept.bins), has_counts, kept.total, ends, index, coarse),))
+
+
+def stretches(kept: Sequence[Kept], rows: int) -> Iterator[tuple[np.uint64, np.uint64]]:
+    """Yield the first and the last key of stretches with about so many trials each, from low to high."""
+    first = firsts_of([one.coarse(()) for one in kept], rows)
+    yield from zip(first, np.append(first[1:] - np.uint64(1), HIGHEST), strict=True)
+
+
+def firsts_of(binned: Sequence[Binned], rows: int) -> Keys:
+    """Return the lowest keys of stretches with about `rows` trials each; a stretch begins at the start of a bin.
+
+    >>> b = Binned(np.array([5, 7, 9], dtype=np.uint64), np.array([4, 4, 4]))
+    >>> firsts_of([b], 8).tolist(), firsts_of([b], 100).tolist()
+    ([0, 9], [0])
+    """
+    every = merge_binned(binned)
+    number = (np.cumsum(every.each) - 1) // rows
+    starts = np.flatnonzero(number[1:] != number[:-1]) + 1
+    return np.append(np.uint64(0), every.bins[starts])
+
+
+# ----------------------------------------------------------------------
+# Cells whose scores are all in memory, as the source of tallies for `measure`.
+
+SPARSE: Final = 4
+"""Scores with fewer repeats than this on average are written out one by one: sorting them is faster."""
+
+
+@dataclass(frozen=True, eq=False)
+class ExactCells:
+    """Cells whose scores are all known."""
+
+    binned: Sequence[Binned]
+
+    def tally(self, positive: Rows, negative: Rows) -> Tally:
+        """Return the scores of some positive and some negative cells, counted together."""
+        classes = self.classes(positive, negative)
+        if classes is not None:
+            return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
+        return tally_of([merge_binned(side) for side in self._sides(positive, negative)])
+
+    def steps(self, positive: Rows, negative: Rows) -> Steps:
+        """Return what the AUC of some cells and its variance need."""
+        # keys have the order of the scores, and the AUC needs only the order
+        classes: Any = self.classes(positive, negative)
+        return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
+
+    def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
+        """Return the keys of both classes, ascending, with repeats; None if they repeat often."""
+        sides = self._sides(positive, negative)
+        total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
+        return (_in_order(sides[0]), _in_order(sides[1])) if total <= SPARSE * held else None
+
+    def _sides(self, positive: Rows, negative: Rows) -> list[list[Binned]]:
+        return [[self.binned[row] for row in rows] for rows in (positive, negative)]
+
+
+def tally_of(sides: Sequence[Binned]) -> Tally:
+    """Return the tally of the positives and the negatives."""
+    keys = merge_binned(sides).bins
+    return Tally(scores_of(keys), *(_below(keys, side) for side in sides))
+
+
+def _below(keys: Keys, side: Binned) -> Counts:
+    """Return, for every i, how many trials of a side have one of the `i` lowest keys."""
+    counts = np.zeros(len(keys) + 1, dtype=np.int64)
+    np.add.at(counts, 1 + np.searchsorted(keys, side.bins), side.each)
+    return np.cumsum(counts, out=counts)
+
+
+def _in_order(side: Sequence[Binned]) -> Keys:
+    """Return every key as often as it occurs, ascending."""
+    keys = [b.bins if b.counts is None else np.repeat(b.bins, b.counts) for b in side]
+    if len(keys) < 2:
+        return keys[0] if keys else NO_KEYS
+    return ordered(np.concatenate(keys))
+
+
+# ----------------------------------------------------------------------
+# Cells with very many trials: every figure is that of the exact scores, and a sample needs little memory.
+#
+# 1  The coarse bins of a sample are counted finer where they hold much of it.
+# 2  The scores of leaves (see `stats.sketch`) that may contain a crossing or a minimum cost, of the sample or of a
+#    replicate, are fetched; everywhere else bins are enough.
+# 3  Figures that need every score (AUC, Cllr, PAV) are computed while the scores are read in ascending order.
+
+TIED: Final = 32
+"""A bin with this many bits that is still heavy is probably one score with many trials: its scores are counted."""
+ROW_BYTES: Final = 96
+"""The memory per fetched score: its key, two copies while sorting, and its entry in a tally."""
+STRETCH_BYTES: Final = 96
+"""The memory per score of a stretch: its key, copies of it while sorting, and its entries in tallies."""
+MOST: Final = 1000
+"""The maximum number of stretches."""
+PIECE: Final = 1 << 18
+SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
+"""A sample, given by its positive and its negative cells."""
+
+
+@dataclass(frozen=True, eq=False)
+class CoarseCells:
+    """Cells with very many trials: tallies are exact where it matters and hold the figures that need every score."""
+
+    cells: Sequence[Kept]
+    forms: tuple[Form, ...]
+    memory: int
+    _known: dict[SampleKey, tuple[Tally, Steps]] = field(default_factory=dict)
+
+    def tally(self, positive: Rows, negative: Rows) -> Tally:
+        """Return the tally of some cells, shortened, with its figures."""
+        return self._sample(positive, negative)[0]
+
+    def steps(self, positive: Rows, negative: Rows) -> Steps:
+        """Return the steps of the AUC of some cells; from their bins if nothing depends on its exact value."""
+        return self._sample(positive, negative)[1]
+
+    def _sample(self, positive: Rows, negative: Rows) -> tuple[Tally, Steps]:
+        key = tuple(positive.tolist()), tuple(negative.tolist())
+        if key not in self._known:
+            self._known[key] = self._read([[self.cells[row] for row in rows] for rows in key])
+        return self._known[key]
+
+    def _read(self, sides: list[list[Kept]]) -> tuple[Tally, Steps]:
+        cuts = thresholds(self.forms)
+        binned = self._refined(sides, [merge_binned([kept.coarse(cuts) for kept in side]) for side in sides], cuts)
+        coarse = tally_of(binned)
+        short = condense(tally_of(self._opened(sides, binned, coarse, cuts)), self.forms)
+        steps, figures, tied = Steps.of_tally(coarse), dict[Form, float](), None
+        # besides figures, warnings about reversed scores and about ties quote a value that needs every score
+        is_quoted = short.has_both_classes and (steps.area < 0.51 or ties_differ(short))
+        if is_quoted or any(form.every_score for form in self.forms):
+            n1, n0 = int(coarse.n_positive), int(coarse.n_negative)
+            own = {form: found for form in self.forms if (found := form.passing(n1, n0)) is not None}
+            pairs = Pairs(n1, n0, steps.area if n1 and n0 else 0.5)
+            self._sum(sides, firsts_of(binned, max(self.memory // STRETCH_BYTES, (n1 + n0) // MOST, 1)), own, pairs)
+            figures, steps, tied = {form: one.value() for form, one in own.items()}, pairs.steps(), pairs.tied_mass
+        return ReadTally(short.score, short.positives, short.negatives, figures, tied), steps
+
+    def _refined(self, sides: list[list[Kept]], binned: list[Binned], cuts: tuple[float, ...]) -> list[Binned]:
+        """Return the bins of a sample; those that are heavy are counted by finer bins, level by level."""
+        for bits, next_bits in pairwise(LEVELS):
+            first = heavy_bins(tally_of(binned), bits)
+            if not len(first):
+                break
+            last, finer = first | np.uint64((1 << (EXACT - bits)) - 1), EXACT if bits >= TIED else next_bits
+            binned = [_replaced(own, side, first, last, finer, cuts) for own, side in zip(binned, sides, strict=True)]
+            if finer == EXACT:
+                break
+        return binned
+
+    def _opened(
+        self, sides: list[list[Kept]], binned: list[Binned], tally: Tally, cuts: tuple[float, ...]
+    ) -> list[Binned]:
+        """Return the bins with the scores of leaves that may contain a crossing or a minimum cost."""
+        starts, lowest = leaves(tally, cuts)
+        is_open, first = opened(tally, starts, self.forms), keys_of(lowest)
+        last = np.append(first[1:], HIGHEST) - np.uint64(1)
+        edges = (tally.positives + tally.negatives)[np.append(starts, len(tally.score))]
+        rows = int(np.diff(edges)[is_open].sum())
+        if rows * ROW_BYTES > self.memory:
+            raise DataError(
+                f"about {rows:,} trials lie where the figures are decided, which is more than the memory allowed; "
+                f"raise --memory to {rows * ROW_BYTES / 1e9 + 0.1:.1f}GB, or group by less"
+            )
+        first, last = first[is_open], last[is_open]
+        return [_replaced(own, side, first, last, EXACT, ()) for own, side in zip(binned, sides, strict=True)]
+
+    def _sum(self, sides: list[list[Kept]], first: Keys, own: Mapping[Form, Passing], pairs: Pairs) -> None:
+        """Read all scores of a sample in ascending order."""
+        last = np.append(first[1:] - np.uint64(1), HIGHEST)
+        at = [np.arange(len(sides[0])), len(sides[0]) + np.arange(len(sides[1]))]
+        for low, high in shared.each(list(zip(first, last, strict=True)), "reading sums over all scores"):
+            part = ExactCells([kept.between(low, high) for side in sides for kept in side])
+            classes = None if own else part.classes(*at)
+            if classes is not None:
+                pairs.add_classes(*classes)
+                continue
+            for piece in _in_pieces(part.tally(*at)):
+                pairs.add(piece)
+                for reader in own.values():
+                    reader.add(piece)
+
+
+def _replaced(
+    binned: Binned, side: Sequence[Kept], first: Keys, last: Keys, bits: int, cuts: tuple[float, ...]
+) -> Binned:
+    """Return bins whose content between some keys is replaced by that of finer bins (or by the scores)."""
+    at = np.searchsorted(first, binned.bins, side="right")
+    outside = (at == 0) | (binned.bins > np.append(last, HIGHEST)[at - 1]) if len(first) else np.ones(len(at), bool)
+    runs = np.flatnonzero(np.append(True, first[1:] != last[:-1] + np.uint64(1))[: len(first)])
+    ends = zip(first[runs], last[np.append(runs[1:], len(first)) - 1] if len(first) else NO_KEYS, strict=True)
+    inside = [kept.between(low, high).by_bits(bits, cuts) for low, high in ends for kept in side]
+    return merge_binned([Binned(binned.bins[outside], binned.each[outside]), *inside])
+
+
+def _in_pieces(tally: Tally) -> Iterator[Tally]:
+    """Split a tally into several, from low to high, so that intermediate arrays stay small."""
+    for start in range(0, len(tally.score), PIECE):
+        p, q = (c[start : start + PIECE + 1] for c in (tally.positives, tally.negatives))
+        yield Tally(tally.score[start : start + PIECE], p - p[0], q - q[0])
+
+
+# ----------------------------------------------------------------------
+# The AUC and its variance, computed while the scores are read in ascending order (others: `stats.forms.Passing`).
+#
+# Sums are added in exactly the same order as in memory, because floating-point addition depends on the order: this
+# makes the figures equal to the last bit.
+
+
+@dataclass(eq=False)
+class Pairs:
+    """Correctly ordered pairs, counted in whole numbers; and the spread of the shares around a guess of their mean."""
+
+    n_positive: int
+    n_negative: int
+    guess: float
+    below: tuple[int, int] = (0, 0)
+    twice: int = 0
+    tied: int = 0
+    moments: Floats = field(default_factory=lambda: np.zeros(4))
+
+    def add(self, part: Tally) -> None:
+        """Add the next stretch of scores."""
+        p0, q0 = self.below
+        p, q = part.positives.astype(np.int64) + p0, part.negatives.astype(np.int64) + q0
+        gained, lost = part.positive_counts, part.negative_counts
+        under, over = q[:-1] + q[1:], p[:-1] + p[1:]
+        self.twice += int(whole_sum(gained.astype(np.int64), under))
+        self.tied += int((gained + lost)[(gained > 0) & (lost > 0)].sum())
+        # Moments are taken around a guess of the mean: the variance below subtracts two sums, and around 0 these would be
+        # large and nearly equal, so that most digits cancel.
+        right = (0.5 / max(self.n_negative, 1)) * under - self.guess
+        wrong = (1.0 - self.guess) - (0.5 / max(self.n_positive, 1)) * over
+        for i, (counts, share) in enumerate(((gained, right), (lost, wrong))):
+            self.moments[2 * i] += float(np.sum(counts * share))
+            self.moments[2 * i + 1] += float(np.sum(counts * share * share))
+        self.below = int(p[-1]), int(q[-1])
+
+    def add_classes(self, positive: Keys, negative: Keys) -> None:
+        """Add the next stretch, given as ascending keys of each class: only the positives are looped over."""
+        p0, q0 = self.below
+        held, below, upto = standing(positive, negative)
+        under, tied = below + upto + 2 * q0, upto - below
+        self.twice += int(whole_sum(held, under))
+        self.tied += int(np.sum((held + tied)[tied > 0]))
+        own = (0.5 / max(self.n_negative, 1)) * under - self.guess
+        passed = np.append(0, np.cumsum(held)) + p0  # positives before each step and after the last
+        between = np.append(below, len(negative)) - np.append(0, upto)
+        apart, level = ((1.0 - self.guess) - p / max(self.n_positive, 1) for p in (passed, passed[:-1] + 0.5 * held))
+        self.moments[0] += float(np.sum(held * own))
+        self.moments[1] += float(np.sum(held * own * own))
+        self.moments[2] += float(np.sum(between * apart)) + float(np.sum(tied * level))
+        self.moments[3] += float(np.sum(between * apart * apart)) + float(np.sum(tied * level * level))
+        self.below = p0 + len(positive), q0 + len(negative)
+
+    @property
+    def tied_mass(self) -> float:
+        """The share of trials whose score occurs in both classes."""
+        return self.tied / max(self.n_positive + self.n_negative, 1)
+
+    def steps(self) -> Steps:
+        """Return the AUC, exact to the last bit, and its variance."""
+        return KnownSteps.of(self)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownSteps(Steps):
+    """An AUC whose area and variance are known."""
+
+    @classmethod
+    def of(cls, pairs: Pairs) -> KnownSteps:
+        """Make it from counted pairs."""
+        nothing = np.zeros(0, dtype=np.int64)
+        made = cls(nothing, nothing, nothing, pairs.n_positive, pairs.n_negative, True)
+        total = pairs.n_positive * pairs.n_negative
+        made.__dict__["area"] = pairs.twice / (2 * total) if total else math.nan
+        made.__dict__["variance"] = _variance(pairs)
+        return made
+
+
+def _variance(pairs: Pairs) -> float:
+    if pairs.n_positive < 2 or pairs.n_negative < 2:
+        return math.nan
+    found = 0.0
+    for n, (first, second) in zip(
+        (pairs.n_positive, pairs.n_negative), pairs.moments.reshape(2, 2).tolist(), strict=True
+    ):
+        found += (second - first * first / n) / (n - 1) / n
+    return found
