@@ -48,7 +48,7 @@ def test_every_file_and_every_line_is_the_same(kept: tuple[str, ...], core: str,
         pytest.skip(
             f"this processor has nothing above {'numpy`s baseline' if not kept else ', '.join(kept)} to switch off"
         )
-    here, there = found("", "", "2"), found(above(*kept), core, threads)
+    here, there = found("", "", "1"), found(above(*kept), core, threads)
     assert here.keys() == there.keys() and len(here) > 25
     assert [name for name in here if here[name] != there[name]] == []
 
