@@ -74,6 +74,8 @@ def pair(
         _refuse_unpaired(trials, name)
     _refuse_headers(a, b, names, scores)
     for column in REPEATS:
+        # Repetitions with the same names are partners (the same seed, say). Others have no natural partner: every one of
+        # them meets every one of the other run, and the means are compared.
         if _repetitions(a, column) != _repetitions(b, column):
             a, b = _crossed(a, b, column, names, allow_missing)
     key = _key(a, b, names)
@@ -86,6 +88,7 @@ def pair(
 def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
     """Return runs of the same rows in the order of their ids, so that draws do not depend on the order of the files."""
     first = runs[0]
+    # Files of challenges are usually sorted by id: looking is far cheaper than sorting millions of texts again.
     if len(key) == 2 and not first.has_targets and first.frame["item"].is_sorted():
         return list(runs)
     order = first.frame.select(pl.arg_sort_by(*key)).to_series()
@@ -95,6 +98,7 @@ def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
 def _refuse_unpaired(trials: Trials, name: str) -> None:
     for file in trials.header.files:
         columns = file.get("columns")
+        # Rows of two files in the same order are no proof that they answer the same questions, so line numbers do not pair.
         if file.get("role") != "key" and isinstance(columns, Collection) and "item" not in columns:
             raise DataError(
                 f"{name} cannot be compared: {file.get('name', 'its file')} has no ids, so its rows have no partners in "
@@ -105,6 +109,7 @@ def _refuse_unpaired(trials: Trials, name: str) -> None:
 
 def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) -> None:
     one, other = a.header, b.header
+    # Exchanged classes get a message of their own: with them every figure of one run would be turned round.
     if (one.positive, one.negative) == (other.negative, other.positive):
         raise DataError(
             f"the directions differ: the positive class is {one.positive} in {names[0]} and {other.positive} in {names[1]}; "
@@ -129,6 +134,7 @@ def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) 
 def _repetitions(trials: Trials, column: str) -> list[str]:
     """Return the repetitions of a run, in order; empty if it was made once, whatever that repetition is called."""
     found = trials.frame[column].unique().sort().to_list() if column in trials.header.runs else []
+    # A run that was made once is a run, whatever its only repetition is called ("1", "seed 0").
     return found if len(found) > 1 else []
 
 
@@ -143,6 +149,7 @@ def _crossed(a: Trials, b: Trials, column: str, names: tuple[str, str], allow_mi
         t.frame if len(v) > 1 else t.frame.with_columns(pl.lit("").alias(column))
         for t, v in zip((a, b), values, strict=True)
     ]
+    # Both sides get one name per pair of repetitions, "own/other": the join then finds each pair once.
     first = own[0].join(pl.DataFrame({"_other": values[1]}), how="cross")
     second = own[1].join(pl.DataFrame({"_other": values[0]}), how="cross")
     frames = [
@@ -156,6 +163,7 @@ def _crossed(a: Trials, b: Trials, column: str, names: tuple[str, str], allow_mi
 
 def _again(trials: Trials, frame: pl.DataFrame, column: str) -> Trials:
     runs = tuple(dict.fromkeys((*trials.header.runs, column)))
+    # Rows now occur once per pair of repetitions, so what was known of their uniqueness no longer holds.
     return replace(trials.retitle(runs=runs), frame=frame, unique_over=None)
 
 
@@ -184,12 +192,14 @@ def _match(
 ) -> tuple[Trials, Trials, tuple[int, int]]:
     _refuse_repeats(a, key, names[0])
     _refuse_repeats(b, key, names[1])
+    # The usual case: two files of one corpus in the same order need no join.
     if all(a.frame[name].equals(b.frame[name]) for name in key):
         return a, b, (0, 0)
     places = b.frame.select(*key).with_row_index("_at")
     at = a.frame.select(*key).join(places, on=list(key), how="left", maintain_order="left")["_at"]
     only_a = a.frame.select(*key).filter(at.is_null())
     only_b = b.frame.select(*key).join(a.frame.select(*key), on=list(key), how="anti")
+    # Nothing in common is another mistake than a few missing ids: the lists would fill the screen and say nothing.
     if only_a.height == len(a):
         raise DataError(
             f"no id is in both runs: {names[0]} has {_ids(only_a, key)}, {names[1]} has {_ids(only_b, key)}; check that they belong together",
@@ -202,6 +212,7 @@ def _match(
 
 
 def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
+    # Ids that occur once each cannot repeat a question; only otherwise the whole key is looked at.
     if trials.frame["item"].n_unique() == len(trials):
         return
     twice = trials.frame.select(*key).filter(trials.frame.select(pl.struct(key).is_duplicated()).to_series())
@@ -248,6 +259,7 @@ def _refuse_labels(a: Trials, b: Trials, names: tuple[str, str]) -> None:
     n = int(differ.sum())
     if not n:
         return
+    # If all labels differ, the truth is the same and the classes are exchanged; a list of all items would hide that.
     if n == len(a):
         raise DataError(
             f"every label of {names[0]} is the other class in {names[1]}: one of them has its classes reversed",
@@ -331,6 +343,7 @@ def breaches(a: Trials, b: Trials, *, same_items: bool = True) -> list[Breach]:
 
 def breaches_of(a: Mapping[str, str], b: Mapping[str, str], *, same_items: bool = True) -> list[Breach]:
     """Return every rule that the facts of two runs break."""
+    # The first two rules compare the data sets as a whole, which differ where items are missing.
     rules = RULES if same_items else RULES[2:]
     found = [Breach(rule.name, rule.problem, pair) for rule in rules for pair in _differing(rule, a, b)]
     return found + _two_factors(a, b)
@@ -385,6 +398,7 @@ def facts(trials: Trials) -> dict[str, str]:
     """Return what is known about how a run was made: provenance (nested names with dots), then constant columns."""
     columns = {name: trials.frame[name] for name in (*trials.header.runs, *trials.header.slices)}
     constant = {shown(name): str(c[0]) for name, c in columns.items() if len(c) and c.n_unique() == 1}
+    # Later ones win: what a run recorded of itself is more certain than a column, and what it recorded per run even more.
     return {**constant, **dict(_flat(trials.header.provenance)), **_of_runs(trials)}
 
 

@@ -208,6 +208,7 @@ class Sample:
         used = (happened < 4) & ~np.isnan(stated)
         distinct, place = np.unique(stated[used], return_inverse=True)
         code = np.zeros(self.n, dtype=np.int64)
+        # One number per trial, so that a replicate is a single bincount; 0 takes the trials that only the total counts.
         code[used] = 1 + 2 * place + np.isin(happened[used], (0, 3))
         return distinct, code
 
@@ -233,6 +234,7 @@ class Sample:
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Return its trials with the unit of each; they are sorted only once if there is no tally yet."""
         made = UnitSample.of(self.positive, self.score, unit[self.rows], n_units)
+        # The units needed the scores in order anyway; sorting them again for the tally would double the work.
         self.__dict__.setdefault("tally", made.tally)
         return made
 
@@ -252,6 +254,7 @@ class Sample:
     @cached_property
     def _span(self) -> Span | None:
         rows = self.rows
+        # Files are often sorted by slice: adjacent rows are a view, and a view costs nothing.
         if not len(rows) or rows[-1] - rows[0] != len(rows) - 1 or (rows[1:] <= rows[:-1]).any():
             return None
         return Span(int(rows[0]), int(rows[-1]) + 1)
@@ -269,6 +272,7 @@ class Sample:
     @property
     def name(self) -> str:
         """A text that names the sample, for its random stream."""
+        # The stream of a sample follows from its name alone, so that asking for more slices changes no digit of this one.
         return repr((sorted(self.run.items()), sorted(self.slice.items())))
 
 
@@ -314,6 +318,8 @@ def _paired_slices(
 ) -> Iterator[Sample]:
     free = tuple(c for c in grouping if c not in bound)
     others = whole.rows[~told_apart]
+    # Bona fide trials have no attack: each slice of an attack is measured against all of them, or against those with the
+    # same other columns (an attack in one codec against bona fide trials in that codec).
     shared: dict[tuple[tuple[str, str], ...], Rows] = {(): others}
     if free:
         shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, others, free)}
@@ -406,6 +412,8 @@ class Draws:
         if not plan.bootstrap or not plan.unit:
             return cls(plan, columns)
         unit, weights = _draw(plan, columns, plan.stratify is not False)
+        # Speakers that have both classes are drawn without regard to class in any case. Units of one class each are drawn
+        # within classes for figures that do not depend on prevalence, and over all for the others: a second set of draws.
         mixed = len(plan.unit) > 1 or bool((unit_sides(unit, columns.positive, weights.shape[1]) == 3).any())
         free = weights if mixed or plan.stratify is not None else _draw(plan, columns, False)[1]
         return cls(plan, columns, unit, weights, weights.shape[1], free)
@@ -425,9 +433,11 @@ class Draws:
         return [found[id(q)] for q in questions]
 
     def _replicates(self, questions: Sequence[Question], sample: Sample, by_class: bool) -> list[Floats]:
+        # Two kinds of draws have two streams: whether the other kind is asked for changes no digit.
         rng = generator(self.plan.seed, sample.name, *(() if by_class else (OF_ALL,)))
         forms = [q.form for q in questions if isinstance(q.form, Form)]
         if forms and self.weights is None:
+            # Kept, because the acceleration of BCa must be that of the same tally as the replicates.
             self._tallies[sample.name] = sample.condensed(forms)
         beside = self._beside_forms(forms, sample)
         every = [*forms, *beside.values()]
@@ -454,6 +464,7 @@ class Draws:
             tally = self._tallies[sample.name]
             drawn = trial_replicates(tally, forms, self.plan.bootstrap, rng, by_class)
             is_whole = tally is sample.tally
+            # A condensed tally has slightly other sums than the scores; its replicates are moved to where the figure is.
             return drawn if is_whole else [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
         return unit_replicates(self.unit_sample(sample), forms, self.weights)
 
@@ -471,6 +482,7 @@ class Draws:
             return None
         n, effective = self.units(sample, labelled)
         unit = " × ".join(self.plan.unit)
+        # Even the whole range of fewer units would not hold the truth as often as the level says.
         if n < enough(self.plan.level):
             return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
         if effective < LEAST_EFFECTIVE:
@@ -485,6 +497,7 @@ class Draws:
         if (sample.name, labelled) not in self._held:
             sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
             n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
+            # Units of very different sizes say less than their number: the effective number is what Student's interval uses.
             counted = sizes if labelled else [(own[0] + own[1], np.zeros_like(own[0])) for own in sizes]
             self._held[sample.name, labelled] = n, effective_units(*counted)
         return self._held[sample.name, labelled]
@@ -505,6 +518,7 @@ class Draws:
         form, plan = question.form, self.plan
         if plan.method == "bca" and not isinstance(form, Form):
             raise UsageError(f"a BCa interval of {question.text} is not available; use percentile")
+        # Without a value there is nothing to correct towards; replicates may still be defined.
         if plan.method == "percentile" or math.isnan(value):
             return intervals.percentile(replicates, plan.level)
         beside = self._beside.get((sample.name, question.text))
@@ -560,6 +574,7 @@ class Draws:
         if self.weights is None or self.plan.method == "percentile" or not forms:
             return
         sample, weights = trials.sample, self._blocks.weights
+        # The same code as for replicates: leaving a block out is a weight of 0 for its units.
         scored = [f for f in forms if isinstance(f, Form)]
         without = unit_replicates(self.unit_sample(sample), scored, weights) if scored else []
         found = dict(zip(map(id, scored), without, strict=True))
@@ -583,7 +598,9 @@ class Draws:
         if len(self.plan.unit) == 1:
             side = unit_sides(self.unit, positive, self.n_units)
             if (side == 3).any() or not ((side == 1).any() and (side == 2).any()):
+                # Units with both classes move both error rates at once, so they are one source of variation.
                 return _Blocks.of([_Kind(pairs, every)], 1)
+            # Units of positives and units of negatives vary independently: their variances add up.
             return _Blocks.of([_Kind(np.where(side == k, pairs, -1), every) for k in (1, 2)], 2)
         held = np.unique(self.unit, return_index=True)[1]
         kinds = []
@@ -636,10 +653,12 @@ class _Blocks:
         weights, group = [], []
         for k, kind in enumerate(kinds):
             place = np.unique(kind.number, return_inverse=True)[1] - int(kind.number.min() < 0)
+            # Thousands of units one at a time would cost more than the replicates; blocks of them show the same skewness.
             block = np.where(kind.number >= 0, place % most, -1)
             for left in np.unique(block[block >= 0]).tolist():
                 row = (block != left).astype(np.float64)
                 if kind.apart:
+                    # The number of units of a stratum is part of the design: those that stay count for the missing one as well.
                     row *= (kind.sizes() / np.maximum(kind.sizes(block != left), 1.0))[kind.stratum]
                 weights.append(row)
                 group.append(k)
@@ -773,6 +792,7 @@ def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int6
             )
         if plan.stratify:
             refuse_mixed_strata(codes, columns.positive, len(values), name)
+        # By the name of the unit only: two tables of one file, or two runs of a comparison, draw the same speakers.
         rng = generator(plan.seed, "unit", name)
         weights = draw_units(codes, columns.positive, len(values), plan.bootstrap, rng, by_class=by_class)
         parts.append((codes, weights))
@@ -786,6 +806,7 @@ def _crossed(
 ) -> tuple[NDArray[np.int64], Array]:
     """Cross two units: a trial's weight is the product of how often each of its two units was drawn (Owen 2007)."""
     pair = first[0] * second[1].shape[1] + second[0]
+    # Of all pairs of a speaker and an attack only those that occur get a weight: the full product may be huge.
     held, code = np.unique(pair, return_inverse=True)
     a, b = np.divmod(held, second[1].shape[1])
     return code, first[1][:, a] * second[1][:, b]
@@ -833,6 +854,8 @@ def without_width(question: Question, sample: Sample, value: float, draws: Draws
     if question.form.is_area:
         return Ends.of(sample.steps.interval(plan.level), "newcombe")
     most = question.form.most_unseen(sample.n_positive, sample.n - sample.n_positive, plan.level)
+    # Only a figure of 0 with perfectly separated classes is bounded by what was not seen; any other figure that never
+    # varies does so for a reason that counting does not know.
     if value != 0.0 or most is None or sample.steps.area != 1.0:
         return Ends(note=SAME)
     return Ends(0.0, most, "unseen", NO_ERROR)
@@ -851,6 +874,7 @@ def too_few_errors(form: Functional, sample: Sample, width: float, fewest: int |
     if not form.fewest_errors:
         return None
     for name, seen, effect in _errors_of_decisions(form, sample) if isinstance(form, OfCounts) else form.errors(sample):
+        # Few errors do no harm where one more would hardly move the figure.
         if seen < (form.fewest_errors if fewest is None else fewest) and effect > form.most_of_width * width:
             return f"no interval: {seen or 'no'} {name} at its threshold, and one more would change it by {effect:.2g}"
     return None
@@ -862,6 +886,7 @@ def _errors_of_decisions(form: OfCounts, sample: Sample) -> tuple[Errors, ...]:
     now = form.function(counts)
     if isinstance(now, Rate):
         return ()
+    # One more error, with the size of each class kept: an answer that was right becomes wrong.
     missed = replace(counts, tp=counts.tp - 1, fn=counts.fn + 1) if counts.tp else counts
     accepted = replace(counts, tn=counts.tn - 1, fp=counts.fp + 1) if counts.tn else counts
     return (
@@ -971,6 +996,7 @@ class TalliedTrials(Trials):
     @classmethod
     def of_cells(cls, cells: pl.DataFrame, header: Header, size: CellCounts, scored: Scored) -> TalliedTrials:
         """Make them from a frame with one row per cell: its label, and the columns that distinguish the cells."""
+        # A table of trials needs ids; these only number the cells.
         named = cells.with_columns(item=pl.int_range(pl.len()).cast(pl.String))
         base = Trials.from_frame(named, header, is_unique=True)
         return cls(base.frame, header, ("item", "target", *header.runs), size, scored)
@@ -986,6 +1012,7 @@ class TalliedTrials(Trials):
     @property
     def content(self) -> str:
         """A hash of how often each score occurs in each cell; empty if some scores are known only by their bins."""
+        # Bins cannot be hashed like scores: the hash would differ from that of the same trials in memory.
         if any(tally.is_short for tally in self._tallies):
             return ""
         fixed = ("label", "decision", *(["target"] if self.has_targets else []))

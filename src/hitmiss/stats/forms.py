@@ -72,6 +72,7 @@ class ReadTally(Tally):
 
     def known(self, form: object) -> float | None:
         """Return the figure of a form that needs every score."""
+        # A figure that nobody computed is a mistake in this package: better a KeyError than a figure of bins.
         return self.figures[form]  # type: ignore[index]
 
 
@@ -365,6 +366,7 @@ class Crossing(Located):
             return float("nan")
         n1, n0 = float(tally.n_positive), float(tally.n_negative)
         low = self.point(tally)
+        # Where even the first point is past the crossing there is no group to read inside: it is empty.
         high = min(low + 1, len(tally.score)) if not self.passed(0.0, 0.0, n1, n0) else low
         cp, cn, cp_high, cn_high = (float(c[i]) for i in (low, high) for c in (tally.positives, tally.negatives))
         return float(self.read(cp, cn, cp_high - cp, cn_high - cn, n1, n0))
@@ -372,6 +374,7 @@ class Crossing(Located):
     def point(self, tally: Tally) -> int:
         """Return the last point of the error curve that is not past the crossing (0 if all are)."""
         n1, n0 = float(tally.n_positive), float(tally.n_negative)
+        # Once the condition holds it always holds, so halving finds the place among millions of points.
         low, high = 0, len(tally.score) + 1
         while high - low > 1:
             middle = (low + high) // 2
@@ -399,6 +402,7 @@ class Crossing(Located):
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
         """Return where the condition begins to hold."""
         passed = self.past(cp, cn, n1, n0)
+        # The condition holds from one point on, so at most one stretch per curve is open.
         return np.asarray(~passed[..., :-1] & passed[..., 1:])
 
     def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
@@ -417,6 +421,7 @@ class Crossing(Located):
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
         """Read the figure at the first point past the crossing."""
         row = np.flatnonzero(self.can_be_in(found, s, n1, n0))
+        # The group that crosses begins where the point before it ends: at the start of the stretch for the first point.
         first = np.argmax(self.passed(cp[row], cn[row], n1[row, None], n0[row, None]), axis=1)
         a, b = (
             np.where(first > 0, c[row, np.maximum(first, 1) - 1], start[row]) for c, start in ((cp, s.cp), (cn, s.cn))
@@ -434,11 +439,14 @@ class Crossing(Located):
 
     def likely_open(self, cells: Cells) -> Indices:
         """Return the cells around the sample's own crossing."""
+        # Replicates rarely cross further away than this; a cell that was not guessed is opened when it is needed.
         k = int(np.searchsorted(cells.cuts, self.point(cells.tally), side="right")) - 1
         return np.arange(max(k - 4, 0), min(k + 5, len(cells)))
 
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
         """Return where the condition begins to hold within this many standard deviations of the counts."""
+        # The number of drawn trials below a point is binomial. More of either class bring the crossing forward, fewer put
+        # it off.
         away = [deviations * np.sqrt(c * (n - c) / n) for c, n in ((cp, n1), (cn, n0))]
         early = self.past(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
         late = self.past(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
@@ -449,6 +457,7 @@ class Crossing(Located):
         n1, n0 = float(tally.n_positive), float(tally.n_negative)
 
         def first_passed(away: float) -> int:
+            # As in `point`, on the curve moved by this many standard deviations; replicates that leave it are found later.
             low, high = -1, len(tally.score) + 1
             while high - low > 1:
                 middle = (low + high) // 2
@@ -469,6 +478,7 @@ def equal_error(ties: Ties) -> Crossing:
     """Return the form of the equal error rate under a rule for ties."""
     if ties not in _AT_TIES:
         raise UnknownName("tie rule", ties, (*_AT_TIES, "hull"))
+    # Strictly above: a point with equal rates is then the near end of the group that is read, and gives its own rate.
     return Crossing(lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties], equal_error_at_most)
 
 
@@ -528,6 +538,8 @@ class MinimumCost(Located):
 
     def best_point(self, tally: Tally) -> int:
         """Return the first point of least cost."""
+        # FAR is 1 − rejected / negatives: without the constant the least place is the same and a pass is saved. Only a lower
+        # cost replaces an earlier one, so that of equal costs the first point counts, whatever the chunks are.
         a, b = self.miss / tally.n_positive, self.false_alarm / tally.n_negative
         best, place = np.inf, 0
         for start in range(0, len(tally.positives), CHUNK):
@@ -558,7 +570,10 @@ class MinimumCost(Located):
         if beside is None:
             return super().interval(replicates, value, level, acceleration)
         fixed, costs = beside
+        # A threshold that was chosen on these trials suits them too well, and one chosen on a replicate even more so: its
+        # costs lie too low. The cost at the fixed threshold has no such bias, so it gives the spread.
         low, high = intervals.of_least_cost(replicates, costs, value, acceleration(fixed), level)
+        # No least cost is above that of the trivial system; the value itself stays inside.
         return low, min(high, max(self.trivial, value))
 
     def by_units(
@@ -573,6 +588,7 @@ class MinimumCost(Located):
         if beside is None:
             return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self), smooth=False)
         growth = intervals.growth_of_least_cost(replicates, value)
+        # What is left out is raised like the rest: the spread then belongs to the same scale as the centre.
         left, bounds = without(beside[0]), (0.0, self.trivial)
         raised = None if left is None else left.each(lambda costs: costs * growth)
         low, high = intervals.student(beside[1] * growth, value * growth, few.degrees, bounds, few.level, raised)
@@ -613,6 +629,7 @@ class MinimumCost(Located):
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
         """Return where the misses of the low end and the false alarms of the high end cost less than the best point."""
         missed, accepted = self.miss * (cp / n1), self.false_alarm * ((n0 - cn) / n0)
+        # Misses only rise along the scores and false alarms only fall, so no point inside costs less than this sum.
         return np.asarray(missed[..., :-1] + accepted[..., 1:] < (missed + accepted).min(axis=-1, keepdims=True))
 
     def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
@@ -620,6 +637,7 @@ class MinimumCost(Located):
         n1, n0 = cp[:, -1:], cn[:, -1:]
         missed, accepted = self.miss * (cp / n1), self.false_alarm * ((n0 - cn) / n0)
         least = ((missed + accepted) / self.unit).min(axis=1)
+        # Strictly: a cell that can only equal the least cost changes nothing.
         return least, (missed[:, :-1] + accepted[:, 1:]) / self.unit < least[:, None]
 
     def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
@@ -632,11 +650,13 @@ class MinimumCost(Located):
 
     def note_point(self, found: Floats, replicate: Indices, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
         """Keep the cost at the point if it is lower."""
+        # A replicate may have several stretches here; plain indexing would keep the last one only.
         np.minimum.at(found, replicate, self.costs(cp, cn, n1, n0))
 
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
         """Keep the least cost of these points."""
         least = np.min(self.costs(cp, cn, n1[:, None], n0[:, None]), axis=1)
+        # These stretches are of one cell, so no replicate occurs twice.
         found[s.replicate] = np.minimum(found[s.replicate], least)
 
     def points(self, tally: Tally) -> list[int]:
@@ -650,6 +670,7 @@ class MinimumCost(Located):
             self.miss * tally.positives[cuts[:-1]] / tally.n_positive
             - self.false_alarm * tally.negatives[cuts[1:]] / tally.n_negative
         )
+        # A guess that only saves time: lower costs are most likely where the bound is lowest.
         return np.argsort(bound, kind="stable")[:32]
 
     def cannot_win(self, missed: Array, rejected: Array, n1: float, n0: float, deviations: float) -> Mask:
@@ -659,6 +680,8 @@ class MinimumCost(Located):
         """
         a, b = self.miss, self.false_alarm
         more, fewer = missed / n1, rejected / n0
+        # Two points of one replicate share the trials below both: their difference varies only with the trials between them,
+        # far less than either count does.
         spread = np.sqrt(a * a * np.abs(more) / n1 + b * b * np.abs(fewer) / n0)
         return np.asarray(a * more - b * fewer > deviations * spread)
 
@@ -732,6 +755,7 @@ class AtThreshold(Form):
     def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
         """Read the figure at a point that is known in every replicate."""
         cp, cn = curve.at(self.threshold)
+        # The threshold is a cut of every plan, so the counts on both sides are known and nothing is in doubt.
         return np.asarray(self.combine(cp, curve.n1, curve.n0 - cn, curve.n0)), np.zeros(len(cp), dtype=bool)
 
 
@@ -799,6 +823,7 @@ class ClassSums(Summed):
 
     def points(self, tally: Tally) -> list[int]:
         """Return cuts that separate scores with infinite terms, and make small cells at the ends."""
+        # A cell is drawn as its mean term and a normal remainder. A few extreme terms are not normal: their cells are small.
         return [*self._infinite_ends(tally), *_graded_ends(tally)]
 
     def _infinite_ends(self, tally: Tally) -> list[int]:
@@ -830,9 +855,11 @@ class PairShare(Summed):
         total = 0.0
         for start in range(0, len(tally.score), CHUNK):
             part, after = slice(start, start + CHUNK), slice(start + 1, start + CHUNK + 1)
+            # In doubles: products of counts of billions pass the largest integer.
             below = tally.negatives[: len(tally.score)][part].astype(np.float64)
             upto = tally.negatives[after]
             gained = np.diff(tally.positives[start : start + CHUNK + 1])
+            # A positive is above all negatives below its group and tied with those inside it, which count half.
             total += float(np.sum(gained * (below + upto)))
         return 0.5 * total / (float(tally.n_positive) * float(tally.n_negative))
 
@@ -850,6 +877,7 @@ class PairShare(Summed):
 
     def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
         """Return the figure from sums of `terms`, to first order around the area of the sample."""
+        # A mean over pairs is not a sum over trials. To first order (the projection that DeLong uses) it is one.
         return sum1 / n1 + sum0 / n0 - area
 
 
@@ -885,6 +913,7 @@ class Whole(Form):
     def passing(self, n_positive: int, n_negative: int) -> Passing | None:
         """See `passes`."""
         if self.passes is None:
+            # Bins would give another figure, so none is given.
             raise UsageError("this metric needs the whole tally, and the trials are too many to keep; raise --memory")
         return self.passes(n_positive, n_negative)
 
@@ -1001,6 +1030,7 @@ class OfWeights(OfColumns):
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
         """Return the figure of the trials at each list of indices."""
         n = len(next(iter(arrays.values())))
+        # Weights of all replicates at once would take replicates × trials numbers.
         rest, step, parts = iter(places), max(1, MOST_WEIGHTS // max(1, n)), []
         while drawn := list(islice(rest, step)):
             weights = np.stack([np.bincount(d, minlength=n) for d in drawn]).astype(np.float64)
@@ -1017,6 +1047,7 @@ def weighted_sum(term: Callable[[Floats], Floats], score: Floats, counts: Array)
     total = 0.0
     for start in range(0, len(score), CHUNK):
         part = counts[start : start + CHUNK]
+        # A term may be infinite where this class has no trial, and 0 × ∞ is NaN.
         present = part > 0
         with np.errstate(over="ignore"):  # a sum beyond every float is infinite
             total += float(np.sum(term(score[start : start + CHUNK][present]) * part[present]))
@@ -1037,6 +1068,8 @@ class _PassingSums:
     def add(self, part: Tally) -> None:
         self.waiting.append((part.score, part.positive_counts, part.negative_counts))
         self.held += len(part.score)
+        # Only whole chunks are added: where a chunk begins may not depend on how the scores were cut into stretches, since
+        # the order of additions decides the last bits.
         if self.held >= CHUNK:
             columns = [np.concatenate(c) for c in zip(*self.waiting, strict=True)]
             whole = self.held // CHUNK * CHUNK
@@ -1076,6 +1109,7 @@ def _graded_ends(tally: Tally) -> list[int]:
 def _nearest_end(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
     frr, far = cp / n1, (n0 - cn) / n0
     frr_after, far_after = (cp + p) / n1, (n0 - cn - q) / n0
+    # Between two points there is no threshold: the nearer one is reported, of two equally near ones the first.
     first = np.abs(frr - far) <= np.abs(frr_after - far_after)
     return np.where(first, (frr + far) / 2, (frr_after + far_after) / 2)
 
@@ -1084,6 +1118,7 @@ def _on_the_straight_line(cp: Number, cn: Number, p: Number, q: Number, n1: Numb
     frr, far = cp / n1, (n0 - cn) / n0
     rise, fall = p / n1, q / n0
     step = rise + fall
+    # An empty group has no length to go along; its point is read.
     return frr + rise * ((far - frr) / np.where(step > 0, step, 1.0))
 
 
@@ -1101,6 +1136,7 @@ def tie_steps(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Numb
     """Return the steps (positives taken, negatives taken) around the crossing inside one tie, in walking order."""
     up = np.floor((n0 - cn) / n0 * n1 - cp)  # positives that fit before the miss rate overtakes
     down = np.floor((n0 - cn) - (cp + p) / n1 * n0)  # then negatives, if all positives fit
+    # The nearest step is next to the crossing; one more on each side allows for rounding of the division.
     positives = [np.clip(up + d, 0, p) for d in (-1, 0, 1, 2)]
     negatives = [np.clip(down + d, 0, q) for d in (-1, 0, 1, 2)]
     return [(i, np.zeros_like(i)) for i in positives] + [(p + np.zeros_like(j), j) for j in negatives]
