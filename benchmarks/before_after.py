@@ -60,6 +60,7 @@ def write(folder: Path) -> None:
 def spent(tree: Path, words: list[str], folder: Path) -> float:
     """Processor seconds of one command of a tree; of a script those that it prints."""
     own = {**os.environ, **dict.fromkeys(LIMITS, "1"), "PYTHONPATH": str(tree / "src")}
+    own |= {"PYTHONPYCACHEPREFIX": str(folder / "bytecode"), "PYTHONDONTWRITEBYTECODE": ""}  # as an installed package
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run([sys.executable, *words], check=True, capture_output=True, env=own, cwd=folder, text=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -463,6 +463,16 @@ class Trials:
             sha.update(_bytes(values))
         return sha.hexdigest()[:SHORT]
 
+    def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
+        """Return a text column as integers, and the sorted values that they encode; computed once per table."""
+        if name not in self._codes:
+            self._codes[name] = text_codes(self.column(name))
+        return self._codes[name]
+
+    @cached_property
+    def _codes(self) -> dict[str, tuple[NDArray[np.int64], list[str]]]:
+        return {}
+
     @property
     def content(self) -> str:
         """A hash of the rows. It does not depend on their order, so a sorted copy of a file has the same hash.
@@ -601,6 +611,8 @@ def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
 
 def _order(keys: pl.DataFrame) -> pl.Series:
     """Return the order of the rows by all columns; by one number per row where it fits, which takes half the time."""
+    if keys.width == 1:
+        return keys.select(pl.arg_sort_by(*keys.columns, maintain_order=True)).to_series()
     ranks = keys.select(pl.all().rank("dense").cast(pl.UInt64))
     sizes = [int(n or 0) + 1 for n in ranks.max().row(0)]
     if math.prod(sizes) >= 2**64:

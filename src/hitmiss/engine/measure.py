@@ -290,8 +290,11 @@ def _constant(sample: Sample) -> str | None:
 
 def _coarse(sample: Sample) -> str | None:
     """Warn of finite scores so large that neighbouring whole numbers are one float."""
-    finite = np.abs(sample.score[np.isfinite(sample.score)])
-    if not len(finite) or float(finite.max()) < WHOLE:
+    ends = float(sample.score.min()), float(sample.score.max())
+    if not all(map(math.isfinite, ends)):
+        finite = sample.score[np.isfinite(sample.score)]
+        ends = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
+    if max(-ends[0], ends[1]) < WHOLE:
         return None
     return (
         "scores beyond 2^53: neighbouring whole numbers are one number there, so trials that differ in the file may "

@@ -18,7 +18,7 @@ from hitmiss.core.registry import Metric, Setting
 from hitmiss.core.results import Estimate
 from hitmiss.core.shared import FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally, ascending
-from hitmiss.core.trials import Header, Trials, blocks, combined, text_codes
+from hitmiss.core.trials import Header, Trials, blocks, combined
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats import intervals, sketch
@@ -115,14 +115,11 @@ class Columns:
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """Return a text column of the frame as integers, and the sorted values that they encode."""
-        if name not in self._known:
-            values = self.trials.column(name)
-            if values.dtype != pl.String:
-                raise UsageError(
-                    f"{name} is not a text column, so trials cannot be grouped or resampled by it; name a slice column such as codec"
-                )
-            self._known[name] = text_codes(values)
-        return self._known[name]
+        if self.trials.column(name).dtype != pl.String:
+            raise UsageError(
+                f"{name} is not a text column, so trials cannot be grouped or resampled by it; name a slice column such as codec"
+            )
+        return self.trials.codes(name)
 
     def asked_codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """Return the same as `codes`, for the user's name of a column; items are always those of the trials."""
@@ -133,10 +130,6 @@ class Columns:
     ) -> Sample:
         """Return the sample of some rows."""
         return Sample(self, rows, run or {}, slice or {})
-
-    @cached_property
-    def _known(self) -> dict[str, tuple[NDArray[np.int64], list[str]]]:
-        return {}
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +160,7 @@ class Sample:
     def ordered(self) -> tuple[Floats, Floats]:
         """The scores of its positives and of its negatives, each ascending."""
         score, positive = self.score, self.positive
-        return ascending(score[positive]), ascending(score[~positive])
+        return ascending(score.compress(positive)), ascending(score.compress(~positive))
 
     @cached_property
     def tally(self) -> Tally:
@@ -249,7 +242,7 @@ class Sample:
 
     def _own(self, values: Array) -> Array:
         """Return the values of its trials, without a copy if they are adjacent."""
-        return values[self.rows] if self._span is None else values[self._span]
+        return values.take(self.rows) if self._span is None else values[self._span]
 
     @cached_property
     def _span(self) -> Span | None:

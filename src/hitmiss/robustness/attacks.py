@@ -134,7 +134,7 @@ def measure_parts(trials: Trials, design: Design, parts: Iterable[Trials]) -> Re
         measured = _measured(part, own, design)
         for made, kept in zip(measured, (of_records, of_classes), strict=True):
             rows = [e for e in made if campaign is None or e.run["attack"] != CLEAN]
-            kept.append(replace(made, estimates=tuple(rows)))
+            kept.append(replace(made, estimates=tuple(rows), behind=None))
         campaign = own if campaign is None else campaign.joined(own)
     if campaign is None:
         raise DataError("there are no trials to measure", code="no-trials")
