@@ -102,8 +102,8 @@ def assert_alike(memory: Any, stream: Any) -> None:
 def test_every_format_gives_the_digits_of_memory(tmp_path: Path, suffix: str, form: str) -> None:
     scores, key = two_sides(900)
     shards = write_shards(scores, tmp_path / "s", suffix, 3)
-    asked: dict[str, Any] = {"by": ["codec", "attack"], "bootstrap": 30, "reading": {"score_kind": "llr"}}
-    assert_alike(*both(shards, write_key(key, tmp_path, form), **asked))
+    asked: dict[str, Any] = {"by": ["codec", "attack"], "reading": {"score_kind": "llr"}}
+    assert_alike(*both(shards, write_key(key, tmp_path, form), **asked))  # replicates of joined scores: test_matrix.py
 
 
 def test_a_file_of_scores_in_the_order_of_the_key_is_joined_as_well(tmp_path: Path) -> None:

@@ -10,8 +10,9 @@ import io
 import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final, Literal, Protocol, TypeVar
@@ -160,17 +161,27 @@ class Processes:
     def __init__(self, workers: int) -> None:
         self.workers = workers
 
+    @cached_property
+    def _pool(self) -> ProcessPoolExecutor:
+        # Forking a process in which polars has started its threads can hang, so processes are spawned. They are kept for
+        # all passes: starting one takes longer than counting a small shard.
+        return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
+
     def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
         """Yield the results in order; at most as many calls run as there are workers, so few results wait in memory."""
-        # Forking a process in which polars has started its threads can hang, so processes are spawned.
-        with ProcessPoolExecutor(self.workers, mp_context=get_context("spawn")) as pool:
-            waiting: deque[Future[T]] = deque()
+        waiting: deque[Future[T]] = deque()
+        try:
             for given in arguments:
-                waiting.append(pool.submit(function, *given))
+                waiting.append(self._pool.submit(function, *given))
                 if len(waiting) > self.workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+        finally:
+            # Calls that still run may write to a scratch folder, which the caller removes next.
+            for call in waiting:
+                call.cancel()
+            wait(waiting)
 
 
 # ----------------------------------------------------------------------
