@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import subprocess
 import sys
@@ -95,3 +96,35 @@ def test_spelling() -> None:
     command = [sys.executable, "-m", "codespell_lib", *files, "--skip", "*.png,*.json,*.npz", "-L", TERMS]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+LINTED = {"typography": False, "lexical_illusions": False, "dates_times": False, "misc.phrasal_adjectives": False}
+"""Rules of proselint that are off: straight quotes are those of code; tables repeat words; "at 1" is not an hour; the
+family-wise error is a term."""
+
+
+@pytest.mark.extras
+def test_prose_linter(tmp_path: Path) -> None:
+    """proselint over the text of every page: code, links and comments are blanked, so that lines keep their numbers."""
+    code = r"^```.*?^```|<!--.*?-->|`[^`\n]*`|\]\([^)]*\)"
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in pages:
+        text = re.sub(
+            code, lambda hit: "x" + "\n" * hit[0].count("\n"), page.read_text(encoding="utf-8"), flags=re.S | re.M
+        )
+        (tmp_path / "-".join(page.relative_to(ROOT).parts)).write_text(text, encoding="utf-8")
+    (tmp_path / "rules.json").write_text(json.dumps({"checks": LINTED}))
+    (tmp_path / "bad.md").write_text("It was a very unique idea, in actual fact.\n")
+    command = [
+        sys.executable,
+        "-m",
+        "proselint",
+        "check",
+        "--config",
+        "rules.json",
+        *(p.name for p in tmp_path.glob("*.md")),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    found = [line for line in done.stdout.splitlines() if line.strip()]
+    assert [line for line in found if "bad.md" in line], "the linter must find what it looks for"
+    assert [line for line in found if "bad.md" not in line] == []
