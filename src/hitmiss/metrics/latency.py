@@ -34,12 +34,7 @@ class _OfQuantile(OfWeights):
         whole = np.floor(place)
         # The last position bounds both neighbours: values after it were not drawn. Without any draw the index is bounded.
         low, high = (
-            ordered[
-                [
-                    min(int(np.searchsorted(row, k, side="right")), len(ordered) - 1)
-                    for row, k in zip(upto, at, strict=True)
-                ]
-            ]
+            ordered[np.minimum(np.count_nonzero(upto <= at[:, None], axis=1), len(ordered) - 1)]
             for at in (np.minimum(whole + step, upto[:, -1] - 1.0) for step in (0.0, 1.0))
         )
         return np.where(upto[:, -1] > 0, low + (high - low) * (place - whole), np.nan)
