@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import comb
 
 import pytest
 from hypothesis import given
@@ -20,8 +19,11 @@ counts = st.integers(0, 120)
 def rational(only_a: int, only_b: int) -> tuple[Fraction, Fraction]:
     """The exact p and the mid-p as fractions, term by term."""
     n, least = only_a + only_b, min(only_a, only_b)
-    terms = [Fraction(comb(n, k), 2**n) for k in range(least + 1)]
-    return min(Fraction(1), 2 * sum(terms)), min(Fraction(1), 2 * sum(terms) - terms[-1])
+    ways, total = 1, 1  # in whole numbers, each from the one before: a fraction per term would be reduced each time
+    for k in range(1, least + 1):
+        ways = ways * (n - k + 1) // k
+        total += ways
+    return min(Fraction(1), Fraction(2 * total, 2**n)), min(Fraction(1), Fraction(2 * total - ways, 2**n))
 
 
 @pytest.mark.parametrize(("pair", "published"), PUBLISHED)
