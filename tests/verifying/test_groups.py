@@ -101,6 +101,22 @@ def test_attacks_stream_with_the_same_figures(attacked: Path, asked: str) -> Non
     assert said(["verify", "edited.json", "attacked"], attacked)[0] == 1
 
 
+@pytest.mark.parametrize("asked", ["--bootstrap 50", "--bootstrap 50 --unit speaker --threshold -0.4"])
+def test_drift_streams_with_the_same_figures(folder: Path, asked: str) -> None:
+    """One condition at a time, beside the clean clips: the units that are drawn are those of the clean clips."""
+    made = "detect --detector detector.py:level --data clips/manifest.csv -p deepfake-audio --outputs logit --sample-rate 8000"
+    ways = ["--manipulate", "gain(db=-6); gain(db=-20)", "-o", "drifting"]
+    if not (folder / "drifting").exists():
+        assert said([*made.split(), *ways], folder)[0] == 0
+    for more in (["-o", "kept.json"], ["-o", "streamed.json", "--stream"]):
+        code, text = said(["drift", "drifting", *asked.split(), *more], folder)
+        assert code == 0, text
+    kept, streamed = (json.loads((folder / f"{name}.json").read_text()) for name in ("kept", "streamed"))
+    assert streamed["estimates"] == kept["estimates"] and streamed["warnings"] == kept["warnings"]
+    assert len({e["slice"]["manipulation"] for e in kept["estimates"]}) == 3
+    assert said(["verify", "streamed.json", "drifting"], folder)[0] == 0
+
+
 def test_a_table_of_attacks_alone_is_not_streamed(attacked: Path) -> None:
     code, text = said(["score", "attacked/trials.parquet", "-p", "ecg-attacks", "--stream", "--json"], attacked)
     assert code == 2 and "needs-every-trial" in text

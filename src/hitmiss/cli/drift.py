@@ -37,6 +37,9 @@ def drift(
     threshold: Annotated[
         float | None, typer.Option(help="A threshold chosen elsewhere; score > t is accepted.")
     ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="One condition at a time: the run folder need not fit into memory.")
+    ] = False,
     output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
@@ -48,9 +51,16 @@ def drift(
     from hitmiss.robustness.manipulation import drift_of
 
     knows_itself = protocol is None and Path(scores).is_dir()
-    trials = read_trials(scores, key, None if knows_itself else find_protocol(protocol or "deepfake-audio"), reading)
+    rules = None if knows_itself else find_protocol(protocol or "deepfake-audio")
     settled = asked.changed(by=parse_by([by]), threshold=threshold, gap="none", drift=Drift(clean, pair_by))
-    results = drift_of(trials, settled)
+    if stream:
+        from hitmiss.outofcore.stream import evaluate_streamed
+
+        results = evaluate_streamed(
+            scores, key=key, reading=reading.over(rules.read) if rules else reading, design=settled
+        ).results
+    else:
+        results = drift_of(read_trials(scores, key, rules, reading), settled)
     if output:
         results.save(output)
     if json:

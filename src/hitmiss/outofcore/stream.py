@@ -52,6 +52,7 @@ from hitmiss.outofcore.plan import (
 from hitmiss.outofcore.shards import Opened, Plugged, plugged
 from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
+from hitmiss.robustness.manipulation import clean_rows, drift_parts
 from hitmiss.stats import sketch
 from hitmiss.stats.forms import Form
 
@@ -306,16 +307,19 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     scores, reads, run = files.scores, files.options, means.run
     chosen, threshold, whole = design.protocol, design.threshold, design
     finished = open_finished(scores, reads)
-    in_parts = chosen is not None and bool(chosen.measured_by)
-    if in_parts:  # trials are only counted here; their figures are measured run by run
+    in_parts = design.drift is not None or (chosen is not None and bool(chosen.measured_by))
+    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
+    if in_parts:  # trials are only counted here; their figures are measured attack by attack, or condition by condition
         if finished is None:
             raise UsageError(
-                f"the protocol {design.settled.name} can stream only the folder of a run (`hitmiss attack -o`); "
-                "leave --stream out",
+                "attacks and conditions are streamed only from the folder of a run (`hitmiss attack -o`, "
+                "`hitmiss detect -o`); leave --stream out",
                 code="needs-every-trial",
             )
-        design = replace(design, protocol=None, metrics=(), by=(), matrix=(), unit=(), bootstrap=0, gap="none")
-    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
+        wanted = list(chosen.metrics) if chosen else ["eer"]
+        plain = replace(design, protocol=None, metrics=(), matrix=(), unit=(), bootstrap=0, gap="none")
+        design = replace(plain, threshold=None) if design.drift is not None else replace(plain, by=())
+        threshold = design.threshold
     if finished is not None:  # a run folder is read through the table inside it
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
@@ -344,7 +348,12 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     head = replace(trials.header, reading=said, choices=(*kept, *trials.header.choices))
     trials = replace(trials, header=files.named(head))
     if in_parts and finished is not None:
-        found = measure_parts(trials, whole, _parts(trials, finished, threshold))
+        if whole.drift is not None:
+            is_clean, names = clean_rows(trials, whole), whole.by[0]
+            found = drift_parts(trials, whole, _parts(trials, finished, names, is_clean))
+        else:
+            is_clean, names = pl.col("attack") == CLEAN, trials.header.runs
+            found = measure_parts(trials, whole, _parts(trials, finished, names, is_clean, threshold))
         unchanged.refuse_changes()
         return Streamed(found, trials)
     unchanged.refuse_changes()
@@ -352,17 +361,23 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, looked.there))), trials)
 
 
-def _parts(trials: TalliedTrials, run: FinishedRun, threshold: float | None) -> Iterator[Trials]:
-    """Yield the attacks of a run folder one by one, each with the records without an attack."""
-    table, names = pl.scan_parquet(run.table), trials.header.runs
-    asked = trials.frame.select(names).unique().sort(names).rows(named=True)
-    where = {name: values for name, values in run.options.where.items() if name not in names}
-    options = run.options.changed(where=where)
-    attacks = [own for own in asked if own["attack"] != CLEAN]
-    for own in shared.each(attacks or asked, "attacks"):
-        is_own = pl.all_horizontal(pl.col(name).cast(pl.String) == value for name, value in own.items())
-        part = read(table.filter(is_own | (pl.col("attack") == CLEAN)).collect(), None, options)
-        part = part.retitle(notes=trials.header.notes)
+def _parts(
+    trials: TalliedTrials, run: FinishedRun, names: Sequence[str], is_clean: pl.Expr, threshold: float | None = None
+) -> Iterator[Trials]:
+    """Yield the attacks (or the conditions) of a run folder one by one, each with the rows without a change."""
+    table = pl.scan_parquet(run.table)
+    kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
+    asked = (
+        table.select(names)
+        .unique(maintain_order=True)
+        .collect()
+        .join(kept, on=names, how="semi", maintain_order="left")
+    )
+    options = run.options.changed(where={k: v for k, v in run.options.where.items() if k not in names})
+    changed = asked.filter(~is_clean)
+    for own in shared.each((changed if changed.height else asked).rows(named=True), "conditions"):
+        is_own = pl.all_horizontal(pl.col(name) == value for name, value in own.items())
+        part = read(table.filter(is_own | is_clean).collect(), None, options).retitle(notes=trials.header.notes)
         yield part if threshold is None else at_threshold(part, threshold)
 
 

@@ -7,7 +7,7 @@ clip is paired with its clean version, so the drift has its own interval. Decisi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -118,20 +118,33 @@ def drift(
 
 def drift_of(trials: Trials, asked: Design) -> Results:
     """Measure a drift table for a design: ordinary metrics, by condition, of trials paired with clean ones."""
-    how, reading, content = asked.drift or Drift(), trials.header.reading, trials.content
-    bootstrap, seed, level = asked.bootstrap, asked.seed, asked.level
-    trials, by = _joined(trials, ",".join(asked.by[0] if asked.by else ("manipulation",)))
-    base = _base(trials, by, how.clean)
-    linked = how.pair_by or next((c for c in ("source", "codec_seed") if c in trials.frame.columns), "item")
-    paired = beside_clean(trials, by, clean=base, pair_by=linked, threshold=asked.threshold)
-    frozen, unit = paired.header.threshold, asked.unit or (linked,)
+    return drift_parts(trials, asked, [trials])
+
+
+def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Results:
+    """Measure a drift table part by part, for clips that do not fit into memory.
+
+    `trials` are all clips, kept or counted. Each part holds some of the conditions and all clean clips, whose units
+    are those that are drawn; so it does not matter how the conditions are cut.
+    """
+    how, bootstrap, seed, level = asked.drift or Drift(), asked.bootstrap, asked.seed, asked.level
+    rows: list[Estimate] = []
+    notes: list[str] = []
+    for given in parts:
+        part, by = _joined(given, ",".join(asked.by[0] if asked.by else ("manipulation",)))
+        base = _base(part, by, how.clean)
+        linked = how.pair_by or next((c for c in ("source", "codec_seed") if c in part.frame.columns), "item")
+        paired = beside_clean(part, by, clean=base, pair_by=linked, threshold=asked.threshold)
+        frozen, unit = paired.header.threshold, asked.unit or (linked,)
+        plan = {"bootstrap": bootstrap, "seed": seed, "level": level}
+        design = Design.of(METRICS, by=[(shown(by),)], unit=unit, gap=False, **plan)
+        own = _arranged(measure_design(paired, design), paired, by, base)
+        rows += [e for e in own if e.slice[shown(by)] != base] if rows else own
+        notes += [note for note in paired.header.notes if note not in given.header.notes]
     assert frozen is not None  # `beside_clean` has set it
-    plan = {"bootstrap": bootstrap, "seed": seed, "level": level}
-    design = Design.of(METRICS, by=[(shown(by),)], unit=unit, gap=False, **plan)
-    rows = _arranged(measure_design(paired, design), paired, by, base)
-    notes = [f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}", *_fakes_only(rows)]
-    notes += [note for note in paired.header.notes if note not in trials.header.notes]
-    made = Results(tuple(rows), warnings=tuple(notes), reading=reading, design=asked, content=content)
+    told = f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}"
+    made = Results(tuple(rows), warnings=(told, *_fakes_only(rows), *notes), behind=trials)
+    made = replace(made, reading=trials.header.reading, design=asked)
     over = f"{bootstrap},unit={'*'.join(unit)},auto,{level:g},seed={seed}" if bootstrap else "none"
     named = ",".join("*".join(grouping) for grouping in asked.by)
     signature = signed(
@@ -143,6 +156,15 @@ def drift_of(trials: Trials, asked: Design) -> Results:
         level="none" if bootstrap or level == USUAL_LEVEL else f"{level:g}",
     )
     return replace(made, signature=signature)
+
+
+def clean_rows(trials: Trials, asked: Design) -> pl.Expr:
+    """Return the condition that holds for the rows of clean clips, by the columns of the conditions."""
+    names = asked.by[0] if asked.by else ("manipulation",)
+    joined, by = _joined(trials, ",".join(names))
+    base = _base(joined, by, asked.drift.clean if asked.drift else None)
+    first = joined.frame.filter(pl.col(by) == base).row(0, named=True)
+    return pl.all_horizontal(pl.col(name) == first[trials.own(name)] for name in names)
 
 
 def beside_clean(
