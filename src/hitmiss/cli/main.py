@@ -26,8 +26,8 @@ from typer.core import TyperCommand, TyperGroup
 
 from hitmiss._version import __version__
 from hitmiss.cli import common
-from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError, as_options
+from hitmiss.core import artifacts, errors
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
 from hitmiss.core.shared import visible
 
 if TYPE_CHECKING:
@@ -538,7 +538,17 @@ def declare(verb: str) -> None:
     app.registered_commands.sort(key=lambda command: VERBS.index(command.name or ""))
 
 
-@as_options()
+@contextmanager
+def _as_options() -> Iterator[None]:
+    """Let messages name options as the command line spells them."""
+    before, errors.is_command = errors.is_command, True
+    try:
+        yield
+    finally:
+        errors.is_command = before
+
+
+@_as_options()
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; only a result, or with `--json` an error, goes to stdout.
 

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -68,7 +67,7 @@ class HitmissError(Exception):
 
     def __str__(self) -> str:
         text = super().__str__()
-        return text if _is_command else in_python(text)
+        return text if is_command else in_python(text)
 
 
 class GateFailed(HitmissError):
@@ -154,7 +153,8 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 # ----------------------------------------------------------------------
 # Messages name options as the command line spells them. Someone who calls a function reads its keywords instead.
 
-_is_command = False
+is_command = False
+"""Whether a command line is running; it sets this."""
 _OPTION: Final = re.compile(
     r"(?P<command>`[^`]*`)|(?P<leave>\bleave )?(?<![\w-])(?:--(?P<name>[a-z][a-z_-]*)|-(?P<short>[mpo])(?= ))"
     r"(?: (?P<value>[^\s,;:()?'-][^\s,;:()?]*|-?\d[^\s,;:()?]*|,)"
@@ -173,17 +173,6 @@ _KEYWORD: Final = {
 _FLAGS: Final = ("dedupe", "allow_missing", "resume", "retry", "join", "force", "static")
 _MAPPINGS: Final = ("columns", "key_columns", "where", "rename")
 _WORDS: Final = ("out", "to", "or", "and", "if", "with", "for", "as", "in", "goes", "is", "once", "takes", "needs")
-
-
-@contextmanager
-def as_options() -> Iterator[None]:
-    """Let messages inside the block name options as the command line spells them."""
-    global _is_command
-    before, _is_command = _is_command, True
-    try:
-        yield
-    finally:
-        _is_command = before
 
 
 def in_python(text: str) -> str:

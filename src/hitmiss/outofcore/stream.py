@@ -337,9 +337,10 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     if units and max(expected, 1) * UNIT_BYTES > memory and expected > sketch.LARGE:
         raise too_many_for_units(units, expected)
     plan = ShardPlan(reads, keep, turned=looked.turned, threshold=threshold, key=looked.key, engine=means.engine)
-    disk = Disk(means.scratch, room, sketch.thresholds(forms))
-    disk.refuse_small(expected)
-    tally, covering = _count(shards, plan, run, memory, None if units else disk)
+    disk = None if units else Disk(means.scratch, room, sketch.thresholds(forms))
+    if disk is not None:
+        disk.refuse_small(expected)
+    tally, covering = _count(shards, plan, run, memory, disk)
     tally, kept = keep_cells(tally, reads)
     trials = assemble(tally, plan, "stream", None if units else forms, memory)
     trials = trials if finished is None else _as_run_says(trials, finished)
