@@ -110,8 +110,14 @@ class Columns:
 
     def named(self, name: str) -> Array:
         """Return any column as an array; a null decision is that of a failed call."""
-        values = self.trials.column(name)
-        return (values.fill_null(FAILED) if name == "decision" else values).to_numpy()
+        if name not in self._arrays:  # every figure of every slice asks for its columns again
+            values = self.trials.column(name)
+            self._arrays[name] = (values.fill_null(FAILED) if name == "decision" else values).to_numpy()
+        return self._arrays[name]
+
+    @cached_property
+    def _arrays(self) -> dict[str, Array]:
+        return {}
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """Return a text column of the frame as integers, and the sorted values that they encode."""
