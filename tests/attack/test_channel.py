@@ -234,8 +234,9 @@ def test_presets_are_readable_and_complete() -> None:
     for text in without:
         changed = of_medium(text)(clip(n=4 * RATE), RATE, rng())
         assert np.isfinite(changed).all() and not np.array_equal(changed, clip(n=4 * RATE))
-    codecs = preset("asvspoof2021-la")
-    assert codecs is not None and all(Chain(text) for text in codecs)
+    for name in ("asvspoof2021-la", "asvspoof5"):
+        codecs = preset(name)
+        assert codecs is not None and all(Chain(text) for text in codecs)
 
 
 def test_rawboost_changes_a_clip_and_keeps_its_length() -> None:

@@ -48,6 +48,20 @@ def test_a_functional_sigmoid_is_taken_off_and_gives_the_same_attack_as_its_logi
 
 
 @pytest.mark.extras
+def test_a_saturated_sigmoid_is_attacked_through_its_logits() -> None:
+    torch = pytest.importorskip("torch")
+    nets = [network(kind) for kind in ("sigmoid", "linear")]
+    with torch.no_grad():
+        for net in nets:
+            net.head.bias.fill_(40.0)
+        assert (nets[0](torch.zeros(1, 100, 2)) == 1.0).all()  # no gradient comes through the sigmoid
+    config = PerturbationConfig("pgd", 0.5, 0.5, extra={"steps": 5})
+    found = [run_attack_on_sample(net, record(), np.array([1.0, 0, 0, 1]), config, fs=FS) for net in nets]
+    assert not found[0][0].zero_gradient and np.array_equal(found[0][1], found[1][1])
+    assert np.abs(found[0][1] - record()).max() > 0
+
+
+@pytest.mark.extras
 def test_no_record_of_a_logit_network_is_refused_for_its_values() -> None:
     torch = pytest.importorskip("torch")
     net = network("linear", classes=2)

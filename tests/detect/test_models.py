@@ -331,6 +331,17 @@ def test_the_head_stays_in_float32_under_bfloat16() -> None:
 
 
 @pytest.mark.extras
+def test_the_default_is_float32_and_tf32_is_only_for_gpus() -> None:
+    torch = pytest.importorskip("torch")
+    from hitmiss.detection.torch import TorchDetector
+
+    assert TorchDetector(torch.nn.Linear(4, 2), device="cpu").precision == "float32"
+    with pytest.raises(UsageError) as refused:
+        TorchDetector(torch.nn.Linear(4, 2), device="cpu", precision="tf32")
+    assert refused.value.code == "tf32-on-cuda"
+
+
+@pytest.mark.extras
 @pytest.mark.filterwarnings("ignore")
 def test_int8_is_on_request_and_leaves_the_head() -> None:
     torch = pytest.importorskip("torch")

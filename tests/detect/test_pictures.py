@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import json
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -150,3 +154,33 @@ def test_memory_does_not_grow_with_the_number_of_pictures(tmp_path: Path) -> Non
         assert code == 0
         peaks.append(peak)
     assert peaks[1] - peaks[0] < 40 * 1024  # KiB; 40 pictures of 9 MB and 600 KB each as the network takes them
+
+
+@pytest.mark.extras
+def test_a_pretrained_network_of_javascript_takes_the_five_documented_lines(tmp_path: Path) -> None:
+    """HITMISS_NPM is a folder in which the packages that docs/detect.md names are installed; weights are never ours."""
+    place = os.environ.get("HITMISS_NPM")
+    if place is None or shutil.which("node") is None:
+        pytest.skip("set HITMISS_NPM to a folder with the npm packages of docs/detect.md")
+    text = (Path(__file__).parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")
+    lines = text.split("```js\n")[1].split("```")[0]
+    assert len(lines.splitlines()) <= 5
+    (tmp_path / "node_modules").symlink_to(Path(place) / "node_modules")
+    (tmp_path / "score.cjs").write_text(lines)
+    pixels = np.random.default_rng(0).integers(0, 256, (48, 64, 3), dtype=np.uint8)
+    for label in ("real", "fake"):
+        (tmp_path / "faces" / label).mkdir(parents=True)
+        Image.fromarray(pixels if label == "real" else pixels // 4).save(tmp_path / "faces" / label / "a.png")
+    done = subprocess.run(
+        [sys.executable, "-m", "hitmiss", "detect", "--detector", "program:node score.cjs", "--data", "faces", "--input",
+         "image", "--outputs", "probability", "--higher", "real", "--positive", "real", "--negative", "fake", "-o", "run"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    scores = read(str(tmp_path / "run")).score
+    given = {"id": 0, "shape": pixels.shape, "data": base64.b64encode(pixels.tobytes()).decode()}
+    alone = subprocess.run(
+        ["node", "score.cjs"], cwd=tmp_path, input=json.dumps(given) + "\n", capture_output=True, text=True, check=True
+    )
+    wanted = json.loads(alone.stdout)["output"]
+    assert 0 < wanted < 1 and np.abs(scores - np.log(wanted / (1 - wanted))).min() < 1e-6 < np.ptp(scores)
