@@ -106,7 +106,7 @@ def test_an_auc_without_replicates_has_the_interval_of_memory(tmp_path: Path) ->
     cuts=st.lists(st.integers(0, 5), min_size=60, max_size=60),
     seed=st.integers(0, 2**16),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_any_sharding_in_any_order_gives_the_same_bits(score: list[float], cuts: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)
     frame = pl.DataFrame({"item": [str(i) for i in range(len(score))], "score": score})

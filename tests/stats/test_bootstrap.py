@@ -101,7 +101,7 @@ def same_law(a: Floats, b: Floats) -> float:
 
 @pytest.mark.parametrize("kind", SAMPLES)
 def test_law_of_every_form_asked_together(kind: str) -> None:
-    sample, replicates = SAMPLES[kind], 3000
+    sample, replicates = SAMPLES[kind], 2000
     forms = [make() for make in FORMS.values()]
     fast = trial_replicates(Tally.of_classes(*sample), forms, replicates, np.random.default_rng(11))
     slow = by_brute_force(sample, forms, replicates, 12)

@@ -87,9 +87,11 @@ def objects(text: str) -> Iterator[dict[str, object]]:
     while (start := text.find("{", at)) >= 0:
         try:
             value, at = decoder.raw_decode(text, start)
-        except (ValueError, RecursionError):
+        except ValueError:
             at = start + 1
             continue
+        except RecursionError:
+            return  # where an object nested this deeply ends is unknown, and what it holds is not outermost
         if isinstance(value, dict):
             yield value
 
