@@ -1,17 +1,21 @@
-"""Comparisons: do the tests hold their level when there is no difference, and how long does a comparison take?
+"""Tests: do they hold their level when there is no difference, and how long does a comparison take?
 
-    python benchmarks/comparisons.py [repeats]
+    python benchmarks/comparisons.py [--repeats N] [--only NAME …] [--no-speed]
 
-Level: two systems of equal skill whose scores share most of their noise, one positive to two negatives, many times
-over; a test at 5 % should call a difference in 5 % of the repeats. Speed: a paired comparison of EER and minDCF with
-1,000 replicates at 680,774 trials (processor time), against drawing trials and computing both with scikit-learn (a few replicates, scaled).
+Level: every test that prints a p value, on data without any true difference, many times over; a test at 5 % should call a
+difference in 5 % of the repeats, an exact one in at most 5 %. Two systems of equal skill share most of their noise, one
+positive to two negatives: on independent trials; on 20 speakers, whose own levels are a quarter of the variance; in five
+slices, corrected together (the share of repeats in which any slice is called different). Slices of one system against the
+others, as a report tests them. Drift of the error rates under a manipulation that changes nothing but noise. Rankings of
+many systems are in `rankings.py`. Speed: a paired comparison of EER and minDCF with 1,000 replicates at 680,774 trials
+(processor time), against drawing trials and computing both with scikit-learn (a few replicates, scaled).
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -21,12 +25,14 @@ from sklearn.metrics import roc_curve
 from hitmiss.core.trials import Header, Source, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
+from hitmiss.engine.measure import measure
+from hitmiss.reports.assessment import weak_slices
+from hitmiss.robustness.manipulation import drift
 from hitmiss.stats.intervals import wilson
 
-REPEATS = 1000
-REPLICATES = 500
+REPEATS = 400
+REPLICATES = 400
 ALPHA = 0.05
-SIZES = ((100, 200), (1000, 2000))
 TRIALS = 680_774
 POSITIVES = 138_688
 SLOW = 3
@@ -43,28 +49,117 @@ def pair_of_equals(rng: np.random.Generator, n1: int, n0: int, skill: float = 1.
     return at_threshold(sides[0], skill / 2), at_threshold(sides[1], skill / 2)
 
 
-def p_values(seed: int, n1: int, n0: int) -> dict[str, float]:
-    """The p values of every test in one repeat."""
+def of_trials(seed: int, n1: int = 100, n0: int = 200) -> dict[str, float | None]:
+    """Return the p values of independent trials."""
     a, b = pair_of_equals(np.random.default_rng(seed), n1, n0)
     auto = compare(a, b, ["roc_auc", "accuracy", "eer", "min_dcf", "f1"], bootstrap=REPLICATES, seed=seed)
     area = compare(a, b, ["roc_auc"], bootstrap=REPLICATES, seed=seed, test="bootstrap")
     found = {f"{d.test}, {d.metric}": d.p_value for d in (*auto, *area)}
-    found["mcnemar mid-p, accuracy"] = auto.discordances[0].p_mid
-    return {name: 1.0 if p is None else p for name, p in found.items()}
+    return found | {"mcnemar mid-p, accuracy": auto.discordances[0].p_mid}
 
 
-def level_rows(repeats: int = REPEATS) -> Iterator[Row]:
+def of_many_trials(seed: int) -> dict[str, float | None]:
+    """Return the same with ten times as many."""
+    return of_trials(seed, 1000, 2000)
+
+
+def permuted(seed: int) -> dict[str, float | None]:
+    """Return the p values of exchanged answers, for figures that are no shares."""
+    a, b = pair_of_equals(np.random.default_rng(seed), 40, 80)
+    found = compare(a, b, ["roc_auc", "f1"], bootstrap=REPLICATES, seed=seed, test="permutation")
+    return {f"{d.test}, {d.metric}": d.p_value for d in found}
+
+
+def of_speakers(seed: int, speakers: int = 20, each: int = 15) -> dict[str, float | None]:
+    """Return the p values if whole speakers are drawn."""
+    rng, n = np.random.default_rng([seed, 1]), speakers * each
+    label, speaker = (rng.random(n) < 1 / 3).astype(int), np.repeat(np.arange(speakers), each)
+    base = rng.normal(size=n) + 1.5 * label
+    sides = []
+    for _ in range(2):
+        score = base + 0.5 * rng.normal(size=speakers)[speaker] + 0.6 * rng.normal(size=n)
+        made = Trials.of(label, score, speaker=np.char.add("s", speaker.astype(str)))
+        sides.append(at_threshold(made, 0.75))
+    asked = ["roc_auc", "accuracy", "eer", "min_dcf", "f1"]
+    found = compare(sides[0], sides[1], asked, bootstrap=REPLICATES, seed=seed, unit="speaker", force=True)
+    return {f"{d.test}, {d.metric}": d.p_value for d in found}
+
+
+def of_slices(seed: int, slices: int = 5) -> dict[str, float | None]:
+    """Return the least corrected p value of five slices, and that of their mean."""
+    rng = np.random.default_rng([seed, 2])
+    codec = np.char.add("c", (np.arange(900) % slices).astype(str))
+    a, b = (own.put(codec=codec).retitle(slices=("codec",)) for own in pair_of_equals(rng, 300, 600))
+    found = compare(a, b, ["roc_auc", "accuracy", "eer"], by="codec", bootstrap=REPLICATES, seed=seed)
+    least: dict[str, float | None] = {}
+    for d in found:
+        if d.average == "macro":
+            least[f"{d.test}, mean of slices, {d.metric}"] = d.p_value
+        elif d.slice and d.p_adjusted is not None:
+            name = f"{d.test} with Holm, any slice, {d.metric}"
+            least[name] = min(least.get(name) or 1.0, d.p_adjusted)
+    return least
+
+
+def of_weak_slices(seed: int, slices: int = 8) -> dict[str, float | None]:
+    """Say whether a report calls any of eight equal slices worse than the others (p 0 or 1)."""
+    rng = np.random.default_rng([seed, 3])
+    codec = np.char.add("c", (np.arange(1200) % slices).astype(str))
+    own = pair_of_equals(rng, 400, 800)[0].put(codec=codec).retitle(slices=("codec",))
+    found = measure(own, ["eer", "accuracy"], by="codec", bootstrap=REPLICATES, seed=seed)
+    return {
+        f"slices against the others with Holm, {metric}": float(not weak_slices(found, metric).weak)
+        for metric in ("eer", "accuracy")
+    }
+
+
+def of_drift(seed: int, clips: int = 150) -> dict[str, float | None]:
+    """Say whether the interval of a drift leaves out 0 although the manipulation only adds noise (p 0 or 1)."""
+    rng = np.random.default_rng([seed, 4])
+    label = np.repeat([1, 0], clips)
+    base = rng.normal(size=2 * clips) + 2.0 * label
+    score = np.concatenate([base + 0.5 * rng.normal(size=2 * clips) for _ in range(2)])
+    source = np.tile(np.char.add("k", np.arange(2 * clips).astype(str)), 2)
+    kind = np.repeat(["clean", "mp3"], 2 * clips)
+    trials = Trials.of(
+        np.tile(label, 2), score, item=np.char.add(np.char.add(source, "-"), kind), manipulation=kind, source=source
+    )
+    found = drift(trials, threshold=1.0, bootstrap=REPLICATES, seed=seed)
+    return {
+        f"drift, {e.metric}": float(not (e.low > 0.0 or e.high < 0.0))
+        for e in found
+        if e.metric in ("far_drift", "frr_drift") and e.low is not None and e.high is not None
+    }
+
+
+LEVELS: dict[str, Callable[[int], dict[str, float | None]]] = {
+    "300 trials": of_trials,
+    "3,000 trials": of_many_trials,
+    "120 trials, answers exchanged": permuted,
+    "20 speakers, 300 trials": of_speakers,
+    "5 slices, 900 trials": of_slices,
+    "8 slices, 1,200 trials": of_weak_slices,
+    "300 clips twice": of_drift,
+}
+"""What is tested, and the p values of one repeat."""
+
+
+def level_rows(repeats: int = REPEATS, only: list[str] | None = None) -> Iterator[Row]:
     """The share of repeats in which each test calls a difference that is not there."""
-    for n1, n0 in SIZES:
-        drawn = [p_values(seed, n1, n0) for seed in range(repeats)]
-        for name in sorted(drawn[0]):
-            hits = sum(d[name] < ALPHA for d in drawn)
-            low, high = wilson(hits, repeats)
+    for data, p_values in LEVELS.items():
+        if only and data not in only:
+            continue
+        calls: dict[str, list[bool]] = {}
+        for seed in range(repeats if "3,000" not in data else repeats // 2):
+            for name, p in p_values(seed).items():
+                calls.setdefault(name, []).append(p is not None and p < ALPHA)
+        for name, own in sorted(calls.items()):
+            low, high = wilson(sum(own), len(own))
             yield {
                 "test, no true difference": name,
-                "trials": f"{n1 + n0:,}",
-                "repeats": repeats,
-                "called different at 5 %": f"{hits / repeats:.1%}",
+                "data": data,
+                "repeats": len(own),
+                "called different at 5 %": f"{sum(own) / len(own):.1%}",
                 "95 % interval": f"{low:.1%} to {high:.1%}",
             }
 
@@ -102,18 +197,18 @@ def speed_rows() -> Iterator[Row]:
            "ratio": "–"}  # fmt: skip
 
 
-def rows(repeats: int = REPEATS) -> list[Row]:
-    """Every line of both tables."""
-    return [*level_rows(repeats), *speed_rows()]
-
-
 def main() -> None:
     """Print the tables as Markdown."""
-    found = rows(int(sys.argv[1]) if len(sys.argv) > 1 else REPEATS)
-    for header, own in groupby(found, key=tuple):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--repeats", type=int, default=REPEATS)
+    parser.add_argument("--only", nargs="*", choices=list(LEVELS), help="data whose tests are run")
+    parser.add_argument("--no-speed", action="store_true")
+    given = parser.parse_args()
+    every = level_rows(given.repeats, given.only), speed_rows() if not given.no_speed else ()
+    for header, own in groupby((row for rows in every for row in rows), key=tuple):
         print(f"\n| {' | '.join(header)} |\n|{'---|' * len(header)}")
         for row in own:
-            print(f"| {' | '.join(map(str, row.values()))} |")
+            print(f"| {' | '.join(map(str, row.values()))} |", flush=True)
 
 
 if __name__ == "__main__":
