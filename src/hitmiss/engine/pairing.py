@@ -213,7 +213,7 @@ def _match(
 
 def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
     # Ids that occur once each cannot repeat a question; only otherwise the whole key is looked at.
-    if trials.frame["item"].n_unique() == len(trials):
+    if {*(trials.unique_over or ("",))} <= {*key} or trials.frame["item"].n_unique() == len(trials):
         return
     twice = trials.frame.select(*key).filter(trials.frame.select(pl.struct(key).is_duplicated()).to_series())
     if twice.height:

@@ -365,8 +365,8 @@ class Stretches:
     p: Floats
     q: Floats
 
-    def keep(self, mask: NDArray[np.bool_]) -> Stretches:
-        """Return the stretches where `mask` is true."""
+    def keep(self, mask: NDArray[np.bool_] | Ints | slice) -> Stretches:
+        """Return the stretches where a mask is true, or at some places."""
         return Stretches(*(getattr(self, name)[mask] for name in self.__dataclass_fields__))
 
     def __len__(self) -> int:
@@ -764,8 +764,10 @@ def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -
     """Return replicates of each form under unit weights (replicate × unit), as many at a time as memory allows."""
     if not sample.tally.has_both_classes:
         return [np.full(len(weights), np.nan) for _ in forms]
-    held = np.unique(sample.unit)
-    sample = replace(sample, unit=np.searchsorted(held, sample.unit), n_units=len(held))
+    present = np.bincount(sample.unit, minlength=sample.n_units) > 0
+    held = np.flatnonzero(present)
+    if len(held) < len(present):
+        sample = replace(sample, unit=(np.cumsum(present) - 1)[sample.unit], n_units=len(held))
     cells = cut_for_units(sample.tally, forms)
     tables = class_tables(sample, cells)
     parts = [_some_replicates(sample, forms, cells, tables, w[:, held].astype(np.float64)) for w in _told(weights)]
@@ -837,11 +839,14 @@ def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: St
     """
     starts = _trial_starts(sample.tally, cells)
     cell = np.searchsorted(cells.cuts, stretches.low)
+    stretches = stretches.keep(np.argsort(cell, kind="stable"))
+    open_in = np.bincount(cell, minlength=len(cells))
+    ends = np.cumsum(open_in)
     # Cell by cell for all replicates: the trials of a cell are then gathered once.
-    for k in np.argsort(-np.bincount(cell, minlength=len(cells)), kind="stable"):
-        here = stretches.keep(cell == k)
-        if not len(here):
+    for k in np.argsort(-open_in, kind="stable"):
+        if not open_in[k]:
             break
+        here = stretches.keep(slice(ends[k] - open_in[k], ends[k]))
         matters = search.matters(here)
         if matters.any():
             _settle(sample, search, here.keep(matters), slice(starts[k], starts[k + 1]), weights)
@@ -851,9 +856,13 @@ def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, wei
     """Compute every point inside one cell, for the replicates in which the cell matters."""
     drawn = weights[s.replicate][:, sample.unit[trials]]
     score, positive = sample.score[trials], sample.positive[trials]
-    ends = np.flatnonzero(np.append(score[1:] != score[:-1], True))
-    cp = s.cp[:, None] + np.cumsum(drawn * positive, axis=1)[:, ends]
-    cn = s.cn[:, None] + np.cumsum(drawn * ~positive, axis=1)[:, ends]
+    ends = np.append(score[1:] != score[:-1], True)
+    accepted = drawn * positive
+    drawn -= accepted
+    for counts, before in ((accepted, s.cp), (drawn, s.cn)):  # in place, because fresh memory costs more than the sums
+        np.cumsum(counts, axis=1, out=counts)
+        counts += before[:, None]
+    cp, cn = (accepted, drawn) if ends.all() else (accepted[:, ends], drawn[:, ends])
     search.note_inside(s, cp, cn)
 
 
