@@ -7,8 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from cluster_parts import KillsOnce
-from detect_parts import broken_clip, clip, corpus, two_logits
+from detect_parts import KillsOnce, broken_clip, clip, corpus, two_logits
 
 from hitmiss.cli.main import run
 from hitmiss.cluster.ray import Cluster

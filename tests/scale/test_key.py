@@ -307,7 +307,7 @@ def test_a_key_beyond_memory_is_refused_with_what_would_do(
     asked = ["score", str(tmp_path / "s.tsv"), "--key", write_key(key, tmp_path, "tsv"), "-p", "asvspoof5", "--stream"]
     assert run([*asked, "--memory", "10MB"]) == 2
     said = capsys.readouterr().err
-    assert "a key of about 30" in said and "raise --memory to 0.2GB, or write the labels into the score files" in said
+    assert "a key of 30 MB" in said and "raise --memory to 0.2GB, or write the labels into the score files" in said
     assert run([*asked, "--memory", "0.2GB"]) == 0
 
 

@@ -634,8 +634,7 @@ def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
                         "oversized-archive", f"the archive unfolds beyond {limit:,} bytes", fix, [Place(name)]
                     )
     except (OSError, EOFError, zlib.error) as error:
-        what = f"the gzip archive is damaged ({error})"
-        raise ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)]) from None
+        raise _damaged(name, error, ledger) from None
     return out.getvalue()
 
 
@@ -718,6 +717,142 @@ def one_line_end(text: bytes, name: str, ledger: Ledger) -> bytes:
     raise ledger.stop(
         "stray-line-end", "a line contains a lone carriage return", "use one kind of line end", [Place(name, row)]
     )
+
+
+# ----------------------------------------------------------------------
+# A file in blocks of whole lines, hashed on the way, for readers that do not keep it: the bytes are those of `fetch`.
+
+BLOCK: Final = 2**22
+"""Bytes of text that are read at a time: more would not stay in the cache."""
+LONGEST_LINE: Final = 2**26
+"""The maximum length of a line in bytes: a compressed line could expand without end."""
+HEAD: Final = 2**17
+UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+class Meter:
+    """A file whose bytes are hashed and counted as they are read."""
+
+    def __init__(self, path: str | Path) -> None:
+        self._file = Path(path).open("rb")  # noqa: SIM115  # closed on leaving
+        self._sha = hashlib.sha256()
+        self.bytes = 0
+
+    def read(self, n: int = -1) -> bytes:
+        """Read some bytes."""
+        return self._noted(self._file.read(n))
+
+    def readline(self, n: int = -1) -> bytes:
+        """Read the bytes up to the next line end, at most `n`."""
+        return self._noted(self._file.readline(n))
+
+    def _noted(self, data: bytes) -> bytes:
+        self._sha.update(data)
+        self.bytes += len(data)
+        return data
+
+    def __enter__(self) -> Meter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    @property
+    def sha256(self) -> str:
+        """The hash of what was read."""
+        return self._sha.hexdigest()
+
+
+def fetch_head(path: str | Path, ledger: Ledger) -> Content:
+    """Read the first lines of a text, or nothing of a Parquet file."""
+    name = Path(path).name
+    artifacts.note_input(path)
+    with Path(path).open("rb") as file:
+        start = file.read(HEAD_BYTES)
+    refuse_format(start, name, ledger, is_streamed=True)
+    if start.startswith(PARQUET):
+        return Content(name, "", b"", "parquet")
+    with Meter(path) as meter, unpacked(meter, path) as text:
+        try:
+            head = text.read(HEAD).removeprefix(codecs.BOM_UTF8)
+        except (OSError, EOFError, zlib.error) as error:
+            raise _damaged(name, error, ledger) from None
+    if head.startswith(UTF16):
+        what = "the text is UTF-16, and only UTF-8 is streamed"
+        raise ledger.stop("unreadable-encoding", what, "convert the file, or leave --stream out", [Place(name)])
+    lines = head if len(head) < HEAD - len(codecs.BOM_UTF8) or b"\n" not in head else head[: head.rindex(b"\n") + 1]
+    _refuse_empty(lines, name, ledger)
+    return Content(name, "", one_line_end(_utf8(lines, name, 0, ledger), name, ledger), "utf-8")
+
+
+def blocks(meter: Meter, path: str | Path, ledger: Ledger) -> Iterator[tuple[bytes, int]]:
+    """Yield the text of a file, many whole lines at a time, each with the number of lines before it."""
+    name, before = Path(path).name, 0
+    with unpacked(meter, path) as text:
+        for block in _whole_lines(text, name, ledger):
+            yield one_line_end(_utf8(block, name, before, ledger), name, ledger), before
+            before += block.count(b"\n")
+        while meter.read(HEAD):  # bytes after the end of the archive are part of the file's hash too
+            pass
+
+
+def unpacked(file: Meter, path: str | Path) -> Meter | gzip.GzipFile:
+    """Return the file, decompressed if it is an archive."""
+    with Path(path).open("rb") as start:
+        is_packed = start.read(2) == GZIP
+    return gzip.GzipFile(fileobj=file) if is_packed else file  # type: ignore[call-overload]
+
+
+def _damaged(name: str, error: Exception, ledger: Ledger) -> Exception:
+    what = f"the gzip archive is damaged ({error})"
+    return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+
+
+def _utf8(data: bytes, name: str, lines_before: int, ledger: Ledger) -> bytes:
+    at = data.find(b"\0")
+    if at < 0 and not data.isascii():
+        try:
+            data.decode("utf-8")
+        except UnicodeDecodeError as error:
+            at = error.start
+    if at >= 0:
+        row = lines_before + data.count(b"\n", 0, at) + 1
+        what = NUL if data[at] == 0 else "the text is not UTF-8, and only UTF-8 is streamed"
+        fix = NUL_FIX if data[at] == 0 else "convert the file, or leave --stream out"
+        raise ledger.stop("unreadable-encoding", what, fix, [Place(name, row, f"byte 0x{data[at]:02x}")])
+    return data
+
+
+def digest(path: str | Path) -> tuple[str, int]:
+    """Return the hash and the number of a file's bytes."""
+    with Meter(path) as meter:
+        while meter.read(HEAD * 8):
+            pass
+        return meter.sha256, meter.bytes
+
+
+def _whole_lines(text: Meter | gzip.GzipFile, name: str, ledger: Ledger) -> Iterator[bytes]:
+    """Yield whole lines, many at a time; a line end inside quotes does not end a line."""
+    is_first = True
+    while True:
+        try:
+            data = text.read(BLOCK)
+            if data and not data.endswith(b"\n"):
+                data += text.readline(LONGEST_LINE)
+            while len(data) < LONGEST_LINE and b'"' in data and data.count(b'"') % 2:  # a quoted field continues
+                more = text.readline(LONGEST_LINE)
+                if not more:
+                    break
+                data += more
+        except (OSError, EOFError, zlib.error) as error:
+            raise _damaged(name, error, ledger) from None
+        if len(data) >= LONGEST_LINE:
+            what = f"a line, or a quoted field, is longer than {LONGEST_LINE:,} bytes"
+            raise ledger.stop("oversized-line", what, "give a table of scores", [Place(name)])
+        if not data:
+            return
+        yield data.removeprefix(codecs.BOM_UTF8) if is_first else data
+        is_first = False
 
 
 # ----------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
@@ -20,8 +20,23 @@ from hitmiss.core import artifacts, registry
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
 from hitmiss.core.trials import FIXED
-from hitmiss.io.columns import is_number, looks_headed
-from hitmiss.io.parse import Content, Kinds, Ledger, Place, Row, Shape, Stop, Table, fetch, read_plain, read_quoted
+from hitmiss.io.columns import Match, is_number, looks_headed
+from hitmiss.io.parse import (
+    Content,
+    Kinds,
+    Ledger,
+    Meter,
+    Place,
+    Row,
+    Shape,
+    Stop,
+    Table,
+    blocks,
+    fetch,
+    fetch_head,
+    read_plain,
+    read_quoted,
+)
 
 # ----------------------------------------------------------------------
 # Sources with named columns: JSON lines, Parquet files, and frames of polars and pandas.
@@ -326,15 +341,168 @@ def load(
         series = [shape.frame.to_series(at).alias(ours) for ours, at in picks.items()]
         return Table(shape.name, pl.DataFrame([settle(s, s.name in numeric) for s in series]), lines=shape.lines)
     assert shape.content is not None  # a shape has either a frame or a content
-    data = shape.content.data
-    if b'"' in data:
-        table = read_quoted(shape, data, has_header, picks, ledger)
-    else:
-        table = read_plain(shape, data, has_header, picks, ledger, kinds)
+    table = _of_block(shape, shape.content.data, has_header, picks, ledger, kinds)
     if not table.frame.height:
         what = "there is a header and no row under it"
         raise ledger.stop("empty-file", what, "give a file with rows", [Place(shape.name, 1)])
     return table
+
+
+def _of_block(
+    shape: Shape, data: bytes, has_header: bool, picks: Mapping[str, int], ledger: Ledger, kinds: Kinds | None
+) -> Table:
+    """Read a text, or whole lines of one."""
+    if b'"' in data:
+        return read_quoted(shape, data, has_header, picks, ledger)
+    return read_plain(shape, data, has_header, picks, ledger, kinds)
+
+
+# ----------------------------------------------------------------------
+# The same for files that are not kept: a look at the head, then the rows in pieces, each read as a whole file is.
+
+PIECE_ROWS: Final = 2**19
+"""Rows of a Parquet file that are read at a time."""
+
+
+@dataclass
+class Read:
+    """A reading in progress: what was read so far, for the record and for progress reports."""
+
+    rows: int = 0
+    bytes: int = 0
+    sha256: str = ""
+
+
+def look_at_head(path: str | Path, options: ReadSpec, ledger: Ledger) -> Shape:
+    """Take a first look at a file without reading all of it."""
+    content = fetch_head(path, ledger)
+    return _look_at_parquet_head(path, ledger) if content.is_parquet else look_at_text(content, options, ledger)
+
+
+def _look_at_parquet_head(path: str | Path, ledger: Ledger) -> Shape:
+    name = Path(path).name
+    try:
+        lazy = pl.scan_parquet(path, glob=False)
+        refuse_bomb(lazy, Path(path).stat().st_size, name, ledger, is_streamed=True)
+        head = lazy.head(SAMPLE_ROWS).collect()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise damaged_parquet(name, error, ledger) from None
+    if not head.height:
+        raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
+    return Shape(name, head_of(head), tuple(head.columns))
+
+
+def damaged_parquet(name: str, error: Exception, ledger: Ledger) -> Exception:
+    """Return the finding that a Parquet file cannot be read, to be raised."""
+    what = f"the Parquet file is damaged ({str(error).splitlines()[0]})"
+    return ledger.stop("unreadable-file", what, "make or fetch it again", [Place(name)])
+
+
+def pieces(
+    path: str | Path,
+    shape: Shape,
+    match: Match,
+    picks: Mapping[str, int],
+    read: Read,
+    ledger: Ledger,
+    kinds: Kinds | None = None,
+) -> Iterator[Table]:
+    """Yield the columns `picks` (our name -> position) of a file in pieces; every row once, in order.
+
+    `kinds` are types that columns of text may be parsed as at once; see `io.parse.read_plain`.
+    """
+    read.rows, read.bytes, read.sha256 = 0, 0, ""
+    found = _of_parquet if shape.content is None else _of_text
+    for piece in found(path, shape, match, picks, read, ledger, kinds):
+        read.rows += piece.frame.height
+        yield piece
+
+
+def _of_parquet(
+    path: str | Path,
+    shape: Shape,
+    match: Match,
+    picks: Mapping[str, int],
+    read: Read,
+    ledger: Ledger,
+    _: Kinds | None,
+) -> Iterator[Table]:
+    assert shape.names is not None
+    read.bytes = Path(path).stat().st_size
+    lazy = pl.scan_parquet(path, glob=False).select(pl.col(shape.names[at]).alias(ours) for ours, at in picks.items())
+    try:
+        for frame in lazy.collect_batches(chunk_size=PIECE_ROWS, maintain_order=True):
+            series = [settle(s, s.name in match.numeric) for s in frame.iter_columns()]
+            yield Table(shape.name, pl.DataFrame(series), first_line=1 + read.rows)
+    except pl.exceptions.PolarsError as error:
+        raise damaged_parquet(shape.name, error, ledger) from None
+
+
+def _of_text(
+    path: str | Path,
+    shape: Shape,
+    match: Match,
+    picks: Mapping[str, int],
+    read: Read,
+    ledger: Ledger,
+    kinds: Kinds | None,
+) -> Iterator[Table]:
+    with Meter(path) as meter:
+        for data, before in blocks(meter, path, ledger):
+            if data[:4096].strip() or data.strip():
+                if shape.names is not None:
+                    table = _of_json(shape, data, picks, match, ledger)
+                else:
+                    table = _of_block(shape, data, match.has_header and not before, picks, ledger, kinds)
+                yield _moved(table, before)
+            read.bytes = meter.bytes
+        read.sha256, read.bytes = meter.sha256, meter.bytes
+
+
+def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, ledger: Ledger) -> Table:
+    """Read JSON lines: with polars if the result surely equals that of the in-memory reader, else line by line."""
+    assert shape.names is not None
+    wanted = {ours: shape.names[at] for ours, at in picks.items()}
+    quick = _quick_json(data, wanted, match)
+    if quick is not None:
+        return Table(shape.name, quick)
+    seen = look_at_json(Content(shape.name, "", data, "utf-8"), ledger)
+    assert seen.frame is not None
+    empty = pl.lit("")
+    frame = seen.frame.select(
+        (pl.col(theirs) if theirs in seen.frame.columns else empty).alias(ours) for ours, theirs in wanted.items()
+    )
+    return Table(shape.name, frame, lines=seen.lines)
+
+
+def _quick_json(data: bytes, wanted: Mapping[str, str], match: Match) -> pl.DataFrame | None:
+    n = data.count(b"\n") + (not data.endswith(b"\n"))
+    if b"\n\n" in data or any(data.count(f'"{theirs}"'.encode()) != n for theirs in wanted.values()):
+        return None
+    try:
+        frame = pl.read_ndjson(io.BytesIO(data), infer_schema_length=None)
+    except pl.exceptions.PolarsError:
+        return None
+    if frame.height != n or any(theirs not in frame.columns for theirs in wanted.values()):
+        return None
+    kinds = {ours: frame.schema[theirs] for ours, theirs in wanted.items()}
+    fits = all(
+        kind.is_float() or kind.is_integer() if ours in match.numeric else kind in (pl.String, pl.Int64)
+        for ours, kind in kinds.items()
+    )
+    if not fits or any(frame[theirs].null_count() for theirs in wanted.values()):
+        return None
+    series = [settle(frame[theirs].alias(ours), ours in match.numeric) for ours, theirs in wanted.items()]
+    return pl.DataFrame(series)
+
+
+def _moved(table: Table, lines: int) -> Table:
+    """Return the same rows with line numbers increased by `lines`."""
+    if not lines:
+        return table
+    if table.lines is not None:
+        return replace(table, lines=np.asarray(table.lines + lines))
+    return replace(table, first_line=table.first_line + lines)
 
 
 def quick_or_careful(read: Callable[[Ledger, Kinds], T], kinds: Kinds, ledger: Ledger) -> T:

@@ -39,6 +39,8 @@ Cell = TypeVar("Cell", bound=Hashable)
 LOWEST: Final = keys_of([-np.inf])[0]
 HIGHEST: Final = np.uint64(2**64 - 1)
 NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
+FEW_RUNS: Final = 16
+"""So many ascending runs are merged in less time than they are sorted."""
 STEP: Final = 1024
 """Every so many keys on disk, one is kept in memory to find the others by."""
 
@@ -74,13 +76,27 @@ class Binned:
         own = slice(int(np.searchsorted(self.bins, first)), int(np.searchsorted(self.bins, last, side="right")))
         return Binned(self.bins[own], None if self.counts is None else self.counts[own])
 
+    def pieces(self, first: np.uint64, last: np.uint64) -> list[Binned]:
+        """Return the same as a list."""
+        return [self.between(first, last)]
+
     def coarse(self, cuts: tuple[float, ...]) -> Binned:
         """Return the same trials in the coarsest bins; a cut begins a new bin."""
         return self.by_bits(COARSE, cuts)
 
     def by_bits(self, bits: int, cuts: tuple[float, ...]) -> Binned:
         """Return the same trials in bins of so many bits."""
-        return _summed(truncated(self.bins, bits, cuts), self.counts)
+        if bits == EXACT or not len(self.bins):
+            return self
+        changed = np.diff(self.bins >> np.uint64(EXACT - bits)) != 0
+        starts = np.flatnonzero(np.append(True, changed))
+        if cuts:
+            starts = np.unique(np.append(starts, np.searchsorted(self.bins, keys_of(cuts))))
+            starts = starts[starts < len(self.bins)]
+        sums = (
+            np.diff(np.append(starts, len(self.bins))) if self.counts is None else np.add.reduceat(self.counts, starts)
+        )
+        return Binned(truncated(self.bins[starts], bits, cuts), sums)
 
 
 NOTHING: Final = Binned(NO_KEYS)
@@ -141,7 +157,11 @@ class Several:
 
     def between(self, first: np.uint64, last: np.uint64) -> Binned:
         """Return the trials from one key to another, both included."""
-        return merge_binned([part.between(first, last) for part in self.parts])
+        return merge_binned(self.pieces(first, last))
+
+    def pieces(self, first: np.uint64, last: np.uint64) -> list[Binned]:
+        """Return the same, run by run."""
+        return [part.between(first, last) for part in self.parts]
 
     def coarse(self, cuts: tuple[float, ...]) -> Binned:
         """Return the same trials in the coarsest bins."""
@@ -171,7 +191,7 @@ def merge_binned(parts: Sequence[Binned]) -> Binned:
         return parts[0]
     keys = np.concatenate([part.bins for part in parts])
     if all(part.counts is None for part in parts):
-        return _summed(ordered(keys), None)
+        return _summed(ordered(keys, len(parts) if all(part.is_sorted for part in parts) else None), None)
     order = np.argsort(keys, kind="stable")
     return _summed(keys[order], np.concatenate([part.each for part in parts])[order])
 
@@ -186,9 +206,11 @@ def _summed(keys: Keys, counts: Counts | None) -> Binned:
     return Binned(keys[starts], sums)
 
 
-def ordered(keys: Keys) -> Keys:
-    """Sort keys in ascending order; polars sorts long arrays in less time."""
-    return np.sort(keys) if len(keys) < 2**16 else pl.Series(keys).sort().to_numpy()
+def ordered(keys: Keys, runs: int | None = None) -> Keys:
+    """Sort keys in ascending order; `runs` is how many ascending runs they consist of, if that is known."""
+    if runs is not None and runs <= FEW_RUNS:
+        return np.sort(keys, kind="stable")  # finds the runs and merges them
+    return np.sort(keys) if len(keys) < 2**16 else pl.Series(keys).sort().to_numpy()  # polars takes less time
 
 
 def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
@@ -333,7 +355,7 @@ def _in_order(side: Sequence[Binned]) -> Keys:
     keys = [b.bins if b.counts is None else np.repeat(b.bins, b.counts) for b in side]
     if len(keys) < 2:
         return keys[0] if keys else NO_KEYS
-    return ordered(np.concatenate(keys))
+    return ordered(np.concatenate(keys), len(keys))
 
 
 # ----------------------------------------------------------------------
@@ -428,9 +450,10 @@ class CoarseCells:
     def _sum(self, sides: list[list[Kept]], first: Keys, own: Mapping[Form, Passing], pairs: Pairs) -> None:
         """Read all scores of a sample in ascending order."""
         last = np.append(first[1:] - np.uint64(1), HIGHEST)
-        at = [np.arange(len(sides[0])), len(sides[0]) + np.arange(len(sides[1]))]
         for low, high in shared.each(list(zip(first, last, strict=True)), "reading sums over all scores"):
-            part = ExactCells([kept.between(low, high) for side in sides for kept in side])
+            held = [[piece for kept in side for piece in kept.pieces(low, high)] for side in sides]
+            part = ExactCells([*held[0], *held[1]])
+            at = np.arange(len(held[0])), len(held[0]) + np.arange(len(held[1]))
             classes = None if own else part.classes(*at)
             if classes is not None:
                 pairs.add_classes(*classes)

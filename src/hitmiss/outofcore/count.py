@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -26,10 +27,10 @@ from hitmiss.io.checks import (
     refuse_missing,
 )
 from hitmiss.io.columns import Reading, understand
-from hitmiss.io.parse import Finding, Ledger, Place, Stop, Table
+from hitmiss.io.parse import Finding, Ledger, Place, Stop, Table, digest
 from hitmiss.io.reader import worst_scores
-from hitmiss.io.tables import Stack, is_plain_number
-from hitmiss.outofcore.cells import Binned, Kept, stretches
+from hitmiss.io.tables import PIECE_ROWS, Read, Stack, damaged_parquet, is_plain_number
+from hitmiss.outofcore.cells import Binned, Disk, Kept, merge_binned, stretches
 from hitmiss.outofcore.keyed import (
     AT,
     ID,
@@ -47,7 +48,7 @@ from hitmiss.outofcore.keyed import (
     open_sheet,
 )
 from hitmiss.outofcore.plan import Cell, Executor, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
-from hitmiss.outofcore.shards import ROWS, Opened, Read, damaged_parquet, digest, pieces, rows_of_parquet
+from hitmiss.outofcore.shards import Opened, pieces, rows_of_parquet
 
 # ----------------------------------------------------------------------
 # Engines read the rows of a shard, join them with the key, and give each its cell, its score and the hash of its id.
@@ -62,7 +63,7 @@ class Engine(Protocol):
 
 def by_polars(sheet: Sheet) -> Iterator[pl.DataFrame]:
     """Read in this process, on all cores."""
-    yield from sheet.asked(sheet.lazy).collect_batches(chunk_size=ROWS, engine="streaming")
+    yield from sheet.asked(sheet.lazy).collect_batches(chunk_size=PIECE_ROWS, maintain_order=True, engine="streaming")
 
 
 def by_duckdb(sheet: Sheet) -> Iterator[pl.DataFrame]:
@@ -77,7 +78,9 @@ def by_duckdb(sheet: Sheet) -> Iterator[pl.DataFrame]:
     try:
         found = connection.sql(f"SELECT {taken} FROM read_parquet('{path}')")
         # the method had another name before DuckDB 2
-        for batch in (found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader)(ROWS):
+        for batch in (found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader)(
+            PIECE_ROWS
+        ):
             yield sheet.asked(pl.DataFrame(batch).lazy().with_columns(pl.col(pl.String).fill_null(""))).collect()
     finally:
         connection.close()
@@ -129,6 +132,8 @@ def find_engine(name: str) -> Engine:
 # not understood): then the file is read again as the in-memory reader reads it, and the reader's own checks report what
 # is wrong and where.
 
+RANGE: Final = "ids"
+"""The fact about a shard that its ids ascend, from the first to the last."""
 ENOUGH: Final = 1000
 """The number of faults after which a shard is not read any further."""
 
@@ -151,15 +156,16 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
         fact = replace(fact, facts=facts if shard.system is None else {**facts, SYSTEM: shard.system})
         try:
             for frame in find_engine(plan.engine)(sheet):
-                ids = Binned(frame[ID].to_numpy(), is_sorted=False) if ID in frame.columns else None
-                yield ShardTally(*made_by, (), cells_of(seen.trials(frame), plan.cells), ids)
+                yield ShardTally(*made_by, (), cells_of(seen.trials(frame), plan.cells), seen.ids(frame))
+            if seen.is_out_of_order:
+                yield from (ShardTally(*made_by, (), {}, ids) for ids in _hashes(sheet))
             if seen.is_odd or seen.reading.problems or conflicts(sheet.lazy, plan.key, plan.options):
                 look_closely(sheet, ledger)
         except pl.exceptions.PolarsError as error:
             raise damaged_parquet(opened.name, error, ledger) from None
         rows = rows_of_parquet(shard.path) if opened.is_parquet else sheet.read.rows
         sha, size = digest(shard.path) if opened.is_parquet else (sheet.read.sha256, sheet.read.bytes)
-        fact = replace(fact, rows=rows, sha256=sha, bytes=size)
+        fact = replace(fact, rows=rows, sha256=sha, bytes=size, facts={**fact.facts, **seen.range})
         if not rows and not ledger.findings:
             what = "there is a header and no row under it"
             raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
@@ -176,6 +182,24 @@ class _Seen:
         self.plan, self.is_odd = plan, False
         self._words: dict[str, set[str]] = {"label": set(), "decision": set()}
         self._lost: list[pl.DataFrame] = []
+        self._ends: tuple[str, str] | None = None
+        self.is_out_of_order = False
+
+    def ids(self, frame: pl.DataFrame) -> Binned | None:
+        """Return the hashes of ids; nothing of ids that could ascend, since then none of them repeats."""
+        ids = frame[ID] if ID in frame.columns else pl.Series()
+        if ids.dtype == pl.UInt64:
+            return Binned(ids.to_numpy(), is_sorted=False)
+        if len(ids) and not self.is_out_of_order:
+            follows = self._ends is None or ids[0] > self._ends[1]
+            self.is_out_of_order = not (follows and (ids[1:] > ids[:-1]).all())
+            self._ends = ids[0] if self._ends is None else self._ends[0], ids[-1]
+        return None
+
+    @property
+    def range(self) -> dict[str, tuple[str, str]]:
+        """The first and the last id if all ascend."""
+        return {RANGE: self._ends} if self._ends is not None and not self.is_out_of_order else {}
 
     def trials(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return the rows that are trials with a score, and take note of the others."""
@@ -252,6 +276,31 @@ def _door_pieces(opened: Opened, names: Sequence[str], plan: ShardPlan, ledger: 
 
 def _declared(options: ReadSpec) -> tuple[str | None, str | None, str | None]:
     return options.positive, options.negative, options.positive_value
+
+
+def _hashes(sheet: Sheet) -> Iterator[Binned]:
+    """Yield the hashes of all ids of a shard."""
+    hashed = sheet.lazy.select(hashed_id(sheet).alias(ID))
+    for frame in hashed.collect_batches(chunk_size=PIECE_ROWS, engine="streaming"):
+        yield Binned(frame[ID].to_numpy(), is_sorted=False)
+
+
+def hashes_of(shard: Shard, plan: ShardPlan) -> ShardTally:
+    """Return a tally of nothing but the ids of a shard."""
+    sheet = open_sheet(shard, plan, Ledger(), _naming(plan))
+    return ShardTally(plan.fingerprint, plan.cells, (), {}, merge_binned(list(_hashes(sheet))))
+
+
+def every_id(
+    tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, disk: Disk | None
+) -> Kept | None:
+    """Return the hashes of all ids; None if there are none, or if ids ascend from shard to shard and none can repeat."""
+    ranges = sorted(tuple(shard.facts[RANGE]) for shard in tally.shards if RANGE in shard.facts)
+    if not ranges:
+        return tally.ids
+    if len(ranges) == len(tally.shards) and all(a[1] < b[0] for a, b in pairwise(ranges)):
+        return None
+    return merge_tallies(run(hashes_of, [(shard, plan) for shard in shards]), disk).ids
 
 
 def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:

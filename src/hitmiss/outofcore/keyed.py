@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
-import numpy as np
 import polars as pl
 
 from hitmiss.core import shared
@@ -16,17 +16,19 @@ from hitmiss.core.trials import FIXED
 from hitmiss.io.checks import check_ids, check_labels, check_repeats, stems, to_numbers
 from hitmiss.io.columns import Match, Reading, Role, refuse_undeclared, same_class, understand
 from hitmiss.io.parse import Ledger, Place, Stop, Table, expand, quoted
-from hitmiss.io.tables import Stack, is_plain_number
+from hitmiss.io.reader import Side, open_side, settle
+from hitmiss.io.tables import Read, Stack, is_plain_number
+from hitmiss.io.tables import look as look_whole
 from hitmiss.outofcore.plan import KeyFiles, Shard, ShardPlan, stamp
-from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces, trials_expected
+from hitmiss.outofcore.shards import Opened, open_shard, pieces, trials_expected
 from hitmiss.stats import sketch
 
 # ----------------------------------------------------------------------
-# The key of streamed scores: read in pieces like the reader does, checked, kept small, and joined with the scores.
+# The key of streamed scores: read whole, by the reader, then kept small and joined with the scores.
 #
-# Ids stay texts, all other columns become codes. Scores get the columns taken from the key and `AT`, the row of the key
-# that holds their id. That row identifies a trial exactly, so it serves to find repeated ids, ids that the key lacks,
-# and ids without a score.
+# Ids stay texts, all other columns become codes, and only those that are needed are kept. Scores get the columns taken
+# from the key and `AT`, the row of the key that holds their id. That row identifies a trial exactly, so it serves to
+# find repeated ids, ids that the key lacks, and ids without a score.
 
 INDEX_BYTES: Final = 40
 """The memory per row during the join: its position among the ids, and the row again if it is scored."""
@@ -62,7 +64,7 @@ class Key:
     @property
     def bytes(self) -> int:
         """Its size in memory."""
-        return _size(self.stack.frame)
+        return int(self.stack.frame.estimated_size()) + INDEX_BYTES * self.height
 
     def beside(self, lazy: pl.LazyFrame, first: int = 0) -> pl.LazyFrame:
         """Return scores with the columns of the key added; `first` is the number of the key's first row."""
@@ -131,144 +133,88 @@ def beside(opened: Opened, key: KeyFiles) -> Joined:
     return Joined(opened.shard, opened.shape, match, opened.match, key, by_stem=opened.by_stem)
 
 
-def look_at_key(given: object, options: ReadSpec, ledger: Ledger) -> list[Opened]:
-    """Recognise the files of a key; all must be of one kind."""
-    opened = [open_shard(Shard(str(path)), options, ledger, "key") for path in expand(given)]
-    for one in opened[1:]:
-        if set(one.match.picks) != set(opened[0].match.picks):
-            what = f"its columns differ from those of {opened[0].name}"
-            raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(one.name, 1)])
-    return opened
+def open_key(given: object, options: ReadSpec, ledger: Ledger) -> Side:
+    """Read the files of a key as the reader does."""
+    said = options.for_key
+    return open_side([look_whole(source, said, ledger) for source in expand(given)], "key", said, ledger)
 
 
-def files_of(key: Sequence[Opened], scores: Opened, keep: Sequence[str]) -> KeyFiles:
+def files_of(given: object, key: Side, scores: Opened, keep: Sequence[str]) -> KeyFiles:
     """Return what is taken from a key: the label, and the columns to keep that it has."""
-    theirs, ours = key[0].match.picks, scores.match.picks
+    theirs, ours = key.match.picks, scores.match.picks
     on = tuple(name for name in ("item", "target") if name in theirs and name in ours)
     shared = tuple(name for name in theirs if name in ours and name not in ("item", SYSTEM, *on))
-    columns = tuple(
-        dict.fromkeys(("label", *(name for name in ("target", *keep) if name in theirs and name not in on)))
-    )
-    paths = tuple(one.shard.path for one in key)
-    return KeyFiles(paths, tuple(digest(path)[0] for path in paths), on, columns, shared)
+    columns = dict.fromkeys(("label", *(name for name in ("target", *keep) if name in theirs and name not in on)))
+    return KeyFiles(tuple(map(str, expand(given))), _hashes(key), on, tuple(columns), shared)
+
+
+def _hashes(key: Side) -> tuple[str, ...]:
+    return tuple(shape.content.sha256 if shape.content else "" for shape in key.shapes)
 
 
 _read: dict[tuple[KeyFiles, str], Key] = {}
-"""The last key that this process has read: every pass over a shard needs it again."""
+"""The last key that this process has read: every shard is joined with it."""
 
 
 def key_of(files: KeyFiles, options: ReadSpec) -> Key:
     """Return the key, reading it only if this process has not read it before."""
     if (files, repr(options)) not in _read:
-        for path, sha in zip(files.paths, files.sha256, strict=True):
-            if digest(path)[0] != sha:
+        side = open_key(list(files.paths), options, Ledger())
+        for path, noted, found in zip(files.paths, files.sha256, _hashes(side), strict=True):
+            if found != noted:
                 raise DataError(f"{Shard(path).name}: the key has changed since it was first read; begin again")
-        read_key(files, options, Ledger(), None)
+        checked_key(files, side, options, Ledger())
     return _read[files, repr(options)]
 
 
-def read_key(files: KeyFiles, options: ReadSpec, ledger: Ledger, memory: int | None) -> Key:
-    """Read a key and record every fault that the reader would find; refuse a key that does not fit in memory."""
-    _read.clear()
-    tables: list[Table] = []
-    theirs: dict[str, str] = {}
-    rows = size = 0
-    sides = [open_shard(Shard(path), options, ledger, "key") for path in files.paths]
-    for opened in sides:
-        theirs = dict(opened.match.theirs)
-        picks = {
-            name: opened.match.picks[name] for name in dict.fromkeys((*files.on, "item", *files.columns, *files.shared))
-        }
-        read, expected = Read(), trials_expected([opened])
-        for piece in pieces(opened, picks, read, ledger):
-            tables.append(_checked(piece, files, theirs, ledger))
-            rows, size = rows + piece.frame.height, size + _size(tables[-1].frame)
-            shared.tell(f"rows of the key {opened.name}", min(read.rows, expected), expected)
-            _refuse_large(rows, size, memory, sides)
-        if not read.rows:
-            what = "there is a header and no row under it"
-            raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
-    stack = Stack.of(tables, theirs)
-    stack = replace(stack, frame=stack.frame.rechunk())
-    reading = _read_words(stack, options, ledger)
-    _check_repeats(stack, files, options, ledger)
-    key = Key(files, stack, reading)
-    if not ledger.findings:
-        _read[files, repr(options)] = key
-    return key
-
-
-def _checked(piece: Table, files: KeyFiles, theirs: dict[str, str], ledger: Ledger) -> Table:
-    """Return some rows of a key: ids as texts, all else as codes; besides these, only the line information is kept."""
-    check_ids(Stack.of([piece], theirs), ledger)
-    coded = [name for name in piece.frame.columns if name not in (*files.on, "item")]
-    return Table(
-        piece.name, piece.frame.with_columns(pl.col(coded).cast(pl.Categorical)), piece.first_line, piece.lines
-    )
-
-
-def _size(frame: pl.DataFrame) -> int:
-    return int(frame.estimated_size()) + INDEX_BYTES * frame.height
-
-
-def _refuse_large(rows: int, size: int, memory: int | None, sides: Sequence[Opened]) -> None:
-    if memory is not None and rows > sketch.LARGE and size > memory // 2:
-        expected = max(rows, trials_expected(sides))
-        enough = 2 * size / rows * expected / 1e9 + 0.1
-        raise UsageError(
-            f"a key of about {expected:,} rows does not fit into half of --memory, and every piece of the scores is joined with "
-            f"it; raise --memory to {enough:.1f}GB, or write the labels into the score files"
-        )
-
-
-def _read_words(stack: Stack, options: ReadSpec, ledger: Ledger) -> Reading:
-    renamed = dict(options.rename.get("label", {}))
-    labels = stack.frame["label"]
-    words = [renamed.get(word, word) for word in labels.unique().cast(pl.String).to_list()]
-    reading = understand(sorted(set(words)), options.positive, options.negative, options.positive_value)
+def checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Ledger) -> Key:
+    """Record every fault of a key that the reader would find, and keep what is needed of it."""
+    every = settle(side.stack, options)
+    check_ids(every, ledger)
+    labels = every.frame["label"]
+    reading = understand(labels.unique().sort().to_list(), options.positive, options.negative, options.positive_value)
     if reading.problems:
-        check_labels(stack.put(labels.cast(pl.String).replace(renamed).alias("label")), "label", reading, ledger)
-    return reading
-
-
-def _check_repeats(stack: Stack, files: KeyFiles, options: ReadSpec, ledger: Ledger) -> None:
-    """Report ids that are in the key more than once, like the in-memory reader does: by all columns of their rows."""
-    ids = stack.frame.select(files.on)
-    named = ids["item"] if files.on == ("item",) else ids.to_struct("id")
-    if named.n_unique() == len(named):
-        return
-    suspects = stack.frame["item"].filter(named.is_duplicated()).unique()
-    tables: list[Table] = []
-    theirs: dict[str, str] = {}
-    for path in files.paths:
-        opened = open_shard(Shard(path), options, Ledger(), "key")
-        theirs = dict(opened.match.theirs)
-        tables += _rows_of(opened, suspects)
-    every = Stack.of(tables, theirs)
-    for name, values in options.rename.items():
-        if name in every.frame.columns:
-            every = every.put(pl.col(name).replace(dict(values)))
+        check_labels(every, "label", reading, ledger)
     names = [name for name in ("item", "target") if name in every.frame.columns]
     check_repeats(every, names, True, options, ledger)
-    if "target" in names and "target" not in files.on and not ledger.findings:
+    if (
+        "target" in names
+        and "target" not in files.on
+        and not ledger.findings
+        and labels.len() > every.frame["item"].n_unique()
+    ):
         # The key lists an item once per target, and the scores do not say which target they are about.
         fix = "say which one it is with --column target=NAME"
         raise ledger.stop("missing-column", "there is no column for the target", fix, [every.place(0)], "target")
+    kept = [name for name in dict.fromkeys((*files.columns, *files.shared)) if name not in files.on]
+    frame = side.stack.frame.select(
+        every.frame["item"],
+        *(pl.col(name) for name in files.on if name != "item"),
+        pl.col(kept).cast(pl.String).cast(pl.Categorical),
+    )
+    lines = tuple(replace(table, frame=table.frame.select("item")) for table in side.stack.tables)
+    key = Key(files, replace(side.stack, tables=lines, frame=frame), reading)
+    _read.clear()
+    if not ledger.findings:
+        _read[files, repr(options)] = key
+    shared.tell(f"rows of the key {side.shapes[0].name}", key.height, key.height)
+    return key
 
 
-def _rows_of(opened: Opened, items: pl.Series) -> list[Table]:
-    """Return the whole rows of some ids."""
-    found = []
-    for piece in pieces(opened, opened.match.picks, Read(), Ledger()):
-        where = piece.frame["item"].is_in(items.implode())
-        lines = np.array([piece.line(row) for row in where.arg_true().to_list()], dtype=np.int64)
-        found.append(Table(piece.name, piece.frame.filter(where), lines=lines))
-    return found
+def _refuse_large(size: int, memory: int) -> None:
+    if size > memory // 2:
+        raise UsageError(
+            f"a key of {size / 1e6:,.0f} MB does not fit into half of --memory, and every piece of the scores is joined with "
+            f"it; raise --memory to {2 * size / 1e9 + 0.1:.1f}GB, or write the labels into the score files",
+            code="key-beyond-memory",
+        )
 
 
 # ----------------------------------------------------------------------
 # The first look at shards and their key: the columns, the expected number of trials, the direction of scores.
 
+SMALL: Final = 2**28
+"""A key of fewer bytes is read whatever memory may be used."""
 LEAST: Final = 10**7
 """The memory reserved for the scores, however large the key is."""
 
@@ -320,21 +266,26 @@ def _with_key(
 ) -> Looked:
     if set(options.runs) - {SYSTEM}:
         raise UsageError("a key is not joined with several runs at a time; leave --stream out")
-    sides = look_at_key(given, options, ledger)
-    refuse_undeclared(options, (*_names(opened), *_names(sides)), opened[0].name, ledger)
-    columns = found_columns(columns, opened[0], sides[0])
-    files = files_of(sides, opened[0], columns)
-    key = read_key(files, options, ledger, memory)
+    on_disk = sum(Path(str(path)).stat().st_size for path in expand(given) if Path(str(path)).is_file())
+    if on_disk > SMALL:
+        _refuse_large(on_disk, memory)
+    side = open_key(given, options, ledger)
+    refuse_undeclared(options, (*_names(opened), *side.names), opened[0].name, ledger)
+    columns = found_columns(columns, opened[0], side)
+    files = files_of(given, side, opened[0], columns)
+    key = checked_key(files, side, options, ledger)
     if ledger.findings:
         raise ledger.error()
+    if key.height > sketch.LARGE:
+        _refuse_large(key.bytes, memory)
     joined = [beside(one, files) for one in opened]
     expected = min(trials_expected(opened), key.height)
-    there = [*opened[0].match.picks, *sides[0].match.picks]
+    there = [*opened[0].match.picks, *side.match.picks]
     memory, turned = max(memory - key.bytes, LEAST), _is_reversed(key.reading, options)
     return Looked(joined, files, expected, turned, memory, columns, there)
 
 
-def found_columns(columns: Sequence[str], *sides: Opened) -> list[str]:
+def found_columns(columns: Sequence[str], *sides: Opened | Side) -> list[str]:
     """Return columns to group or resample by, under their stored names; refuse a column that no file has."""
     there = list(dict.fromkeys(name for side in sides for name in side.match.picks))
     found = {name: find(name, there) for name in columns}
@@ -424,8 +375,9 @@ class Sheet:
     def asked(self, rows: pl.LazyFrame) -> pl.LazyFrame:
         """Return what is counted of the rows.
 
-        The cells as codes, `score` (higher = positive), and if the plan asks for ids the hash of each (`ID`) and
-        whether it is empty (`NOBODY`); with a key also whether it lists the row (`LISTED`).
+        The cells as codes, `score` (higher = positive), and if the plan asks for ids each id (`ID`; its hash, if more
+        than one column identifies a trial) and whether it is empty (`NOBODY`); with a key also whether it lists the row
+        (`LISTED`).
         """
         plan, score = self.plan, pl.col("score")
         renamed = [pl.col(name).replace(dict(to)) for name, to in plan.options.rename.items() if name in plan.cells]
@@ -433,7 +385,8 @@ class Sheet:
         rows = plan.decided(rows.with_columns(*renamed, turned.cast(pl.Float64).alias("score")))
         more = []
         if plan.ids and "item" in self.opened.match.picks:
-            more += [hashed_id(self).alias(ID), (pl.col("item") == "").alias(NOBODY)]
+            own = pl.col("item") if plan.key is None and self.identity == ["item"] else hashed_id(self)
+            more += [own.alias(ID), (pl.col("item") == "").alias(NOBODY)]
         if plan.key is not None:
             more += [pl.col(AT).is_not_null().alias(LISTED)]
         return rows.select(*(pl.col(name).cast(pl.Categorical) for name in plan.cells), "score", *more)
@@ -509,7 +462,6 @@ def _streamed(opened: Opened, picks: Mapping[str, int], read: Read, options: Rea
     from polars.io.plugins import register_io_source
 
     def source(columns: list[str] | None, predicate: pl.Expr | None, *_: int | None) -> Iterator[pl.DataFrame]:
-        read.begin()
         chosen = list(picks) if columns is None else columns
         wanted = {name: at for name, at in picks.items() if name in chosen} or dict(picks)
         kinds = opened.match.kinds({"score": pl.Float64()}, options)

@@ -29,8 +29,10 @@ from hitmiss.io.reader import SATURATED, FinishedRun, open_finished, read
 from hitmiss.io.tables import find_reshaping
 from hitmiss.outofcore.cells import CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
+    RANGE,
     Covering,
     count,
+    every_id,
     find_engine,
     first_pass,
     joined,
@@ -136,6 +138,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
     first = {s.sha256: s for s in reversed(tally.shards)}.values()  # for several systems in one file, the first
     shards = [s for s in tally.shards if s in first]
     files = [{"name": s.name, "sha256": s.sha256, "rows": s.rows, "bytes": s.bytes, **s.facts} for s in shards]
+    files = [{name: fact for name, fact in one.items() if name != RANGE} for one in files]  # no id of a trial is kept
     return Header(
         positive=reading.positive,
         negative=reading.negative,
@@ -550,7 +553,7 @@ def _count(
     if plan.key is not None and tally.ids is not None:
         covering = settle_coverage(tally.ids, shards, plan, run, memory)
     else:
-        refuse_repeats(tally.ids, shards, plan, run, memory)
+        refuse_repeats(every_id(tally, shards, plan, run, disk), shards, plan, run, memory)
     return replace(tally, ids=None), covering
 
 

@@ -19,14 +19,14 @@ from hitmiss.core.question import Design, Protocol, ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
-from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, expand
+from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, digest, expand
 from hitmiss.io.parse import quoted as shown
-from hitmiss.io.tables import Stack, head_of, settle
+from hitmiss.io.tables import Read, Stack, head_of, settle
 from hitmiss.outofcore.cells import Kept, merge_kept
 from hitmiss.outofcore.count import quoted
 from hitmiss.outofcore.keyed import found_columns, is_turned
 from hitmiss.outofcore.plan import Cell, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
-from hitmiss.outofcore.shards import Opened, Read, digest, open_shard, pieces
+from hitmiss.outofcore.shards import Opened, open_shard, pieces
 from hitmiss.outofcore.stream import (
     KEY_BYTES,
     MEMORY,
