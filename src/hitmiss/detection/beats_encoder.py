@@ -17,7 +17,7 @@ from hitmiss.core.errors import UsageError
 from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from torch import Tensor, dtype
 
     from hitmiss.detection.beats import BeatsConfig
 
@@ -184,7 +184,7 @@ class Encoder:
         self.config = config
         self.arrangement = Arrangement.best(device) if arrangement is None else arrangement
         self.dtype = getattr(self.torch, product_type(precision))
-        if self.arrangement.onednn and self.dtype != self.torch.float32:
+        if self.arrangement.onednn and not _packs_type(self.torch, self.dtype):
             self.arrangement = replace(self.arrangement, onednn=False)
         self._float = {name: weights[name].to(device) for name in weights if name.startswith("encoder.")}
         self._table = distance_table(config, self._float)
@@ -277,9 +277,10 @@ class Encoder:
         return Layer(a, b, scale, c, d, first[0], first[1], e, f, g, h, last[0], last[1])
 
     def _product(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+        weight, bias = weight.to(self.dtype).contiguous(), bias.to(self.dtype)
         if self.arrangement.onednn:
-            return self.torch.ops.mkldnn._reorder_linear_weight(weight.contiguous(), None), bias
-        return weight.to(self.dtype).contiguous(), bias.to(self.dtype)
+            return self.torch.ops.mkldnn._reorder_linear_weight(weight, None), bias
+        return weight, bias
 
 
 def layer_step(
@@ -290,7 +291,7 @@ def layer_step(
 
     functional = torch.nn.functional
     n, length, width = x.shape
-    kind = x.dtype if packed else w.mix.dtype
+    kind = w.mix_bias.dtype  # a packed weight does not say it
     mixed = linear(x.to(kind), w.mix, w.mix_bias, packed)
     q, k, v = mixed[..., : 3 * width].view(n, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
     gate = None
@@ -377,3 +378,8 @@ def _packs(torch: ModuleType) -> bool:
     """Return whether this torch packs weights for oneDNN."""
     has = hasattr(torch.ops.mkldnn, "_reorder_linear_weight") and hasattr(torch.ops.mkldnn, "_linear_pointwise")
     return bool(has and torch.backends.mkldnn.is_available())
+
+
+def _packs_type(torch: ModuleType, dtype: dtype) -> bool:
+    """Return whether oneDNN multiplies numbers of a type on this processor."""
+    return dtype == torch.float32 or (dtype == torch.bfloat16 and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported()))
