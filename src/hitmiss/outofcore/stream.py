@@ -369,7 +369,8 @@ def _parts(
     trials: TalliedTrials, run: FinishedRun, names: Sequence[str], is_clean: pl.Expr, threshold: float | None = None
 ) -> Iterator[Trials]:
     """Yield the attacks (or the conditions) of a run folder one by one, each with the rows without a change."""
-    table = pl.scan_parquet(run.table)
+    renamed = [pl.col(name).replace(dict(run.options.rename[name])) for name in names if name in run.options.rename]
+    table = pl.scan_parquet(run.table).with_columns(renamed)
     kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
     asked = (
         table.select(names)

@@ -130,6 +130,7 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
     how, bootstrap, seed, level = asked.drift or Drift(), asked.bootstrap, asked.seed, asked.level
     rows: list[Estimate] = []
     notes: list[str] = []
+    frozen: Threshold | None = None
     for given in parts:
         part, by = _joined(given, ",".join(asked.by[0] if asked.by else ("manipulation",)))
         base = _base(part, by, how.clean)
@@ -141,7 +142,8 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
         own = _arranged(measure_design(paired, design), paired, by, base)
         rows += [e for e in own if e.slice[shown(by)] != base] if rows else own
         notes += [note for note in paired.header.notes if note not in given.header.notes]
-    assert frozen is not None  # `beside_clean` has set it
+    if frozen is None:
+        raise DataError("there are no trials to measure", code="no-trials")
     told = f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}"
     made = Results(tuple(rows), warnings=(told, *_fakes_only(rows), *notes), behind=trials)
     made = replace(made, reading=trials.header.reading, design=asked)
