@@ -80,6 +80,18 @@ def test_a_rare_answer_has_no_interval() -> None:
     assert rare.alpha is not None and rare.low is None and "one answer alone" in rare.note
 
 
+@pytest.mark.parametrize("n", [10, 40, 200])
+def test_people_who_never_disagreed_may_yet_do_so(n: int) -> None:
+    """If people disagreed on a larger share of items than the bound says, n items without any would be too rare."""
+    items = [{"a": said, "b": said} for said in ("r", "f") * (n // 2)]
+    found = agreement(answer_counts(items))
+    assert found.alpha == found.high == 1.0 and found.low is not None
+    share = (
+        (1.0 - found.low) * n / (2 * n - 1)
+    )  # expected disagreement of two answers drawn from 2 n, half of each kind
+    assert 0.01 < (1.0 - share) ** n <= 0.05
+
+
 def test_whole_units_of_items_are_drawn() -> None:
     """Items that repeat each other inside a unit say no more than one of them: the interval is that of one per unit."""
     rng = np.random.default_rng(3)

@@ -726,7 +726,8 @@ def _agreement(work: Teamwork | None) -> list[Line]:
         return []
     a, name = work.agreement, "agreement of people"
     if a.alpha is None or a.low is None or a.high is None:
-        return [Line(OPEN, f"Krippendorff's alpha is undefined: {a.note or 'too few answers'}.", name)]
+        what = "is undefined" if a.alpha is None else f"is {a.alpha:.2f}, without an interval"
+        return [Line(OPEN, f"Krippendorff's alpha {what}: {a.note or 'too few answers'}.", name)]
     said = f"Krippendorff's alpha {a.alpha:.2f} [{a.low:.2f}, {a.high:.2f}] over {a.n_items:,} items"
     if a.low >= ALPHA:
         return [Line(PASSED, f"{said}, above {ALPHA:g}.", name)]

@@ -16,8 +16,9 @@ from hitmiss.core.question import Plan
 from hitmiss.core.registry import Metric
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import Work
-from hitmiss.engine.resample import Columns, Draws, Question, samples_of_runs
+from hitmiss.engine.resample import SAME, Columns, Draws, Question, samples_of_runs
 from hitmiss.stats.forms import OfWeights
+from hitmiss.stats.intervals import wilson
 
 Counts = NDArray[np.float64]
 Answers = Iterable[Mapping[str, str]]
@@ -131,14 +132,21 @@ def _measured(
         }
     )
     columns = Columns(Trials.from_frame(frame, Header(slices=tuple(units)), is_unique=True))
-    entry = Metric("alpha", _alpha_of, "high", (-1.0, 1.0), ("answers",), {})
+    # The plain scale: near 1, where alpha often lies, a scale bounded by 1 makes one disagreement look like many.
+    entry = Metric("alpha", _alpha_of, "high", (-math.inf, math.inf), ("answers",), {})
     work = Work(columns, [Question("alpha", entry, {}, _Alpha(_alpha_of, ("answers",)))], Draws.prepare(plan, columns))
     (sample,) = samples_of_runs(columns)
     (found,) = work.estimates(sample)
     lost = int(np.isnan(work.replicates[sample.name][0]).sum())
     if lost > MOST_UNDEFINED * plan.bootstrap:
         return found.value, None, None, f"{lost:,} of {plan.bootstrap:,} replicates hold one answer alone"
-    return found.value, found.low, found.high, (found.note or "") if found.low is None else ""
+    if found.note == SAME and found.value == 1.0:  # nobody disagreed: the share of items on which people may yet do so
+        totals, unseen = answers.sum(axis=0), wilson(0.0, found.units_effective or 0.0, plan.level)[1]
+        expected = 1.0 - float((totals * (totals - 1.0)).sum()) / (totals.sum() * (totals.sum() - 1.0))
+        return 1.0, max(1.0 - unseen / expected, -1.0), 1.0, ""
+    if found.low is None or found.high is None:
+        return found.value, None, None, found.note or ""
+    return found.value, max(found.low, -1.0), min(found.high, 1.0), ""
 
 
 def _checked(counts: NDArray[np.floating]) -> Counts:
