@@ -28,7 +28,15 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     python = folder / "venv" / "bin" / "python"
     own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
     own |= {"PATH": f"{folder / 'venv' / 'bin'}:/usr/bin:/bin", "PYTHONIOENCODING": "utf-8", "COLUMNS": "200"}
-    install = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", str(wheel)]
+    install = [
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--no-index",
+        "--no-compile",
+        str(wheel),
+    ]
     subprocess.run([sys.executable, "-m", "pip", "--python", str(python), *install], check=True, env=own)
     ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     place = subprocess.run(ask, check=True, capture_output=True, text=True, env=own).stdout.strip()

@@ -65,7 +65,7 @@ def settle(words: Sequence[str]) -> list[str]:
     ['toxicity', '--languages', 'en', '--languages', 'es', '--', 'my_file.csv']
     >>> settle(["toxicity", "--languages", "--run_tag", "a"])
     Traceback (most recent call last):
-    hitmiss.core.errors.UsageError: --languages needs a value after it
+    hitmiss.core.errors.UsageError: languages needs a value after it
     """
     verb = next((word for word in words if word in SPACED), None)
     spaced = SPACED[verb] if verb is not None else ()
