@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 
+from hitmiss.core.errors import DataError
 from hitmiss.core.question import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.evaluation.protocol import evaluate, find_protocol
@@ -152,6 +153,38 @@ def test_decisions_at_a_threshold_are_counted(tmp_path: Path) -> None:
     trials = at_threshold(read_trials(list(map(str, paths)), None, protocol), 0.25)
     streamed = evaluate_streamed(list(map(str, paths)), protocol, threshold=0.25, **asked)
     assert_same(measure_trials(trials, Design.of(**asked, protocol=protocol)), streamed.results)
+
+
+@pytest.mark.parametrize(
+    ("labels", "decisions", "reading", "code"),
+    [
+        (("real", "fake"), ("1", "0"), {}, "ambiguous-label"),
+        (("1", "0"), ("toxic", "non-toxic"), {"positive": "toxic", "positive_value": "1"}, None),
+        (("1", "0"), ("1", "0"), {"positive": "toxic", "positive_value": "1"}, None),
+        (("real", "fake"), ("bonafide", "abstain"), {}, None),
+    ],
+)
+def test_words_of_decisions_mean_what_they_mean_in_memory(
+    tmp_path: Path, labels: tuple[str, str], decisions: tuple[str, str], reading: dict[str, str], code: str | None
+) -> None:
+    frame = simulated(300)
+    positive = frame["label"] == "bonafide"
+    said = positive ^ (pl.int_range(300, eager=True) % 7 == 0)
+    words = [pl.Series(np.where(which, *pair)) for which, pair in ((positive, labels), (said, decisions))]
+    write(frame.select("item", "score").with_columns(label=words[0], decision=words[1]), tmp_path / "a.csv")
+    asked: dict[str, Any] = {"metrics": ["accuracy", "f1"]}
+    if code is not None:
+        for call in (
+            lambda: evaluate(str(tmp_path / "a.csv"), **asked, **reading),
+            lambda: evaluate_streamed(str(tmp_path / "a.csv"), reading=ReadSpec(**reading), **asked),
+        ):
+            with pytest.raises(DataError) as err:
+                call()
+            assert err.value.code == code
+        return
+    memory = evaluate(str(tmp_path / "a.csv"), **asked, **reading)
+    found = evaluate_streamed(str(tmp_path / "a.csv"), reading=ReadSpec(**reading), **asked)
+    assert found.results.estimates == memory.estimates
 
 
 def test_scores_that_point_the_other_way_are_turned_round(tmp_path: Path) -> None:

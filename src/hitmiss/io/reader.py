@@ -699,19 +699,27 @@ def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
 
 
 def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Words:
-    """Interpret the labels of both sides and the decisions: together, or separately if only the labels are codes."""
+    """Interpret the labels of both sides and the decisions."""
     frames = [side.stack.frame for side in (scores, key) if side is not None]
     found = {
         column: [w for frame in frames if column in frame.columns for w in _distinct(frame[column], options)]
         for column in ("label", "decision")
     }
+    return read_words(found["label"], found["decision"], options)
+
+
+def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpec) -> Words:
+    """Interpret the distinct words of labels and decisions: together, or separately if only the labels are codes.
+
+    >>> read_words(["0", "1"], ["toxic"], ReadSpec(positive="toxic", positive_value="1"))["decision"].positive_words
+    ('toxic',)
+    """
     classes = (options.positive, options.negative)
-    said = [word for word in found["decision"] if word not in ("", *ABSTAINED, *options.abstain)]
-    if options.positive_value is not None and any(map(is_word, said)) and not any(map(is_word, found["label"])):
-        labels = understand(found["label"], *classes, options.positive_value)
-        return {"label": labels, "decision": understand(said, labels.positive, labels.negative)}
-    every = list(dict.fromkeys((*found["label"], *said)))
-    together = understand(every, *classes, options.positive_value)
+    said = [word for word in decisions if word not in ("", *ABSTAINED, *options.abstain)]
+    if options.positive_value is not None and any(map(is_word, said)) and not any(map(is_word, labels)):
+        own = understand(labels, *classes, options.positive_value)
+        return {"label": own, "decision": understand(said, own.positive, own.negative)}
+    together = understand(list(dict.fromkeys((*labels, *said))), *classes, options.positive_value)
     return {"label": together, "decision": together}
 
 

@@ -189,8 +189,12 @@ def merge_binned(parts: Sequence[Binned]) -> Binned:
     parts = [part for part in parts if len(part.bins)] or [NOTHING]
     if len(parts) == 1 and parts[0].is_sorted:
         return parts[0]
+    single, counted = ([part for part in parts if (part.counts is None) == is_single] for is_single in (True, False))
+    if single and counted:  # many trials of few scores are counted before they are merged with others
+        own = merge_binned(single)
+        parts = [Binned(own.bins, own.each), *counted]
     keys = np.concatenate([part.bins for part in parts])
-    if all(part.counts is None for part in parts):
+    if not counted:
         return _summed(ordered(keys, len(parts) if all(part.is_sorted for part in parts) else None), None)
     order = np.argsort(keys, kind="stable")
     return _summed(keys[order], np.concatenate([part.each for part in parts])[order])
@@ -210,7 +214,7 @@ def ordered(keys: Keys, runs: int | None = None) -> Keys:
     """Sort keys in ascending order; `runs` is how many ascending runs they consist of, if that is known."""
     if runs is not None and runs <= FEW_RUNS:
         return np.sort(keys, kind="stable")  # finds the runs and merges them
-    return np.sort(keys) if len(keys) < 2**16 else pl.Series(keys).sort().to_numpy()  # polars takes less time
+    return np.sort(keys) if len(keys) < 2**12 else pl.Series(keys).sort().to_numpy()  # polars takes less time
 
 
 def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:

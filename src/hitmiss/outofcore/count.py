@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -13,12 +13,11 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import EnvironmentFault, UnknownName
-from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.question import SYSTEM
 from hitmiss.core.tally import Keys
 from hitmiss.core.trials import Source
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.io.checks import (
-    ABSTAINED,
     check_ids,
     check_labels,
     check_scores,
@@ -26,9 +25,8 @@ from hitmiss.io.checks import (
     note_missing,
     refuse_missing,
 )
-from hitmiss.io.columns import Reading, understand
 from hitmiss.io.parse import Finding, Ledger, Place, Stop, Table, digest
-from hitmiss.io.reader import worst_scores
+from hitmiss.io.reader import Words, read_words, worst_scores
 from hitmiss.io.tables import PIECE_ROWS, Read, Stack, damaged_parquet, is_plain_number
 from hitmiss.outofcore.cells import Binned, Disk, Kept, merge_binned, stretches
 from hitmiss.outofcore.keyed import (
@@ -159,7 +157,7 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
                 yield ShardTally(*made_by, (), cells_of(seen.trials(frame), plan.cells), seen.ids(frame))
             if seen.is_out_of_order:
                 yield from (ShardTally(*made_by, (), {}, ids) for ids in _hashes(sheet))
-            if seen.is_odd or seen.reading.problems or conflicts(sheet.lazy, plan.key, plan.options):
+            if seen.is_odd or are_unclear(seen.reading) or conflicts(sheet.lazy, plan.key, plan.options):
                 look_closely(sheet, ledger)
         except pl.exceptions.PolarsError as error:
             raise damaged_parquet(opened.name, error, ledger) from None
@@ -222,11 +220,9 @@ class _Seen:
         return frame.filter(~nan)
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> Words:
         """The meaning of the words."""
-        options = self.plan.options
-        silent = {"", "0", "1", "-1", *ABSTAINED, *options.abstain}
-        return understand(sorted(self._words["label"] | (self._words["decision"] - silent)), *_declared(options))
+        return words_of(self._words["label"], self._words["decision"], self.plan)
 
     def lost(self) -> tuple[dict[Cell, Binned], dict[str, int]]:
         """Return the trials without a score as the caller wants them counted, and what to note about them."""
@@ -237,14 +233,15 @@ class _Seen:
         if rule != "worst":
             return {}, noted
         low, high = worst_scores(self.plan.options.score_kind)
-        is_low = pl.col("label").cast(pl.String).is_in(list(self.reading.positive_words))
+        is_low = pl.col("label").cast(pl.String).is_in(list(self.reading["label"].positive_words))
         frame = frame.with_columns(score=pl.when(is_low).then(low).otherwise(high))
         return cells_of(self.plan.decided(frame.lazy()).collect(), self.plan.cells), noted
 
 
 def look_closely(sheet: Sheet, ledger: Ledger) -> None:
     """Read a shard like the in-memory reader, with its checks; faults go into the ledger, with their rows."""
-    plan, opened, words = sheet.plan, sheet.opened, set[str]()
+    plan, opened = sheet.plan, sheet.opened
+    words: dict[str, set[str]] = {"label": set(), "decision": set()}
     for table in _door_pieces(opened, needed(opened, plan, ledger), plan, ledger):
         stack = Stack.of([table], opened.match.theirs)
         for name, values in plan.options.rename.items():
@@ -256,10 +253,11 @@ def look_closely(sheet: Sheet, ledger: Ledger) -> None:
         if AT in stack.frame.columns:
             stack = stack.keep(stack.frame[AT].is_not_null())
         columns = [name for name in ("label", "decision") if name in stack.frame.columns]
-        words |= {w for name in columns for w in stack.frame[name].unique().to_list()}
-        reading = understand(sorted(words), *_declared(plan.options))
-        for name in columns if reading.problems else ():
-            check_labels(stack, name, reading, ledger, plan.options.abstain)
+        for name in columns:
+            words[name] |= set(stack.frame[name].unique().to_list())
+        reading = words_of(words["label"], words["decision"], plan)
+        for name in columns if are_unclear(reading) else ():
+            check_labels(stack, name, reading[name], ledger, plan.options.abstain)
         if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
             break
 
@@ -274,8 +272,14 @@ def _door_pieces(opened: Opened, names: Sequence[str], plan: ShardPlan, ledger: 
     yield from door_pieces(opened, names, key_of(plan.key, plan.options), plan.options, ledger)
 
 
-def _declared(options: ReadSpec) -> tuple[str | None, str | None, str | None]:
-    return options.positive, options.negative, options.positive_value
+def words_of(labels: Iterable[str], decisions: Iterable[str], plan: ShardPlan) -> Words:
+    """Return the meaning of the words of labels and decisions; decisions at a threshold are our own words."""
+    return read_words(sorted(labels), sorted(decisions) if plan.threshold is None else (), plan.options)
+
+
+def are_unclear(reading: Words) -> bool:
+    """Return whether some word names no class."""
+    return any(one.problems for one in reading.values())
 
 
 def _hashes(sheet: Sheet) -> Iterator[Binned]:

@@ -23,9 +23,9 @@ from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.checks import ABSTAINED
-from hitmiss.io.columns import Reading, same_class, understand
+from hitmiss.io.columns import Reading, same_class
 from hitmiss.io.parse import Ledger, expand, fetched, quoted
-from hitmiss.io.reader import SATURATED, FinishedRun, open_finished, read
+from hitmiss.io.reader import SATURATED, FinishedRun, Words, open_finished, read
 from hitmiss.io.tables import find_reshaping
 from hitmiss.outofcore.cells import CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
@@ -39,6 +39,7 @@ from hitmiss.outofcore.count import (
     refuse_repeats,
     settle_coverage,
     with_key,
+    words_of,
 )
 from hitmiss.outofcore.keyed import look
 from hitmiss.outofcore.plan import (
@@ -71,26 +72,26 @@ def assemble(
     """
     if not tally.cells:
         raise DataError("there are no trials to measure")
-    reading = _read_words(tally, plan)
+    words = _read_words(tally, plan)
+    reading = words["label"]
     order = sorted(tally.cells)
     kept = [tally.cells[cell] for cell in order]
     notes = (*_unpaired(tally), *_notes(order, kept, plan, reading))
     header = _header(tally, plan, reading, notes, how)
-    frame = _frame(order, tally.names, reading, plan)
+    frame = _frame(order, tally.names, words, plan)
     size = np.array([one.total for one in kept], dtype=np.int64)
     is_short = forms is not None and tally.n > sketch.LARGE
     scored = CoarseCells(kept, tuple(forms or ()), memory) if is_short else ExactCells(kept)  # type: ignore[arg-type]
     return TalliedTrials.of_cells(frame, header, size, scored)
 
 
-def _read_words(tally: ShardTally, plan: ShardPlan) -> Reading:
+def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     """Interpret the labels of all shards together."""
     options = plan.options
-    words = {cell[0] for cell in tally.cells}
-    if "decision" in tally.names and plan.threshold is None:
-        silent = {"", "0", "1", "-1", *ABSTAINED, *options.abstain}
-        words |= {cell[tally.names.index("decision")] for cell in tally.cells} - silent
-    reading = understand(sorted(words), options.positive, options.negative, options.positive_value)
+    own = tally.names.index("decision") if "decision" in tally.names else None
+    decisions = () if own is None else {cell[own] for cell in tally.cells}
+    words = words_of({cell[0] for cell in tally.cells}, decisions, plan)
+    reading = words["label"]
     if reading.problems:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
@@ -107,16 +108,16 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Reading:
         raise DataError(
             "the first rows of the shards do not show which class is positive; declare it with --positive and --negative"
         )
-    return reading
+    return words
 
 
-def _frame(order: Sequence[Cell], names: Sequence[str], reading: Reading, plan: ShardPlan) -> pl.DataFrame:
+def _frame(order: Sequence[Cell], names: Sequence[str], words: Words, plan: ShardPlan) -> pl.DataFrame:
     columns: dict[str, Any] = {name: [cell[i] for cell in order] for i, name in enumerate(names)}
-    columns["label"] = [int(word in reading.positive_words) for word in columns["label"]]
+    columns["label"] = [int(word in words["label"].positive_words) for word in columns["label"]]
     kinds: dict[str, Any] = {"label": pl.Int8}
     if "decision" in columns:
         kinds["decision"] = pl.Int8
-        columns["decision"] = [_decision(word, reading, plan) for word in columns["decision"]]
+        columns["decision"] = [_decision(word, words["decision"], plan) for word in columns["decision"]]
     return pl.DataFrame(columns, schema_overrides=kinds).with_columns(score=pl.lit(0.0))
 
 
