@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.registry import all_metrics
+from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import at_threshold
@@ -199,6 +201,29 @@ def test_the_worst_of_many_slices_has_an_interval_that_knows_it_was_picked() -> 
         assert worst.low is not None and own.low is not None and worst.low < own.low
         inside += worst.low <= 0.9213503964748574 <= (worst.high or 1.0)
     assert inside / repeats >= 0.9
+
+
+def test_the_worst_slice_draws_whole_units_and_says_why_it_has_no_interval() -> None:
+    """Levels of speakers make up half the variance: the interval of the worst slice over speakers is much wider."""
+    rng, n = np.random.default_rng(4), 1800
+    speaker, codec = np.arange(n) % 30, np.arange(n) // 30 % 3
+    label = (rng.random(n) < 0.4).astype(int)
+    score = rng.normal(size=n) + rng.normal(size=30)[speaker] + (2.0 - 0.5 * codec) * label
+    named = {"codec": np.char.add("c", codec.astype(str)), "speaker": np.char.add("s", speaker.astype(str))}
+    trials = at_threshold(Trials.of(label, score, **named), 1.0)
+
+    def worst(**asked: Any) -> Estimate:
+        found = measure(trials, ["recall"], by="codec", bootstrap=300, **asked)
+        (row,) = [e for e in found if e.average == "worst"]
+        return row
+
+    drawn, whole = worst(), worst(unit="speaker")
+    assert drawn.slice == whole.slice == {"codec": "c2"} and drawn.units is None and whole.units == 30
+    assert None not in (drawn.low, drawn.high, whole.low, whole.high)
+    assert whole.high - whole.low > 1.5 * (drawn.high - drawn.low)  # type: ignore[operator]
+    trials = trials.put(speaker=np.char.add("s", (speaker % 4).astype(str)))
+    few = worst(unit="speaker")
+    assert few.low is None and few.note == "worst of 3; no interval: only 4 of speaker to draw from"
 
 
 def test_a_macro_minimum_outside_its_interval_says_why() -> None:

@@ -15,9 +15,10 @@ from scipy.stats import binomtest
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Contest, Design
+from hitmiss.core.results import code_of
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.compare import Comparison
-from hitmiss.evaluation.protocol import compare_trials, find_protocol
+from hitmiss.evaluation.protocol import compare_trials, find_protocol, measure_trials
 from hitmiss.simulate.ecg import ConvBaseline, simulate
 
 CLASSES = ("CD", "MI")
@@ -82,6 +83,17 @@ def test_figures_and_mcnemar_by_hand() -> None:
     assert by_class.b == pytest.approx((clean_b != hit_b)[:, 1].mean())
     by_sex = compare_attacks(campaign(2, 0.1), campaign(3, 0.5), by="sex").one("changed", **PGD, sex="1")
     assert by_sex.a == pytest.approx(flips[0][1::2].mean()) and by_sex.n_pairs == N // 2
+
+
+@pytest.mark.parametrize(("patients", "drawn"), [(N, "item"), (8, "patient")])
+def test_attack_runs_draw_records_or_patients_with_several_records(patients: int, drawn: str) -> None:
+    """The unit is the record, or the patient if some patient has several; nothing is left to be warned about."""
+    asked = Design.of(protocol=find_protocol("ecg-attacks"), bootstrap=100)
+    found = measure_trials(campaign(2, 0.3, patients=patients), asked)
+    pooled = [e for e in found if e.units is not None and not e.slice and e.average is None]
+    assert {e.units for e in pooled} <= {patients} and (pooled or drawn == "item")
+    assert ("unit=patient" in found.signature) is (drawn == "patient")
+    assert not any(code_of(text) == "unit-not-used" for text in found.warnings)
 
 
 def test_patients_are_exchanged_as_a_whole() -> None:
