@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
 from dataclasses import asdict
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -604,11 +604,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     """Parse and call the verb. Interrupts arrive as a code, a broken pipe as SystemExit; both are undone here."""
-    first = words[0] if words else ""
-    for verb in [first] if first in VERBS else VERBS:
-        declare(verb)
-    command = typer.main.get_command(_with_one_verb(first) if first in VERBS else app)
-    take_plainly(command)
+    command = _parser(words[0] if words and words[0] in VERBS else None)
     if any(name.endswith("_COMPLETE") for name in os.environ):
         complete_values(command)
     verb = next((word for word in words if word in VERBS), "")
@@ -627,6 +623,16 @@ def _dispatch(words: list[str]) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _parser(only: str | None) -> Command:
+    """Return the parser of one verb, or of all; a program that runs many commands builds each once."""
+    for verb in [only] if only else VERBS:
+        declare(verb)
+    command = typer.main.get_command(_with_one_verb(only) if only else app)
+    take_plainly(command)
+    return command
 
 
 def _mute_native_code() -> None:
