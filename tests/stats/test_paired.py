@@ -115,10 +115,10 @@ def test_certified_figures_equal_those_of_all_trials_of_few(seed: int, n: int, s
 
 
 LAWS = {
-    "no ties": (two_systems(1200, 2800, 3), 2000),
-    "ties": (two_systems(300, 500, 4, 0.5), 2000),
-    "groups too big to draw": (two_systems(3000, 5000, 5, 2.0), 1500),
-    "five and four": (two_systems(5, 4, 6), 3000),
+    "no ties": (two_systems(1200, 2800, 3), 1500),
+    "ties": (two_systems(300, 500, 4, 0.5), 1500),
+    "groups too big to draw": (two_systems(3000, 5000, 5, 2.0), 1000),
+    "five and four": (two_systems(5, 4, 6), 2000),
 }
 
 
