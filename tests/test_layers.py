@@ -6,6 +6,8 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,14 +84,27 @@ def is_named(name: str, names: set[str]) -> bool:
     return any(name == known or name.startswith(f"{known}.") for known in names)
 
 
-def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+@dataclass(frozen=True)
+class Seen:
+    """What the rules are about in one file."""
+
+    parts: frozenset[str]
+    at_the_top: tuple[str, ...]
+    n_any: int
+
+
+@cache
+def seen(path: Path) -> Seen:
+    """Parse a file once for all rules; the trees themselves would fill the memory."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    n_any = sum(isinstance(node, ast.Name) and node.id == "Any" for node in ast.walk(tree))
+    return Seen(frozenset(own_parts(tree)), tuple(top_level_imports(tree)), n_any)
 
 
 def breaches(path: Path) -> list[str]:
     """What a file imports from its own height or above, its own part apart."""
     own = part(path)
-    wrong = own_parts(parse(path)) - {own}
+    wrong = seen(path).parts - {own}
     return sorted(name for name in wrong if LAYER_OF.get(name, 99) >= LAYER_OF[own] and not is_sibling(own, name))
 
 
@@ -117,13 +132,13 @@ def test_imports_only_from_below(path: Path) -> None:
 
 @each_of(FILES)
 def test_heavy_packages_are_imported_where_they_are_used(path: Path) -> None:
-    assert [name for name in top_level_imports(parse(path)) if is_named(name, NEVER_AT_THE_TOP)] == []
+    assert [name for name in seen(path).at_the_top if is_named(name, NEVER_AT_THE_TOP)] == []
 
 
 @each_of(path for path in FILES if LAYER_OF.get(part(path), 9) <= 2)
 def test_low_layers_import_little(path: Path) -> None:
     allowed = LIGHT | {"hitmiss"} | set(sys.stdlib_module_names)
-    assert [name for name in top_level_imports(parse(path)) if not is_named(name, allowed)] == []
+    assert [name for name in seen(path).at_the_top if not is_named(name, allowed)] == []
 
 
 def test_the_walker_sees_what_it_should() -> None:
@@ -164,7 +179,6 @@ MOST_ANY = 100
 
 def test_any_is_written_rarely() -> None:
     """`Any` switches the type checker off: say the type, `object` for what is only passed on, `Json` for JSON data."""
-    uses = {path: [n for n in ast.walk(parse(path)) if isinstance(n, ast.Name) and n.id == "Any"] for path in FILES}
-    most = sorted(uses, key=lambda path: len(uses[path]), reverse=True)[:5]
-    found = sum(map(len, uses.values()))
+    most = sorted(FILES, key=lambda path: seen(path).n_any, reverse=True)[:5]
+    found = sum(seen(path).n_any for path in FILES)
     assert found <= MOST_ANY, f"{found} uses of Any, most of them in {[path.name for path in most]}"
