@@ -9,7 +9,7 @@ from scipy import stats
 from hitmiss.core.results import Estimate
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import measure
-from hitmiss.stats.intervals import area_score_interval
+from hitmiss.stats.intervals import area_score_interval, wilson
 
 METRICS = ["eer", "min_dcf(p_target=0.5, c_miss=1, c_fa=1)", "roc_auc", "brier", "tpr_at_fpr(fpr=0.1)"]
 
@@ -73,3 +73,14 @@ def test_a_share_without_any_error_is_bounded_by_its_units(n: int, level: float)
     found = measure(trials, ["accuracy"], bootstrap=50, unit="speaker", level=level).one("accuracy")
     assert found.value == found.high == 1.0 and found.low is not None and found.method == "wilson over units"
     assert 0.1 * (1.0 - level) < found.low**n <= 1.0 - level
+
+
+def test_a_share_of_some_trials_is_bounded_by_the_units_that_have_them() -> None:
+    """Recall counts positives alone, which 10 of 30 speakers have: the other 20 say nothing about it."""
+    n = 30
+    speaker = [f"s{i // 4}" for i in range(4 * n)]
+    label = [int(i // 4 < 10 and i % 2 == 0) for i in range(4 * n)]
+    trials = Trials.of(label, decision=label, speaker=speaker)
+    found = {e.metric: e for e in measure(trials, ["accuracy", "recall"], bootstrap=50, unit="speaker")}
+    for name, units in (("accuracy", 30), ("recall", 10)):
+        assert (found[name].low, found[name].high) == pytest.approx(wilson(units, units))

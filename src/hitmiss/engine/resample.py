@@ -846,8 +846,10 @@ def without_width(question: Question, sample: Sample, value: float, draws: Draws
     """
     plan = draws.plan
     if plan.unit and isinstance(value, Rate) and value in (0.0, 1.0):
-        n = draws.units(sample, question.labelled)[1]
-        return Ends.of(intervals.wilson(value * n, n, plan.level), OVER_UNITS)
+        n = min(_units_behind(question.form, sample, draws.columns.asked_codes(name)[0]) for name in plan.unit)
+        return (
+            Ends.of(intervals.wilson(value * n, n, plan.level), OVER_UNITS) if n >= LEAST_EFFECTIVE else Ends(note=SAME)
+        )
     if plan.unit:
         return Ends(note=SAME)
     if question.form.is_area:
@@ -892,6 +894,19 @@ def _errors_of_decisions(form: OfCounts, sample: Sample) -> tuple[Errors, ...]:
         Errors("miss", int(counts.fn), abs(float(form.function(missed)) - float(now))),
         Errors("false alarm", int(counts.fp), abs(float(form.function(accepted)) - float(now))),
     )
+
+
+def _units_behind(form: Functional, sample: Sample, unit: NDArray[np.int64]) -> float:
+    """Return the effective number of units in the denominator of a share, which may be a part of the trials."""
+    if isinstance(form, OfTerms):
+        sizes = np.bincount(unit[sample.rows], weights=form.terms(**sample.arrays(form.columns))[1])
+    elif isinstance(form, OfCounts):
+        held = sample.unit_outcomes(unit, int(unit.max(initial=-1)) + 1)
+        rates = [form.function(Counts(*row)) for row in held[held.any(axis=1)].tolist()]
+        sizes = np.array([rate.of if isinstance(rate, Rate) else 0.0 for rate in rates])
+    else:
+        return 0.0
+    return intervals.effective(sizes)
 
 
 # ----------------------------------------------------------------------
