@@ -8,7 +8,6 @@ range of every run gives the scores of that range in order.
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import tempfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -136,7 +135,8 @@ class OnDisk:
         return self.bins
 
     def _read(self, at: int, n: int, kind: type[Any]) -> NDArray[Any]:
-        return np.frombuffer(os.pread(self.place.file.fileno(), 8 * max(n, 0), 8 * at), dtype=kind)
+        self.place.file.seek(8 * at)
+        return np.frombuffer(self.place.file.read(8 * max(n, 0)), dtype=kind)
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,7 +28,6 @@ from hitmiss.outofcore.keyed import found_columns, is_turned
 from hitmiss.outofcore.plan import Cell, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
 from hitmiss.outofcore.shards import Opened, open_shard, pieces
 from hitmiss.outofcore.stream import (
-    KEY_BYTES,
     MEMORY,
     Streamed,
     asked_columns,
@@ -364,6 +363,8 @@ def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Kept
 
 LOOK: Final = 100
 """Rows that are inspected before anything is counted."""
+ROW_BYTES: Final = 56
+"""The memory per row of counts: its cell, its score and its count, and the key of its score."""
 FAULTS: Final = 1000
 """Rows with a fault that are fetched; more would add no information."""
 
@@ -458,7 +459,7 @@ class _Asking:
         named = [name for name in ("item", "target", *plan.options.runs) if name in match.picks]
         identity = {name: match.theirs[name] for name in named if "item" in named}
         self._refuse_repeats(identity)
-        most = max(memory // KEY_BYTES, 10**6)
+        most = max(memory // ROW_BYTES, 10**6)
         frame = self._answer(f"{counts(match.theirs, cells, self.source)}\nLIMIT {most + 1}")
         if frame.height > most:
             raise UsageError(
