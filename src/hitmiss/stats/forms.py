@@ -507,7 +507,7 @@ class MinimumCost(Located):
     miss: float
     false_alarm: float
     unit: float = 1.0
-    fewest_errors, most_of_width = 2, 0.1  # with one error, intervals held the truth 92 % of the time, with none 45 %
+    fewest_errors, most_of_width = 2, 0.1  # with one error, intervals held the truth 90 % of the time, with none 45 %
 
     def value(self, tally: Tally) -> float:
         """Return the least cost; NaN without both classes."""
