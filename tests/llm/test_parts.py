@@ -167,7 +167,7 @@ class TestAnswers:
         import jsonschema
 
         said = {"verdict": verdict, "confidence": confidence, "rationale": rationale}
-        jsonschema.validate(said, SCHEMA)
+        jsonschema.Draft202012Validator(SCHEMA).validate(said)
         for text in (
             json.dumps(said),
             f"```json\n{json.dumps(said, indent=1)}\n```",

@@ -151,14 +151,14 @@ def test_the_published_schema_is_the_current_one_and_holds() -> None:
         (Estimate("x", float("inf"), low=float("-inf"), high=None), Estimate("y", None, note="one class")), "s", ("w",)
     )
     for good in (full, odd.to_dict(), json.loads(str(export([data], Export("json"))))):
-        jsonschema.validate(good, schema)
+        jsonschema.Draft202012Validator(schema).validate(good)
     for wrong in (
         {**full, "schema": 2},
         {**full, "estimates": [{"metric": "eer"}]},
         {**full, "estimates": [{**full["estimates"][0], "x": 1}]},
     ):
         with pytest.raises(jsonschema.ValidationError):
-            jsonschema.validate(wrong, schema)
+            jsonschema.Draft202012Validator(schema).validate(wrong)
 
 
 def test_a_model_card_holds_the_figures() -> None:
