@@ -13,6 +13,7 @@ from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure
+from hitmiss.engine.rank import compare_all
 from hitmiss.metrics.detection import min_dcf_form
 from hitmiss.stats.intervals import area_score_interval, equal_error_at_most, unseen_share
 
@@ -127,3 +128,16 @@ def test_a_rate_read_at_the_end_of_its_range_has_no_interval() -> None:
     (found,) = measure(trials, ["tpr_at_fpr(fpr=0.3)"], bootstrap=200)
     assert found.value == 1.0 and found.low is None
     assert found.note is not None and found.note.startswith("no interval")
+
+
+def test_a_ranking_tests_no_cost_without_a_false_alarm() -> None:
+    rng = np.random.default_rng(6)
+    label, base = np.repeat([1, 0], [100, 300]), rng.normal(size=400)
+    runs = {
+        name: Trials.of(label, base + 0.4 * rng.normal(size=400) + gap * label)
+        for name, gap in {"a": 2.0, "b": 2.2, "c": 2.4}.items()
+    }
+    found = compare_all(runs, ["min_dcf(p_target=0.01, c_miss=1, c_fa=1)", "eer"], bootstrap=200, force=True)
+    told = {d.difference.metric.split("(")[0]: d.difference for d in found.duels}
+    assert told["min_dcf"].p_adjusted is None and told["min_dcf"].low is None
+    assert "no error of one kind" in (told["min_dcf"].note or "") and told["eer"].p_adjusted is not None

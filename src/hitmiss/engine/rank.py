@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -46,7 +47,7 @@ from hitmiss.engine.measure import alarms, ask, render
 from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, unchecked_of
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.stats.bootstrap import draw_units, generator
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms import Form, OfCounts
 from hitmiss.stats.intervals import auc_interval, effective_units, enough, unit_sizes
 from hitmiss.stats.paired import detectable
 from hitmiss.stats.tests import CORRECTIONS, Simultaneous, adjusted, letters, max_t, ranks, spread_out
@@ -290,6 +291,15 @@ class Cell:
     drawn: Floats
     units: float
     family: tuple[object, ...]
+    unseen: Floats | None = None
+    """By how much one error of a kind that a run does not show would change its figure (see `too_few_errors`)."""
+
+    def hides(self, i: int, j: int, level: float) -> bool:
+        """Return whether such an error would matter for the difference of two runs, so that it is not tested."""
+        if self.unseen is None or not (effect := max(self.unseen[i], self.unseen[j])):
+            return False
+        half = NormalDist().inv_cdf(0.5 + level / 2.0) * float(np.nanstd(self.drawn[j] - self.drawn[i]))
+        return bool(effect > self.question.form.most_of_width * 2.0 * half)
 
     def pairs(self) -> list[tuple[int, int]]:
         """Every pair of runs."""
@@ -398,10 +408,12 @@ class Field:
         draws, alarmed = Shared.of(plan, self), Alarmed([], [])
         shape = (len(samples), len(self.questions[0]), len(self.names))
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
+        unseen = np.zeros(shape)
         for k in each(range(len(self.names)), "runs"):
             for s, sample in enumerate(samples):
                 own = sample.of(self.columns[k])
                 draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
+                unseen[s, :, k] = [_unseen(q, own) for q in self.questions[k]]
                 if s < len(wholes):
                     alarmed.look(self.names[k], own, self.questions[k])
         found = {
@@ -412,6 +424,7 @@ class Field:
                 drawn[s, i],
                 draws.units(sample),
                 (self.questions[0][i].text, *(("slices", *sample.slice) if s >= len(wholes) else sample.slice.items())),
+                unseen[s, i],
             )
             for s, sample in enumerate(samples)
             for i in asked[s]
@@ -436,6 +449,13 @@ class Field:
             for sample in samples_of_slices(part, grouping):
                 parts.setdefault(tuple(sample.slice.items()), []).append(sample)
         return [Together(tuple(own), {**whole.slice, **dict(key)}) for key, own in parts.items()]
+
+
+def _unseen(question: Question, samples: Sequence[Sample]) -> float:
+    """Return by how much one error of a kind that the samples of a run do not show would change a cost; 0 if none."""
+    if not isinstance(question.form, Form) or not question.form.fewest_errors:
+        return 0.0
+    return max((e.effect for sample in samples for e in question.form.errors(sample) if not e.seen), default=0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -582,7 +602,12 @@ class Family:
 
     def _judged(self, places: list[tuple[Cell, int, int]], plan: Plan) -> Simultaneous:
         least = enough(plan.level)
-        deltas = np.array([c.values[j] - c.values[i] if c.units >= least else math.nan for c, i, j in places])
+        deltas = np.array(
+            [
+                math.nan if c.units < least or c.hides(i, j, plan.level) else c.values[j] - c.values[i]
+                for c, i, j in places
+            ]
+        )
         degrees = np.array([max(c.units - 1.0, 1.0) for c, _, _ in places])
 
         def replicates(at: int) -> Floats:
@@ -630,6 +655,8 @@ def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
     if cell.units < enough(plan.level):
         what = f"effective units ({', '.join(plan.unit)})" if plan.unit else "trials of a class"
         return f"no test: {cell.units:.3g} {what} are too few for one at {plan.level:.0%}"
+    if cell.hides(i, j, plan.level):
+        return "no test: a run shows no error of one kind at its threshold, and one would matter"
     return None
 
 
