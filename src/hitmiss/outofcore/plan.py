@@ -188,27 +188,17 @@ class Processes:
 # Files that are read several times must not change in between.
 
 
-@dataclass(frozen=True)
-class Stamps:
-    """Sizes and modification times of files when the work began."""
-
-    noted: dict[str, tuple[int, int] | None]
-
-    @classmethod
-    def of(cls, shards: Sequence[Shard]) -> Stamps:
-        """Return the stamps of the files as they are now."""
-        return cls({shard.path: stamp(shard.path) for shard in shards})
-
-    def refuse_changes(self) -> None:
-        """Refuse files that were written to since."""
-        changed = [path for path, noted in self.noted.items() if stamp(path) != noted]
-        if changed:
-            raise DataError(
-                f"{changed[0]} changed while it was read; evaluate again when no other process writes to it"
-            )
+Stamp = tuple[int, int] | None
 
 
-def stamp(path: str) -> tuple[int, int] | None:
+def refuse_changes(noted: Mapping[str, Stamp]) -> None:
+    """Refuse files that were written to since their stamps were noted."""
+    changed = [path for path, one in noted.items() if stamp(path) != one]
+    if changed:
+        raise DataError(f"{changed[0]} changed while it was read; evaluate again when no other process writes to it")
+
+
+def stamp(path: str) -> Stamp:
     """Return the size and the modification time of a file; None if it is not there."""
     try:
         status = Path(path).stat()

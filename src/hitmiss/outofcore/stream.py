@@ -48,9 +48,10 @@ from hitmiss.outofcore.plan import (
     Shard,
     ShardPlan,
     ShardTally,
-    Stamps,
     merge_tallies,
+    refuse_changes,
     sequential,
+    stamp,
 )
 from hitmiss.outofcore.shards import Opened, Plugged, plugged
 from hitmiss.robustness.attacks import measure_parts
@@ -331,7 +332,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     refuse_what_needs_trials(design, wanted, columns, reads.changed(match=None))  # files have ids that can be matched
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
-    unchanged = Stamps.of(shards)
+    noted = {shard.path: stamp(shard.path) for shard in shards}
     looked = look(shards, key, reads, columns, means.memory)
     opened, memory, columns = looked.opened, looked.memory, list(looked.columns)
     keep = kept_columns(opened[0], wanted, columns, threshold, reads)
@@ -359,9 +360,9 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         else:
             is_clean, names = pl.col("attack") == CLEAN, trials.header.runs
             found = measure_parts(trials, whole, _parts(trials, finished, names, is_clean, threshold))
-        unchanged.refuse_changes()
+        refuse_changes(noted)
         return Streamed(found, trials)
-    unchanged.refuse_changes()
+    refuse_changes(noted)
     found = measure_trials(trials, design)
     return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, looked.there))), trials)
 

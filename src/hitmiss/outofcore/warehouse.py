@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -238,25 +238,37 @@ def evaluate_counts(
     **asked: object,
 ) -> Streamed:
     """Evaluate like `evaluate_streamed`, from tables with one row per (slice, label, score) and a count `n`."""
-    design = design or asked_design(protocol, asked)
-    chosen, threshold = design.protocol, design.threshold
-    wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
-    reads = read_options(chosen, reading)
-    columns = asked_columns(design)
+
+    def look(reads: ReadSpec, ledger: Ledger) -> list[Opened]:
+        return [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
+
+    def tally(opened: list[Opened], plan: ShardPlan) -> ShardTally:
+        return merge_tallies(_read(one, plan, Ledger()) for one in opened)
+
+    return _evaluated("a file of counts has", "counts", design or asked_design(protocol, asked), reading, look, tally)
+
+
+def _evaluated(
+    what: str,
+    how: str,
+    design: Design,
+    reading: ReadSpec | Mapping[str, object] | None,
+    look: Callable[[ReadSpec, Ledger], list[Opened]],
+    tally: Callable[[list[Opened], ShardPlan], ShardTally],
+) -> Streamed:
+    """Evaluate counts: look at where they are, decide what is counted by, fetch and measure them."""
+    wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
+    reads, columns, ledger = read_options(design.protocol, reading), asked_columns(design), Ledger()
     refuse_what_needs_trials(design, wanted, columns, reads)
     if reads.score_columns:
-        raise UsageError(
-            "a file of counts has one column of scores; name it with --column score=NAME", code="several-scores"
-        )
-    ledger = Ledger()
+        raise UsageError(f"{what} one column of scores; name it with --column score=NAME", code="several-scores")
     try:
-        opened = [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
+        opened = look(reads, ledger)
     except Stop:
         raise ledger.error() from None
-    keep = kept_columns(opened[0], wanted, found_columns(columns, opened[0]), threshold, reads)
-    plan = ShardPlan(reads, keep, turned=is_turned(opened, reads), threshold=threshold, ids=False)
-    tally = merge_tallies(_read(one, plan, ledger) for one in opened)
-    trials = assemble(tally, plan, "counts").retitle(reading=reads)
+    keep = kept_columns(opened[0], wanted, found_columns(columns, opened[0]), design.threshold, reads)
+    plan = ShardPlan(reads, keep, turned=is_turned(opened, reads), threshold=design.threshold, ids=False)
+    trials = assemble(tally(opened, plan), plan, how).retitle(reading=reads)
     return Streamed(measure_trials(trials, design), trials)
 
 
@@ -409,27 +421,14 @@ def evaluate_table(
     UsageError
             For figures that cannot be computed from counts.
     """
-    design = design or asked_design(None, asked)
-    wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
-    reads = read_options(design.protocol, reading)
-    columns = asked_columns(design)
-    refuse_what_needs_trials(design, wanted, columns, reads)
-    if reads.score_columns:
-        raise UsageError(
-            "a table is counted for one column of scores; name it with --column score=NAME", code="several-scores"
-        )
     with opened_warehouse(address) as warehouse:
         asking = _Asking(warehouse, address, source_of(address.table, warehouse.dialect))
-        ledger = Ledger()
-        try:
-            opened = asking.look(reads, ledger)
-        except Stop:
-            raise ledger.error() from None
-        keep = kept_columns(opened, wanted, found_columns(columns, opened), design.threshold, reads)
-        plan = ShardPlan(reads, keep, turned=is_turned([opened], reads), threshold=design.threshold, ids=False)
-        tally = asking.tally(opened.match, plan, memory)
-    trials = assemble(tally, plan, "stream").retitle(reading=reads)
-    return Streamed(measure_trials(trials, design), trials)
+
+        def tally(opened: list[Opened], plan: ShardPlan) -> ShardTally:
+            return asking.tally(opened[0].match, plan, memory)
+
+        design = design or asked_design(None, asked)
+        return _evaluated("a table is counted for", "stream", design, reading, asking.look, tally)
 
 
 @dataclass(frozen=True)
@@ -440,7 +439,7 @@ class _Asking:
     address: TableAddress
     source: str
 
-    def look(self, options: ReadSpec, ledger: Ledger) -> Opened:
+    def look(self, options: ReadSpec, ledger: Ledger) -> list[Opened]:
         """Recognise the table's columns like those of a file."""
         frame = self._answer(f"SELECT * FROM {self.source} LIMIT {LOOK}")
         name = self.address.name
@@ -450,7 +449,7 @@ class _Asking:
         match = recognise(shape, "both", options, ledger)
         refuse_undeclared(options, tuple(frame.columns), name, ledger)
         names = {ours: frame.columns[at] for ours, at in match.picks.items()}
-        return Opened(Shard(name), shape, replace(match, theirs=names))
+        return [Opened(Shard(name), shape, replace(match, theirs=names))]
 
     def tally(self, match: Match, plan: ShardPlan, memory: int) -> ShardTally:
         """Return the counts, checked."""
