@@ -6,8 +6,12 @@ import json
 import random
 from pathlib import Path
 
+import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import hitmiss as hm
 from hitmiss.cli.main import run
 
 HEADER = "id\tscore\tlabel\tcodec\tspeaker\n"
@@ -46,3 +50,38 @@ def test_a_claim_of_memory_holds_for_sorted_rows(tmp_path: Path) -> None:
     rows, claim = rows_of(100), str(tmp_path / "results.json")
     assert run(["score", put(tmp_path / "s.tsv", rows), "-m", "eer", "-o", claim]) == 0
     assert run(["verify", claim, put(tmp_path / "sorted.tsv", sorted(rows))]) == 0
+
+
+def test_a_claim_about_languages_that_share_ids_holds_for_shuffled_rows_and_no_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chances = random.Random(3)
+    drawn = [(i, language, chances.random(), chances.randrange(2)) for language in ("es", "en") for i in range(40)]
+
+    def put_rows(name: str, rows: list[tuple[int, str, float, int]]) -> str:
+        lines = [f"{i},{language},{i % 2},{score!r},{decision}" for i, language, score, decision in rows]
+        (tmp_path / name).write_text("\n".join(["id,language,y_true,y_prob,y_pred", *lines]) + "\n")
+        return str(tmp_path / name)
+
+    claim = str(tmp_path / "claim.json")
+    assert run(["toxicity", put_rows("rows.csv", drawn), "--json"]) == 0
+    Path(claim).write_text(capsys.readouterr().out)
+    assert run(["verify", claim, put_rows("shuffled.csv", chances.sample(drawn, len(drawn)))]) == 0
+    exchanged = [(i, {"es": "en", "en": "es"}[language], *others) for i, language, *others in drawn]
+    assert run(["verify", claim, put_rows("exchanged.csv", exchanged)]) == 1
+
+
+@given(st.permutations(range(6)))
+def test_the_hash_of_rows_that_share_an_id_does_not_depend_on_their_order(order: list[int]) -> None:
+    frame = pl.DataFrame(
+        {
+            "item": ["b", "a", "a", "a", "a", "b"],
+            "label": [1, 0, 1, 1, 1, 0],
+            "score": [0.5, 0.1, 0.7, 0.7, 0.2, 0.5],
+            "codec": ["x", "y", "x", "x", "x", "x"],
+        }
+    )
+    trials, moved = (
+        hm.Trials.from_frame(f, hm.Header(slices=("codec",)), is_unique=True) for f in (frame, frame[order])
+    )
+    assert moved.content == trials.content
