@@ -37,6 +37,7 @@ from hitmiss.outofcore.keyed import (
     UNLISTED,
     Joined,
     Key,
+    Opened,
     Sheet,
     conflicts,
     door_pieces,
@@ -44,9 +45,10 @@ from hitmiss.outofcore.keyed import (
     key_of,
     needed,
     open_sheet,
+    pieces,
+    rows_of_parquet,
 )
 from hitmiss.outofcore.plan import Cell, Executor, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
-from hitmiss.outofcore.shards import Opened, pieces, rows_of_parquet
 
 # ----------------------------------------------------------------------
 # Engines read the rows of a shard, join them with the key, and give each its cell, its score and the hash of its id.

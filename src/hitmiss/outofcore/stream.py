@@ -41,7 +41,7 @@ from hitmiss.outofcore.count import (
     with_key,
     words_of,
 )
-from hitmiss.outofcore.keyed import look
+from hitmiss.outofcore.keyed import Opened, Plugged, look, plugged
 from hitmiss.outofcore.plan import (
     Cell,
     Executor,
@@ -53,7 +53,6 @@ from hitmiss.outofcore.plan import (
     sequential,
     stamp,
 )
-from hitmiss.outofcore.shards import Opened, Plugged, plugged
 from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
 from hitmiss.robustness.manipulation import clean_rows, drift_parts

@@ -24,9 +24,8 @@ from hitmiss.io.parse import quoted as shown
 from hitmiss.io.tables import Read, Stack, head_of, settle
 from hitmiss.outofcore.cells import Kept, merge_kept
 from hitmiss.outofcore.count import quoted
-from hitmiss.outofcore.keyed import found_columns, is_turned
+from hitmiss.outofcore.keyed import Opened, found_columns, is_turned, open_shard, pieces
 from hitmiss.outofcore.plan import Cell, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
-from hitmiss.outofcore.shards import Opened, open_shard, pieces
 from hitmiss.outofcore.stream import (
     MEMORY,
     Streamed,
