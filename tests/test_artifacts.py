@@ -518,7 +518,7 @@ def test_results_without_a_figure_are_shown_by_nobody(tmp_path: Path, table: Pat
 def a_tally() -> ShardTally:
     bins = np.array([1, 5, 9], dtype=np.uint64)
     cells = {("bonafide", "C01"): Binned(bins), ("spoof", "C01"): Binned(bins, np.array([2, 1, 4], dtype=np.int64))}
-    ids = np.arange(10, dtype=np.uint64)
+    ids = Binned(np.arange(10, dtype=np.uint64))
     return ShardTally(
         "p", ("label", "codec"), (ShardFact("s", "x", 10, 99, {"has_ids": True}),), cells, ids, (), {"a": 1}
     )
@@ -553,7 +553,7 @@ def test_every_edit_of_a_tally_is_noticed() -> None:
             ShardTally.from_bytes(out.getvalue())
         n += 1
     assert n > 40
-    for name in ("bins0", "bins1", "counts1", "ids"):
+    for name in ("bins0", "bins1", "counts1", "binsids"):
         for changed in (arrays[name] + 1, arrays[name][:-1], arrays[name].astype(float), arrays[name][None]):
             out = io.BytesIO()
             np.savez(out, **{**arrays, name: changed})
@@ -640,7 +640,7 @@ def test_every_verb_notices_every_edit_of_a_tally(tmp_path: Path, capsys: pytest
         lambda header, arrays: arrays.__setitem__("counts1", arrays["counts1"].astype(float)),
         lambda header, arrays: arrays.__setitem__("bins0", arrays["bins0"][::-1].copy()),
         lambda header, arrays: arrays.pop("bins0"),
-        lambda header, arrays: arrays.__setitem__("ids", arrays["ids"].astype(str)),
+        lambda header, arrays: arrays.__setitem__("binsids", arrays["binsids"].astype(str)),
         lambda header, arrays: header.__setitem__("cells", [["bonafide"]]),
         lambda header, arrays: header.__setitem__("cells", [["a", "b"], ["a", "b"]]),
         lambda header, arrays: header.__setitem__("shards", []),
