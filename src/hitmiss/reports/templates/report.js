@@ -163,8 +163,10 @@
     begin();
   });
 
-  // The page can be read without any of this, so it waits for the first paint (which a hidden page never has).
-  const soon = (work) => (document.hidden ? setTimeout(work) : requestAnimationFrame(() => setTimeout(work)));
+  // The page can be read without any of this, so it waits for the first paint (which a hidden page never has): the second
+  // frame begins when the first is on the screen.
+  const frame = (work) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(work)));
+  const soon = (work) => (document.hidden ? setTimeout(work) : frame(work));
   soon(() => {
     root.classList.add("js");
     [sortable, filters, slices, evidence, explore].forEach((work) => work());
