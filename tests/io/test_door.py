@@ -330,3 +330,15 @@ def test_escapes_are_seen_and_not_obeyed() -> None:
     assert not {"\x1b", "\u202e", "\x07"} & set(shown)
     assert r"\x1b[2J" in shown
     assert r"\u202egnp" in shown
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("long_at", [0, 3], ids=["first", "last"])
+def test_a_row_too_long_is_refused_though_another_is_too_short(tmp_path: Path, long_at: int, end: str) -> None:
+    rows = ["a,spoof,0.1,C1", "b,bonafide,0.9,", "c,bonafide,0.8", "d,spoof,0.3,C2"]
+    rows[long_at] += ","
+    path = tmp_path / "scores.csv"
+    path.write_text("\n".join(["utt,key,score,codec", *rows]) + end)
+    with pytest.raises(DataError) as refused:
+        read(path)
+    assert [fault.row for fault in refused.value.faults] == sorted([2 + long_at, 4])

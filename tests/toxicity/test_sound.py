@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
@@ -109,6 +109,8 @@ ROW = st.one_of(
 
 
 @given(rows=st.lists(ROW, min_size=1, max_size=6), picked=st.sets(st.integers(1, 3)), end=st.sampled_from(["", "\n"]))
+@example(rows=[["", "", "", "", ""], ["", "", ""]], picked=set(), end="")
+@example(rows=[["a", "0", "0.5", "0.4"], ["", "", ""], ["", "", "", "", ""]], picked=set(), end="")
 @settings(max_examples=300, deadline=None)
 def test_what_is_read_quickly_is_what_splitting_every_line_reads(
     rows: list[Sequence[str]], picked: set[int], end: str

@@ -965,8 +965,11 @@ def read_even(
         # As text it can be told whether an infinity was written or a number such as 1e400, which no float holds.
         if any(column.dtype.is_float() and column.is_infinite().any() for column in frame.iter_columns()):
             return None
-        if may_be_short and len(positions) < shape.width:
-            frame = parse(data, shape.separator, has_header, everything)
+        if may_be_short:
+            # Without a schema the first row would say how many columns there are, however long it is; and of a last
+            # line without an end the parser does not refuse an empty field too many.
+            whole = data if data.endswith(b"\n") else data + b"\n"
+            frame = parse(whole, shape.separator, has_header, everything, {str(at): pl.String for at in everything})
     except pl.exceptions.PolarsError:
         return None
     # With a schema, and if every column is read, the parser has already refused long rows.
