@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 from sklearn.metrics import f1_score, roc_auc_score
@@ -45,6 +45,7 @@ def two_runs(seed: int, n: int = 80, skill: tuple[float, float] = (1.0, 1.4)) ->
 
 
 @settings(max_examples=25)
+@example(445, {"unit": "speaker"})  # one speaker alone changes the accuracy of a slice
 @given(seeds, st.sampled_from([{}, {"unit": "speaker"}, {"test": "bootstrap"}, {"test": "permutation"}]))
 def test_exchanging_the_runs_changes_signs_and_nothing_else(seed: int, options: dict[str, Any]) -> None:
     a, b = two_runs(seed, 40)

@@ -19,6 +19,7 @@ from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS, Pair
 from hitmiss.engine.resample import (
+    ONE_UNIT,
     Columns,
     Draws,
     OneClass,
@@ -506,6 +507,14 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
     if deltas is None and test != "delong":
         return found
     little = too_few(question, sample, draws)
+    if (
+        little is None
+        and deltas is not None
+        and draws.plan.unit
+        and np.isfinite(deltas).any()
+        and math.isnan(found.low)
+    ):
+        little = ONE_UNIT
     rare = None if little else _unseen(question, sample, found.high - found.low)
     return replace(_as_known(found, little or rare), is_too_few=little is not None)
 

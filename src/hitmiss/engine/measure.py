@@ -25,6 +25,7 @@ from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.resample import (
     AT_END,
+    ONE_UNIT,
     SAME,
     Columns,
     Draws,
@@ -528,6 +529,8 @@ class Work:
         if rare is not None:
             return Ends(note=rare)
         lost = int(np.isnan(drawn).sum())
+        if self.draws.plan.unit and math.isnan(low) and lost < len(drawn):
+            return Ends(note=ONE_UNIT)
         return Ends.of(
             (low, high),
             f"bootstrap {self.draws.said(question)}",

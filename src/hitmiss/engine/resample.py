@@ -815,6 +815,7 @@ def _crossed(
 # The ends of a figure's interval, how they were found, and what is reported if all replicates are equal.
 
 SAME: Final = "no interval: every replicate gives the same figure"
+ONE_UNIT: Final = "no interval: all that varies comes from one unit"
 OVER_UNITS: Final = "wilson over units"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
 

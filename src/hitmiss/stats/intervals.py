@@ -239,6 +239,8 @@ def student(
     if left is not None and any(len(own) > 1 for own in left.groups):
         degrees = left.degrees
         error *= left.narrowing if smooth else 1.0
+    if not degrees > 0.0:  # all that varies comes from one unit
+        return math.nan, math.nan
     error *= math.sqrt((degrees + 1.0) / degrees)
     t = t_quantile(0.5 + level / 2.0, degrees)
     if left is not None and smooth:
