@@ -81,6 +81,7 @@ def of_difference(one: tuple[float, float, float], other: tuple[float, float, fl
     (0.0764, 0.4414)
     """
     (a, a_low, a_high), (b, b_low, b_high) = one, other
+    # the difference is least where b is low and a is high, so each end takes opposite ends of the two
     return b - a - math.hypot(b - b_low, a_high - a), b - a + math.hypot(b_high - b, a - a_low)
 
 
@@ -107,6 +108,7 @@ def of_least_cost(
     if math.isnan(low):
         return low, high
     growth = growth_of_least_cost(least, estimate)
+    # the move can pass the estimate where replicates hardly vary, and an interval must hold its own estimate
     return min(low * growth, estimate), max(high * growth, estimate)
 
 
@@ -183,6 +185,7 @@ class LeftOut:
         """The degrees of freedom of the variance (Satterthwaite 1946): each group counts by its share."""
         total = sum(self._shares)
         lost = 1.0 if self.apart else 0.0
+        # an effective number close to 1 would divide by nearly 0 and let one group decide alone, hence the floor
         per_group = [
             own * own / max(n - lost, 0.5) for own, n in zip(self._shares, self.effective, strict=True) if own > 0.0
         ]
@@ -231,6 +234,7 @@ def student(
     known = replicates[np.isfinite(replicates)]
     if len(known) < 2 or not degrees > 0.0 or math.isnan(centre):
         return math.nan, math.nan
+    # a centre on a bound lies at infinity on the scale below: only the replicates themselves can say how far it may be
     if not bounds[0] < centre < bounds[1]:
         return percentile(known, level)
     scale = _Scale.between(*bounds)
@@ -246,6 +250,7 @@ def student(
     if left is not None and smooth:
         error = max(error, math.sqrt(left.variance))
         lean = left.acceleration * (2.0 * t * t + 1.0)
+    # only outwards: the skewness of few units is itself so uncertain that moving an end in would cost coverage
     moves = np.array([-t - max(-lean, 0.0), t + max(lean, 0.0)]) * error
     ends = scale.back(scale.to(np.array([centre, centre])) + moves)
     return float(ends[0]), float(ends[1])
@@ -286,6 +291,7 @@ class _Scale:
     def between(cls, low: float, high: float) -> _Scale:
         """Return logit between two bounds, log with one bound, plain without bounds."""
         if math.isfinite(low) and math.isfinite(high):
+            # the exponent is cut at 700 here and below, because exp overflows a double from 710 on
             width = high - low
             return cls(
                 lambda v: np.log(v - low) - np.log(high - v),
@@ -338,6 +344,7 @@ def _acceleration(influence: Floats, weight: Floats) -> float:
 def _without(tally: Tally, group: int, positive: bool) -> Tally:
     """Return the tally without one trial of a class in a group."""
     p, q = tally.positives.astype(np.float64), tally.negatives.astype(np.float64)
+    # counts are cumulative: one trial fewer lowers every count after its group
     (p if positive else q)[group + 1 :] -= 1.0
     return Tally(tally.score, p, q)
 
@@ -405,6 +412,7 @@ def area_score_interval(area: float, n_positive: int, n_negative: int, level: fl
 
 def _edge(inside: float, outside: float, is_inside: Callable[[float], bool]) -> float:
     """Return where a set ends between a value inside and a value outside, by bisection."""
+    # 64 halvings pass the 53 bits of a double, so the edge is exact to the last one
     for _ in range(64):
         middle = (inside + outside) / 2.0
         inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
@@ -447,6 +455,7 @@ class Steps:
         is_positive = bool(tally.n_positive <= tally.n_negative)
         few, many = (tally.positives, tally.negatives) if is_positive else (tally.negatives, tally.positives)
         at = np.flatnonzero(few[1:] != few[:-1])
+        # counts may be held in 32 bits, and the products of two would overflow; those of weights are floats and stay so
         below, upto, held = (
             c.astype(np.result_type(c, np.int64)) for c in (many[at], many[at + 1], few[at + 1] - few[at])
         )
@@ -508,6 +517,7 @@ def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
     distinct = few if len(starts) == len(few) else few[starts]
     below = np.searchsorted(many, distinct, side="left")
     tied = many[np.minimum(below, len(many) - 1)] == distinct if len(many) else np.zeros(len(below), dtype=np.bool_)
+    # the search is the cost here and most scores have no tie, so the second one is for tied values only
     upto = below.copy() if tied.any() else below
     upto[tied] = np.searchsorted(many, distinct[tied], side="right")
     return np.diff(np.append(starts, len(few))), below, upto
@@ -712,6 +722,7 @@ def quantile_interval(ordered: Sequence[float] | Floats, share: float, level: fl
     n, tail = len(ordered), (1.0 - level) / 2
     if not n:
         return math.nan, math.nan
+    # ppf gives the least k with P(B ≤ k) ≥ p, and the upper end needs P(B < u) ≥ p: one further
     low, high = int(binom.ppf(tail, n, share)), int(binom.ppf(1.0 - tail, n, share)) + 1
     if low < 1 or high > n:
         return math.nan, math.nan
