@@ -20,6 +20,7 @@ from hitmiss.stats.intervals import (
     bca,
     of_least_cost,
     percentile,
+    t_quantile,
 )
 
 Floats = NDArray[np.float64]
@@ -153,3 +154,60 @@ def test_a_least_cost_is_moved_up_by_its_optimism_and_holds_the_estimate() -> No
     growth = 1 + OPTIMISM * (0.2 - (fixed - 0.01).mean()) / 0.2
     assert (low, high) == pytest.approx((min(plain[0] * growth, 0.2), plain[1] * growth))
     assert of_least_cost(np.zeros(9), np.zeros(9), 0.0, 0.0) == (0.0, 0.0)
+
+
+SHARES = (1e-100, 1e-20, 1e-6, 0.001, 0.025, 0.1, 0.24, 0.26, 0.4, 0.49, 0.51, 0.6, 0.75, 0.9, 0.975, 0.995, 1 - 1e-10)
+DEGREES = (
+    0.3,
+    0.9,
+    1.0,
+    1.1,
+    1.5,
+    2.0,
+    2.9,
+    3.0,
+    5.0,
+    9.3,
+    19.0,
+    39.9,
+    40.1,
+    100.5,
+    333.0,
+    967.0,
+    3e3,
+    12345.6,
+    1e6,
+    1e9,
+)
+
+
+def test_student_s_quantile_agrees_with_scipy_and_with_closed_forms() -> None:
+    for p in SHARES[1:]:
+        for degrees in DEGREES[1:]:
+            assert t_quantile(p, degrees) == pytest.approx(stats.t.ppf(p, degrees), rel=1e-12), (p, degrees)
+        assert t_quantile(p, 2.0) == pytest.approx((2.0 * p - 1.0) / math.sqrt(2.0 * p * (1.0 - p)), rel=1e-13)
+    for share in (0.05, 0.2, 0.45):
+        assert t_quantile(0.5 + share, 1.0) == pytest.approx(math.tan(math.pi * share), rel=1e-14)
+        assert t_quantile(0.5 - share, 1.0) == pytest.approx(-math.tan(math.pi * share), rel=1e-14)
+
+
+def test_student_s_quantile_at_its_edges() -> None:
+    assert t_quantile(0.5, 3.0) == 0.0
+    assert t_quantile(1e-100, 0.1) == -math.inf  # about -1e990
+    assert t_quantile(0.975, math.inf) == pytest.approx(stats.norm.ppf(0.975), rel=1e-15)
+    assert all(math.isnan(t_quantile(p, d)) for p, d in ((0.0, 5.0), (1.0, 5.0), (0.9, 0.0), (0.9, math.nan)))
+
+
+@pytest.mark.extras
+def test_student_s_quantile_is_exact_to_fourteen_digits() -> None:
+    """Its own tail, by forty digits of the incomplete beta function: a relative error of t is that of p over the slope."""
+    import mpmath as mp
+
+    with mp.workdps(40):
+        for p in SHARES[1:]:
+            for degrees in DEGREES[:-2]:
+                v, t = mp.mpf(degrees), abs(mp.mpf(t_quantile(p, degrees)))
+                tail = mp.betainc(v / 2, mp.mpf(1) / 2, 0, v / (v + t * t), regularized=True) / 2
+                density = (1 + t * t / v) ** (-(v + 1) / 2) / mp.sqrt(v) / mp.beta(v / 2, mp.mpf(1) / 2)
+                error = (tail - min(mp.mpf(p), 1 - mp.mpf(p))) / (density * t)
+                assert abs(error) < 3e-14, (p, degrees)

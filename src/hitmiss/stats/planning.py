@@ -11,11 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from scipy.special import ndtri, stdtrit
+from statistics import NormalDist
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.stats.intervals import enough
+from hitmiss.stats.intervals import enough, t_quantile
 
 MOST = 10**12
 """Larger numbers than this are not planned."""
@@ -46,8 +45,8 @@ def quantiles(count: float, by_units: bool, level: float, power: float | None) -
     """Return how many standard errors make up a half width, or a difference that is shown with this power."""
     shares = [0.5 + level / 2.0, *([] if power is None else [power])]
     if not by_units:
-        return float(sum(ndtri(share) for share in shares))
-    return float(sum(stdtrit(max(count - 1.0, 1.0), share) for share in shares))
+        return sum(NormalDist().inv_cdf(share) for share in shares)
+    return sum(t_quantile(share, max(count - 1.0, 1.0)) for share in shares)
 
 
 def needed(error: Error, target: float, level: float = 0.95, power: float | None = None) -> Need:
