@@ -156,11 +156,12 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 is_command = False
 """Whether a command line is running; it sets this."""
 _OPTION: Final = re.compile(
-    r"(?P<command>`[^`]*`)|(?P<leave>\bleave )?(?<![\w-])(?:--(?P<name>[a-z][a-z_-]*)|-(?P<short>[mpo])(?= ))"
+    r"(?P<command>`[^`]*`)|(?P<leave>\bleave )?(?<![\w'\"-])(?:--(?P<name>[a-z][a-z_-]*)|-(?P<short>[mpo])(?= ))"
     r"(?: (?P<value>[^\s,;:()?'-][^\s,;:()?]*|-?\d[^\s,;:()?]*|,)"
     r"(?=$|[,;:()?]| (?:\(|--|-[mpo] |or |and |if |to |with |for |as |in )))?"
 )
-"""A command in backticks, which stays; or an option, and its value where what follows shows that it is one."""
+"""A command in backticks, which stays; or an option, and its value where what follows shows that it is one. What begins
+with a quote is a value of the data."""
 _AGAIN: Final = re.compile(r"\b(\w+)=([\[{])([^\]}]*)[\]}], \1=[\[{]")
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
 _SHORT: Final = {"m": "metrics", "p": "protocol", "o": "output"}
@@ -186,6 +187,8 @@ def in_python(text: str) -> str:
     metrics=['eer', 'roc_auc']; run `hitmiss detect … --resume`, or fix it and run with resume=True, retry=True
     >>> print(in_python("--picture goes with --input image, --gap codec=NONE with --threshold -0.5 (--positive-index)"))
     picture goes with input='image', gap='codec=NONE' with threshold=-0.5 (positive_index)
+    >>> print(in_python("2 repeated rows (ids '--first', 'b'); merge identical rows with --dedupe"))
+    2 repeated rows (ids '--first', 'b'); merge identical rows with dedupe=True
     """
     if "-" not in text:
         return text
