@@ -412,20 +412,17 @@ def pieces(
     `kinds` are types that columns of text may be parsed as at once; see `io.parse.read_plain`.
     """
     read.rows, read.bytes, read.sha256 = 0, 0, ""
-    found = _of_parquet if shape.content is None else _of_text
-    for piece in found(path, shape, match, picks, read, ledger, kinds):
+    if shape.content is None:
+        found = _of_parquet(path, shape, match, picks, read, ledger)
+    else:
+        found = _of_text(path, shape, match, picks, read, ledger, kinds)
+    for piece in found:
         read.rows += piece.frame.height
         yield piece
 
 
 def _of_parquet(
-    path: str | Path,
-    shape: Shape,
-    match: Match,
-    picks: Mapping[str, int],
-    read: Read,
-    ledger: Ledger,
-    _: Kinds | None,
+    path: str | Path, shape: Shape, match: Match, picks: Mapping[str, int], read: Read, ledger: Ledger
 ) -> Iterator[Table]:
     assert shape.names is not None
     read.bytes = Path(path).stat().st_size
