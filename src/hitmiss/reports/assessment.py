@@ -170,14 +170,18 @@ def chance_level(e: Estimate) -> Level | None:
 
 
 def against_chance(e: Estimate) -> Line | None:
-    """Say whether a figure is better than chance, by its interval; None if there is nothing to compare with."""
+    """Say whether a figure is better than chance, by its interval; None if there is nothing to compare with.
+
+    >>> print(against_chance(Estimate("eer", 0.25, best="low")).text)
+    Not tested against chance, because there is no interval: Equal error rate 25.0 %; chance gives 50 %.
+    """
     level = chance_level(e)
     if level is None or e.value is None:
         return None
     title, of = explain(e.metric).title, f"{level.by} gives {_plain(level.value, e)}"
     said = f"{title} {told(e)}; {of}."
     if e.low is None or e.high is None:
-        return Line(OPEN, f"Not tested against {level.by}because there is no interval: {said}")
+        return Line(OPEN, f"Not tested against {level.by}, because there is no interval: {said}")
     if (e.high < level.value) if e.best == "low" else (e.low > level.value):
         return Line(PASSED, f"Better than {level.by}: {said}")
     if (e.low > level.value) if e.best == "low" else (e.high < level.value):
