@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -243,3 +244,25 @@ def test_wrong_questions_end_with_2_and_name_the_nearest(command: Command, files
 def test_a_single_domain_split_is_called_trivial(command: Command, files: Path) -> None:
     got = command.json(files / "dev_a.tsv", "--key", files / "dev.tsv", "-p", "asvspoof5", "--by", "codec")
     assert not any(e["slice"] for e in got["estimates"]) and any("trivial" in w for w in got["warnings"])
+
+
+def test_a_slice_without_an_interval_says_why_under_the_table(command: Command, tmp_path: Path) -> None:
+    """A row has no room for the reason, so lines below give it: here every slice but the first has one miss alone."""
+    rng, path = np.random.default_rng(0), tmp_path / "s.csv"
+    rows = ["id,label,score,codec"]
+    for codec, trial in itertools.product(range(6), range(90)):
+        far = -50 if codec and not trial else 4 * (trial < 30)
+        rows.append(
+            f"{codec}_{trial},{'bonafide' if trial < 30 else 'spoof'},{far + rng.normal(0, 2 - (codec > 0))},{codec}"
+        )
+    path.write_text("\n".join(rows) + "\n")
+    words = ("score", path, "-m", "min_dcf", "--by", "codec", "--bootstrap", "50")
+    said = [line for line in command(*words).splitlines() if line.startswith("no interval for ")]
+    found = [e for e in json.loads(command(*words, "--json"))["estimates"] if e["slice"] and not e.get("average")]
+    without = [e for e in found if e["low"] is None]
+    assert len(without) > 3
+    for line, e in zip(said, without[:3], strict=False):
+        assert (
+            line == f"no interval for min_dcf, codec {e['slice']['codec']}: {e['note'].removeprefix('no interval: ')}"
+        )
+    assert said[3:] == [f"no interval for {len(without) - 3} more (--json says why)"]

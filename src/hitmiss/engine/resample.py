@@ -959,10 +959,35 @@ def units_said(estimates: Iterable[Estimate]) -> str | None:
 
 
 def under(estimates: Iterable[Estimate]) -> str | None:
-    """Return the line under a table: what is random, and from how many units."""
+    """Return the lines under a table: what is random, from how many units, and why slices have no interval."""
     rows = list(estimates)
     said, units = sampling(rows), units_said(rows)
-    return said if said is None or units is None else f"{said}; {units}"
+    if said is None:
+        return None
+    return "\n".join([said if units is None else f"{said}; {units}", *_missing(rows)])
+
+
+NAMED_SLICES: Final = 3
+"""How many slices without an interval are named under a table; the others are counted."""
+
+
+def _missing(rows: Sequence[Estimate]) -> list[str]:
+    """Say which slices have no interval, and why: a table by slices has no room for it.
+
+    >>> cells = [Estimate("eer", 0.1, slice={"codec": f"C{i}"}, note="no interval: one unit alone") for i in range(5)]
+    >>> print("\\n".join(_missing(cells)[2:]))
+    no interval for eer, codec C2: one unit alone
+    no interval for 2 more (--json says why)
+    """
+    start = "no interval: "
+    found = [e for e in rows if e.slice and e.average is None and e.low is None and (e.note or "").startswith(start)]
+    lines = [
+        f"no interval for {e.title or e.metric}, {', '.join(f'{name} {value}' for name, value in e.slice.items())}: "
+        f"{(e.note or '').removeprefix(start)}"
+        for e in found[:NAMED_SLICES]
+    ]
+    more = len(found) - len(lines)
+    return [*lines, f"no interval for {more:,} more (--json says why)"] if more else lines
 
 
 def _said(e: Estimate) -> str:
