@@ -173,7 +173,7 @@ def against_chance(e: Estimate) -> Line | None:
     """Say whether a figure is better than chance, by its interval; None if there is nothing to compare with.
 
     >>> print(against_chance(Estimate("eer", 0.25, best="low")).text)
-    Not tested against chance, because there is no interval: Equal error rate 25.0 %; chance gives 50 %.
+    Not tested against chance, because there is no interval: Equal error rate 25.00 %; chance gives 50 %.
     """
     level = chance_level(e)
     if level is None or e.value is None:
