@@ -172,8 +172,8 @@ def chance_level(e: Estimate) -> Level | None:
 def against_chance(e: Estimate) -> Line | None:
     """Say whether a figure is better than chance, by its interval; None if there is nothing to compare with.
 
-    >>> print(against_chance(Estimate("eer", 0.25, best="low")).text)
-    Not tested against chance, because there is no interval: Equal error rate 25.00 %; chance gives 50 %.
+    >>> against_chance(Estimate("eer", 0.25, best="low")).text.partition(":")[0]
+    'Not tested against chance, because there is no interval'
     """
     level = chance_level(e)
     if level is None or e.value is None:
