@@ -260,3 +260,18 @@ def test_a_column_may_be_the_group_too(tmp_path: Path, capsys: pytest.CaptureFix
         rows_of = json.loads(capsys.readouterr().out)["estimates"]
         found.append([(e["metric"], tuple(e["slice"].values()), e["value"], e["n"]) for e in rows_of])
     assert found[0] == found[1] and len(found[0]) >= 8
+
+
+def test_a_column_called_confidence_that_is_none_can_keep_a_name_of_its_own(tmp_path: Path) -> None:
+    """Ratings from 1 to 3 are no confidences; the message says what to do, and doing it gives the figure without them."""
+    rows = [(f"u{i}", "bonafide" if i % 3 else "spoof", str(i % 7 + i % 3), str(1 + i % 3)) for i in range(30)]
+    path, bare = tmp_path / "s.csv", tmp_path / "bare.csv"
+    path.write_text("".join(",".join(row) + "\n" for row in [("id", "label", "score", "confidence"), *rows]))
+    bare.write_text("".join(",".join(row[:3]) + "\n" for row in [("id", "label", "score"), *rows]))
+    with pytest.raises(hm.DataError) as fault:
+        hm.read(path)
+    assert fault.value.code == "not-a-probability" and "columns={'rating': 'confidence'}" in str(fault.value)
+    kept = hm.read(path, columns={"rating": "confidence"})
+    by = hm.measure(kept, ["eer"], by=["rating"])
+    assert by.one("eer").value == hm.measure(hm.read(bare), ["eer"]).one("eer").value
+    assert {e.slice["rating"] for e in by.estimates if e.slice and not e.average} == {"1", "2", "3"}

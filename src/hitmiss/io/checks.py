@@ -116,7 +116,10 @@ def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, led
     beyond = ((numbers < 0) | (numbers > 1)).fill_null(False) & numbers.is_not_nan().fill_null(False)
     if beyond.any():
         is_score = name != "confidence"
-        percent = f"if they are in per cent, say --column confidence_percent={column}"
+        percent = (
+            f"if they are in per cent, say --column confidence_percent={column}; "
+            f"if they are something else, --column rating={column}"
+        )
         fix = "declare another score kind (raw, logit or llr), or fix them" if is_score else percent
         what = f"{{n}} {'score' if is_score else name}{{s}} outside 0..1"
         ledger.add("not-a-probability", what, fix, stack.places(beyond, name), column)
