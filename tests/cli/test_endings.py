@@ -21,6 +21,16 @@ ENDINGS = [
     ("errors.IncompleteRun('the run stopped at item 7')", 4, "hitmiss: the run stopped at item 7"),
     ("errors.EnvironmentFault('torch is missing')", 5, "hitmiss: torch is missing"),
     ("FileNotFoundError(2, 'No such file', 'scores.tsv')", 3, "hitmiss: there is no file scores.tsv"),
+    (
+        "FileNotFoundError(2, 'No such file', 'roc_auc')",
+        3,
+        "hitmiss: there is no file roc_auc; for the metric of this name write -m roc_auc",
+    ),
+    (
+        "registry.parse('eer,min_dcf(c_fa=10)') and OSError()",
+        2,
+        "hitmiss: cannot read 'eer,min_dcf(c_fa=10)' as a metric; give several one by one: -m eer -m min_dcf(c_fa=10)",
+    ),
     ("PermissionError(13, 'Permission denied', 'scores.tsv')", 3, "hitmiss: scores.tsv: Permission denied"),
     ("IsADirectoryError(21, 'Is a directory', 'runs')", 3, "hitmiss: runs: Is a directory"),
     ("OSError(28, 'No space left on device', 'out.json')", 5, "hitmiss: out.json: No space left on device"),
@@ -32,7 +42,7 @@ ENDINGS = [
 def failing_plugin(folder: Path, expression: str) -> list[str]:
     """Words of a command line whose work fails: a plug-in that breaks the verb."""
     file = folder / "fails.py"
-    imports = "from hitmiss.core import errors\nfrom hitmiss.core.errors import Fault"
+    imports = "from hitmiss.core import errors, registry\nfrom hitmiss.core.errors import Fault"
     broken = (
         f"import hitmiss.cli.list as verb\ndef metric_rows():\n    verb.metric_rows = kept\n    raise {expression}\n"
     )

@@ -441,7 +441,12 @@ def _is_about_a_file(error: BaseException) -> bool:
 def _file_sentence(error: OSError) -> str:
     place = f"{error.filename}: " if error.filename is not None else ""
     if isinstance(error, FileNotFoundError):
-        return f"there is no file {error.filename}" if error.filename is not None else str(error)
+        if error.filename is None:
+            return str(error)
+        from hitmiss.core.registry import all_metrics
+
+        hint = f"; for the metric of this name write -m {error.filename}" if error.filename in all_metrics() else ""
+        return f"there is no file {error.filename}{hint}"
     return f"{place}{error.strerror or error}"
 
 

@@ -252,7 +252,10 @@ def parse(text: str | Spec) -> Spec:
         if len(given) < len(node.keywords):
             raise UsageError(f"{text!r}: a setting is given twice")
         return Spec.of(node.func.id, **given)
-    raise UsageError(f"cannot read {text!r} as a metric; write a name, or name(setting=value)")
+    fix = "write a name, or name(setting=value)"
+    if isinstance(node, ast.Tuple) and node.elts:
+        fix = f"give several one by one: {' '.join(f'-m {ast.unparse(one)}' for one in node.elts)}"
+    raise UsageError(f"cannot read {text!r} as a metric; {fix}")
 
 
 def _key(keyword: ast.keyword, text: str) -> str:
