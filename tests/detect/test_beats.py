@@ -161,7 +161,7 @@ def test_clips_of_any_length_share_a_batch_without_changing_each_other(checkpoin
         detector.outputs([np.zeros(1000, dtype=np.float32)])
 
 
-@pytest.mark.parametrize("kind", ["fourier", "onednn"])
+@pytest.mark.parametrize("kind", ["fourier", "onednn", "unpadded"])
 def test_every_arrangement_gives_the_same_scores_and_padding_changes_none(kind: str) -> None:
     rng = np.random.default_rng(0)
     clips = [rng.normal(0, 0.1, n).astype(np.float32) for n in (3000, 8123, 16000, 40000)]
@@ -181,8 +181,30 @@ def test_bfloat16_is_asked_for_and_moves_scores_little(checkpoint: Path) -> None
     change = np.abs(rounded.outputs(wave) - exact.outputs(wave)).max()
     assert 0 < change < 0.02
     with pytest.raises(UsageError) as refused:
-        open_detector(f"beats:{checkpoint}", precision="int8", device="cpu")
+        Beats(SMALL, random_checkpoint(SMALL)["model"]).to("cpu", "float64")
     assert refused.value.code == "precision"
+
+
+def test_eight_bit_products_are_asked_for_and_move_scores_little(checkpoint: Path) -> None:
+    rng = np.random.default_rng(1)
+    clips = [rng.normal(0, 0.1, n).astype(np.float32) for n in (20000, 31000)]
+    exact = open_detector(f"beats:{checkpoint}", device="cpu")
+    rounded = open_detector(f"beats:{checkpoint}", precision="int8", device="cpu")
+    assert rounded.identity["precision"] == "int8"
+    assert 0 < np.abs(rounded.outputs(clips) - exact.outputs(clips)).max() < 0.1
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_below_float32_too_a_score_does_not_depend_on_the_batch(precision: str) -> None:
+    config = replace(SMALL, encoder_embed_dim=64, encoder_ffn_embed_dim=256, encoder_layers=6)
+    rng = np.random.default_rng(3)
+    clips = [rng.normal(0, 0.1, n).astype(np.float32) for n in (40000, 24000, 64000, 52000)]
+    network = Beats(config, random_checkpoint(config)["model"])
+    detector = BeatsDetector(network, device="cpu", precision=precision, layers=("layer.6",))
+    logits, kept = detector.with_layers(clips)
+    alone = [detector.with_layers([one]) for one in clips]
+    assert np.array_equal(logits, np.concatenate([found for found, _ in alone]))
+    assert np.array_equal(kept["layer.6"], np.concatenate([layers["layer.6"] for _, layers in alone]))
 
 
 def test_keys_left_out_of_cfg_have_the_official_defaults() -> None:

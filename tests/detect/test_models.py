@@ -354,6 +354,9 @@ def test_int8_is_on_request_and_leaves_the_head() -> None:
     whole = TorchDetector(net, device="cpu", precision="int8")
     assert whole.identity["precision"] == "int8"
     assert 0 < np.abs(whole.outputs(x) - exact).max() < 0.1
+    quiet = np.concatenate([x[:1] / 100, x])  # a loud neighbour must not take the digits of a quiet item
+    assert np.abs(whole.outputs(quiet)[:1] - whole.outputs(quiet[:1])).max() < 1e-6
+    assert np.array_equal(TorchDetector(net, device="cpu").outputs(x), exact)  # the module itself is as it was
     with pytest.raises(UsageError) as nothing:
         TorchDetector(torch.nn.Linear(4, 2), device="cpu", precision="int8")
     assert nothing.value.code == "int8-nothing"

@@ -167,8 +167,14 @@ class Beats:
 
         A network without a head does not predict classes: its single column is 0.
         """
+        whole = self._lengths(waves, lengths)
+        device, precision, _ = self._placed
+        if device == "cpu" and precision != "float32" and len(whole) > 1:
+            # The size of a batch changes how products round. That is nothing in float32, but much in less.
+            each = [self.forward(wave[None, :n], [n], keep) for wave, n in zip(waves, whole, strict=True)]
+            layers = zip(*(kept for _, kept in each), strict=True)
+            return self.torch.cat([logits for logits, _ in each]), [self.torch.cat(layer) for layer in layers]
         if self._packs:
-            whole = self._lengths(waves, lengths)
             try:
                 return self.packed(waves, whole, keep)
             except self.torch.cuda.OutOfMemoryError:
@@ -176,7 +182,7 @@ class Beats:
             except Exception as error:  # a compiler or a tool is missing: the padded form gives the same scores
                 first = (str(error).strip().splitlines() or [type(error).__name__])[0]
                 self._packs, self._packed, self.notes = False, None, [f"{SLOWER}: {first[:300]}"]
-        x, counts = self.patches(waves, lengths)
+        x, counts = self.patches(waves, whole)
         is_padded = min(counts) < x.shape[1]
         # Through pinned memory: a plain copy to a GPU would wait for all pending work there.
         counted = self.torch.tensor(counts)

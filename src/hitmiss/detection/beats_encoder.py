@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import accumulate
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.detector import need
+from hitmiss.detection.torch import eight_bit_product
 
 if TYPE_CHECKING:
     from torch import Tensor, dtype
@@ -125,7 +127,8 @@ def mel(hertz: ArrayLike) -> NDArray[np.float64]:
 # the
 #   query, so its weights are multiplied out beforehand.
 # - Relative positions depend only on the distance: a table of distances is enough.
-# - On a CPU the weights of the products are packed for oneDNN.
+# - On a CPU the weights of the products are packed for oneDNN, and clips of several lengths follow each other without
+#   padding: products take all their patches at once, attention those of one clip.
 #
 # The stream between layers, the norms and the average stay in float32 in every precision.
 
@@ -139,31 +142,31 @@ class Arrangement:
 
     fourier: bool = False
     onednn: bool = False
+    unpadded: bool = False
 
     @classmethod
     def best(cls, device: str) -> Arrangement:
-        """Return what was measured as fastest on a device: positions in the frequency domain, and oneDNN on a CPU."""
-        return cls(fourier=True, onednn=device == "cpu" and _packs(need("torch", "torch")))
+        """Return what was measured as fastest on a device."""
+        is_cpu = device == "cpu"
+        return cls(fourier=True, onednn=is_cpu and _packs(need("torch", "torch")), unpadded=is_cpu)
 
 
+Product = Callable[["Tensor"], "Tensor"]
+Attention = Callable[["Tensor", "Tensor", "Tensor", "Tensor | None", "Tensor | None"], "Tensor"]
 PLAIN: Final = Arrangement()
 """Products, convolution and attention as in torch: the reference for the others."""
 
 
 class Layer(NamedTuple):
-    """The weights of one layer in the form that it uses."""
+    """The products and the other weights of one layer."""
 
-    mix: Tensor
-    mix_bias: Tensor
+    mix: Product
     scale: Tensor | None
-    out: Tensor
-    out_bias: Tensor
+    out: Product
     first_norm: Tensor
     first_norm_bias: Tensor
-    inner: Tensor
-    inner_bias: Tensor
-    outer: Tensor
-    outer_bias: Tensor
+    inner: Product
+    outer: Product
     last_norm: Tensor
     last_norm_bias: Tensor
 
@@ -183,7 +186,7 @@ class Encoder:
         self.torch = need("torch", "torch")
         self.config = config
         self.arrangement = Arrangement.best(device) if arrangement is None else arrangement
-        self.dtype = getattr(self.torch, product_type(precision))
+        self.precision, self.dtype = precision, getattr(self.torch, product_type(precision))
         if self.arrangement.onednn and not _packs_type(self.torch, self.dtype):
             self.arrangement = replace(self.arrangement, onednn=False)
         self._float = {name: weights[name].to(device) for name in weights if name.startswith("encoder.")}
@@ -201,14 +204,21 @@ class Encoder:
         `ends` holds the number of patches of each clip; `is_padded` says whether any is shorter than the batch.
         """
         x = self._positions(x)
-        stream = [x] if keep else []
         config, bias = self.config, None if self._table is None else self._bias_matrix(self._table, x.shape[1])
-        about = (bias, ends, is_padded, config.encoder_attention_heads, config.alpha, self.arrangement.onednn)
+        counts: list[int] = ends.tolist() if is_padded and self.arrangement.unpadded else []
+        if counts:
+            x = self.torch.cat([clip[:n] for clip, n in zip(x, counts, strict=True)])[None]
+        stream = [x] if keep else []
+        attended = partial(attend_each, counts=counts) if counts else partial(attend, ends=ends if is_padded else None)
         for weights in self._layers:
-            x = layer_step(x, weights, *about)
+            x = layer_step(x, weights, bias, attended, config.encoder_attention_heads, config.alpha)
             if keep:
                 stream.append(x)
-        return stream if keep else [x]
+        found = stream if keep else [x]
+        if not counts:
+            return found
+        together = self.torch.nn.utils.rnn.pad_sequence
+        return [together(layer[0].split(counts), batch_first=True) for layer in found]
 
     def _positions(self, x: Tensor) -> Tensor:
         """Return the stream with positions: x + gelu(convolution), normed."""
@@ -240,10 +250,10 @@ class Encoder:
 
     def _kernel_spectrum(self) -> Tensor:
         """Return the kernel's conjugated FFT (torch's convolution is a correlation): group × frequency × in × out."""
-        kernel, groups = self._kernel[0], self.config.conv_pos_groups
-        spectrum = self.torch.fft.rfft(kernel.double(), n=BLOCKS_PER_KERNEL * self.config.conv_pos).conj()
-        grouped = spectrum.view(groups, kernel.shape[0] // groups, kernel.shape[1], -1)
-        return grouped.permute(0, 3, 2, 1).to(self.torch.complex64).contiguous()
+        torch, block = self.torch, BLOCKS_PER_KERNEL * self.config.conv_pos
+        groups = self._kernel[0].chunk(self.config.conv_pos_groups)  # one by one: all of them in float64 are large
+        spectra = (torch.fft.rfft(kernel.double(), n=block).conj().to(torch.complex64) for kernel in groups)
+        return torch.stack([spectrum.permute(2, 1, 0) for spectrum in spectra])
 
     def _bias_matrix(self, table: Tensor, length: int) -> Tensor:
         """Return the bias of each pair of patches (head × patch × patch); that of the last length is cached."""
@@ -269,65 +279,82 @@ class Encoder:
             biases.append((torch.einsum("gd,hd->gh", gate, query_bias) + offset[:, None]).reshape(-1).float())
             scale = w[f"{name}self_attn.grep_a"].view(1, heads, 1)
         names = ("self_attn.out_proj", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm")
-        out, first, inner, outer, last = (
-            tuple(w[f"{name}{part}.{kind}"] for kind in ("weight", "bias")) for part in names
-        )
-        mix = (torch.cat(weights), torch.cat(biases))
-        (a, b), (c, d), (e, f), (g, h) = (self._product(*pair) for pair in (mix, out, inner, outer))
-        return Layer(a, b, scale, c, d, first[0], first[1], e, f, g, h, last[0], last[1])
+        out, first, inner, outer, last = ((w[f"{name}{part}.weight"], w[f"{name}{part}.bias"]) for part in names)
+        mix = self._product(torch.cat(weights), torch.cat(biases))
+        inside = self._product(inner[0], inner[1], gelu=True)
+        return Layer(mix, scale, self._product(*out), *first, inside, self._product(*outer), *last)
 
-    def _product(self, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-        weight, bias = weight.to(self.dtype).contiguous(), bias.to(self.dtype)
+    def _product(self, weight: Tensor, bias: Tensor, gelu: bool = False) -> Product:
+        """Return a product in the precision, optionally followed by gelu."""
+        torch, kind = self.torch, self.dtype
+        activation = torch.nn.functional.gelu
+        if self.precision == "int8":
+            small = eight_bit_product(weight, bias)
+            return (lambda x: activation(small(x))) if gelu else small
+        weight, bias = weight.to(kind).contiguous(), bias.to(kind)
         if self.arrangement.onednn:
-            return self.torch.ops.mkldnn._reorder_linear_weight(weight, None), bias
-        return weight, bias
+            packed, multiply = torch.ops.mkldnn._reorder_linear_weight(weight, None), torch.ops.mkldnn._linear_pointwise
+            then, form = ("gelu", "none") if gelu else ("none", "")
+            return lambda x: multiply(x.to(kind), packed, bias, then, [], form)
+        linear = torch.nn.functional.linear
+        if gelu:
+            return lambda x: activation(linear(x.to(kind), weight, bias))
+        return lambda x: linear(x.to(kind), weight, bias)
 
 
-def layer_step(
-    x: Tensor, w: Layer, bias: Tensor | None, ends: Tensor, is_padded: bool, heads: int, alpha: float, packed: bool
-) -> Tensor:
+def layer_step(x: Tensor, w: Layer, bias: Tensor | None, attended: Attention, heads: int, alpha: float) -> Tensor:
     """Compute one layer: attention and two products, each added to the stream and normed."""
     import torch
 
     functional = torch.nn.functional
     n, length, width = x.shape
-    kind = w.mix_bias.dtype  # a packed weight does not say it
-    mixed = linear(x.to(kind), w.mix, w.mix_bias, packed)
+    mixed = w.mix(x)
     q, k, v = mixed[..., : 3 * width].view(n, length, 3, heads, width // heads).permute(2, 0, 3, 1, 4).unbind(0)
     gate = None
     if w.scale is not None:
         gates = torch.sigmoid(mixed[..., 3 * width :].float()).view(n, length, 2, heads).permute(2, 0, 3, 1)
         gate = (gates[0] * (gates[1] * w.scale - 1.0) + 2.0).contiguous()  # clip × head × patch
-    attended = attend(q, k, v, bias, gate, ends, is_padded)
-    out = linear(attended.transpose(1, 2).reshape(n, length, width), w.out, w.out_bias, packed)
+    out = w.out(attended(q, k, v, bias, gate).transpose(1, 2).reshape(n, length, width))
     x = functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.first_norm, w.first_norm_bias)
-    inner = linear(x.to(kind), w.inner, w.inner_bias, packed, gelu=True)
-    out = linear(inner, w.outer, w.outer_bias, packed)
+    out = w.outer(w.inner(x))
     return functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.last_norm, w.last_norm_bias)
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor, packed: bool, gelu: bool = False) -> Tensor:
-    """Compute a product, optionally followed by gelu."""
+def attend_each(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, gate: Tensor | None, counts: Sequence[int]
+) -> Tensor:
+    """Compute attention of clips that follow each other without padding: each patch with those of its own clip."""
     import torch
 
-    if packed:
-        return torch.ops.mkldnn._linear_pointwise(
-            x, weight, bias, "gelu" if gelu else "none", [], "none" if gelu else ""
+    def of(part: Tensor, end: int, n: int) -> Tensor:
+        return part[:, :, end - n : end]
+
+    found = [
+        attend(
+            of(q, end, n),
+            of(k, end, n),
+            of(v, end, n),
+            None if bias is None else bias[:, :n, :n],
+            None if gate is None else of(gate, end, n),
         )
-    out = torch.nn.functional.linear(x, weight, bias)
-    return torch.nn.functional.gelu(out) if gelu else out
+        for end, n in zip(accumulate(counts), counts, strict=True)
+    ]
+    return torch.cat(found, dim=2)
 
 
 def attend(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, gate: Tensor | None, ends: Tensor, is_padded: bool
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, gate: Tensor | None, ends: Tensor | None = None
 ) -> Tensor:
-    """Compute attention with the bias of every pair of patches as a matrix for each clip and head."""
+    """Compute attention with the bias of every pair of patches as a matrix for each clip and head.
+
+    `ends` holds the number of patches of each clip if some are padded.
+    """
     import torch
 
     mask = None
     if bias is not None:
         mask = bias[None] if gate is None else gate[..., None] * bias
-    if is_padded:
+    if ends is not None:
         beyond = torch.arange(k.shape[-2], device=k.device)[None, :] >= ends[:, None]
         fill = torch.zeros(beyond.shape, device=k.device).masked_fill(beyond, -math.inf)[:, None, None, :]
         mask = fill if mask is None else mask + fill
@@ -363,12 +390,12 @@ def relative_buckets(distance: Tensor, n: int, most: int) -> Tensor:
 
 
 def product_type(precision: str) -> str:
-    """Return the type of the products in a precision.
+    """Return the type of what goes into products, and out of them, in a precision (int8: products round it themselves).
 
     >>> product_type("tf32"), product_type("bfloat16")
     ('float32', 'bfloat16')
     """
-    kinds = {"float32": "float32", "tf32": "float32", "bfloat16": "bfloat16", "float16": "float16"}
+    kinds = {"float32": "float32", "tf32": "float32", "int8": "float32", "bfloat16": "bfloat16", "float16": "float16"}
     if precision not in kinds:
         raise UsageError(f"BEATs runs in {', '.join(kinds)}; {precision} is not among them", code="precision")
     return kinds[precision]
