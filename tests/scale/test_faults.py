@@ -83,8 +83,8 @@ def test_shards_of_different_kinds_and_the_same_shard_twice_are_refused(
     ("arguments", "code", "sentence"),
     [
         (["--seeds"], 2, "--seeds needs every trial at once; leave it or --stream out"),
-        (["--dedupe"], 2, "need the whole table; leave --stream out"),
-        (["-m", "eer_threshold"], 2, "eer_threshold needs every trial at once and cannot be streamed"),
+        (["--dedupe", "--engine", "duckdb"], 2, "--dedupe and layouts of nested files need the rows"),
+        (["-m", "eer_threshold", "--engine", "duckdb"], 2, "eer_threshold needs the rows, which counts do not have"),
         (["--by", "codex"], 2, "unknown column 'codex'; did you mean 'codec'?"),
         (["--memory", "little"], 2, "--memory 'little': write a size of at least 10MB"),
         (["--encoding", "latin-1"], 2, "only UTF-8 is streamed"),

@@ -39,16 +39,20 @@ MEASURING = {
     "no gap": ("-p", "asvspoof5", "--gap", "none", "--by", "codec"),
     "own classes": ("-m", "eer", "--positive", "spoof", "--negative", "bonafide", "--higher", "bonafide"),
 }
-REFUSED = {
+OF_ROWS = {
     "dedupe": ("-p", "asvspoof5", "--dedupe"),
+    "threshold of the eer": ("-m", "eer_threshold", "--by", "codec"),
+    "unit that is itself": ("-p", "asvspoof5", "--unit", "codec_seed", "--bootstrap", "20"),
+    "by item": ("-m", "accuracy", "--threshold", "0.2", "--by", "item"),
+    "where beside rows left out": ("-p", "asvspoof5", "--where", "codec=C01", "--allow-missing"),
+}
+"""What counts do not answer, and rows that are kept do."""
+REFUSED = {
     "seeds": ("-p", "asvspoof5", "--seeds"),
     "calibration": ("-p", "asvspoof5", "--calibrate-on", "x.tsv"),
-    "threshold of the eer": ("-m", "eer_threshold"),
     "calibration error": ("-m", "ece"),
     "whole files": ("-p", "toxicity"),
     "nothing": (),
-    "unit that is itself": ("-p", "asvspoof5", "--unit", "codec_seed", "--bootstrap", "20"),
-    "by item": ("-p", "asvspoof5", "--by", "item"),
     "by label": ("-p", "asvspoof5", "--by", "label"),
     "latin": ("-p", "asvspoof5", "--encoding", "latin-1"),
     "one replicate": ("-p", "asvspoof5", "--bootstrap", "1"),
@@ -131,6 +135,18 @@ def without_last_places(found: dict[str, Any]) -> Any:
         if e["metric"] in loose:
             e |= {k: round(e[k], 10) for k in ("value", "low", "high") if e[k] is not None}
     return found
+
+
+@pytest.mark.parametrize("side", ["labelled", "keyed"])
+@pytest.mark.parametrize("asked", OF_ROWS)
+def test_what_needs_rows_gives_the_same_json(
+    files: dict[str, tuple[str, ...]], capsys: pytest.CaptureFixture[str], asked: str, side: str
+) -> None:
+    words = ["score", *files[side], *OF_ROWS[asked], "--json"]
+    found = [(run([*words, *how]), capsys.readouterr().out) for how in ((), ("--stream",))]
+    assert found[0][0] == 0 and found[1] == found[0]
+    code, out, said = outcome(capsys, (*files[side], *OF_ROWS[asked], "--counts"))
+    assert code == 2 and json.loads(out)["error"]["code"], said
 
 
 @pytest.mark.parametrize("side", ["labelled", "keyed"])

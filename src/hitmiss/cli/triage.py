@@ -11,6 +11,7 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
+from hitmiss.cli.score import size
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Bands, Design, ReadSpec, Sureness
 from hitmiss.core.question import Triage as TriageDesign
@@ -89,6 +90,10 @@ def triage(
     *,
     question: Design,
     reading: ReadSpec,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Read the files piece by piece: their texts need not fit into memory.")
+    ] = False,
+    memory: Annotated[str, typer.Option(help="Memory that --stream may use, such as 500MB or 2GB.")] = "1GB",
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
 ) -> None:
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times."""
@@ -99,12 +104,13 @@ def triage(
     if undefined not in UNDEFINED:
         raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
 
-    trials = _read(results, dataset, reading)
+    room = size(memory) if stream else None
+    trials = _read(results, dataset, reading, room)
     unit = unit_of(question) if choose is not None else None
     rates = (max_slip, max_false_flag)
     asked = Choosing(choose, choose_on, rates, confidence, guarantee, costs, looks, unit, question.seed)
     extra: list[Table] = _swept(trials) if sweep else []
-    rule_, choice = _rule(trials, thresholds, least_confidence, asked, dataset, reading)
+    rule_, choice = _rule(trials, thresholds, least_confidence, asked, dataset, reading, room)
     settled = TriageDesign(
         rule_ if isinstance(rule_, Bands) else None,
         choice is not None and choose_on is None,
@@ -113,7 +119,7 @@ def triage(
     )
     rule = Bins(bins, closed)
     design = question.changed(protocol=find_protocol("triage"), gap="none", triage=settled, undefined=undefined)
-    development = _read([recalibrate_on], dataset, reading) if recalibrate_on else None
+    development = _read([recalibrate_on], dataset, reading, room) if recalibrate_on else None
     trials = decided(trials, design, development)
     design = design.changed(metrics=tuple(_metrics(list(question.metrics), trials, rule)))
     evaluation = evaluate_design(trials, design)
@@ -137,10 +143,10 @@ def triage(
         common.out(f"with people:\n{team.figures.signature}")
 
 
-def _read(results: list[str], dataset: str | None, reading: ReadSpec) -> Trials:
+def _read(results: list[str], dataset: str | None, reading: ReadSpec, room: int | None) -> Trials:
     from hitmiss.evaluation.protocol import find_protocol, read_trials
 
-    return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), reading)
+    return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), reading, room)
 
 
 def _team(trials: Trials, human: str | None, where: str, design: Design) -> Teamwork | None:
@@ -199,6 +205,7 @@ def _rule(
     asked: Choosing,
     dataset: str | None,
     reading: ReadSpec,
+    room: int | None,
 ) -> tuple[Bands | Sureness | None, Choice | Answered | None]:
     """Return thresholds or least confidences, given, or chosen on other rows or half of these; None keeps verdicts."""
     from hitmiss.core.errors import DataError, UsageError
@@ -226,7 +233,7 @@ def _rule(
                 code="no-verdicts",
             )
         return None, None
-    learned = _read([asked.on], dataset, reading) if asked.on else halves(trials, asked.seed, asked.unit)[0]
+    learned = _read([asked.on], dataset, reading, room) if asked.on else halves(trials, asked.seed, asked.unit)[0]
     where = Path(asked.on).name if asked.on else f"{len(learned):,} of the {len(trials):,} rows"
     if _by_verdicts(learned):
         answered = _chosen_sureness(_of_one_run(learned), asked)

@@ -135,8 +135,13 @@ def evaluate(
     return measure_trials(_decided(read_trials(scores, key, design.protocol, spec), design), design)
 
 
-def read_trials(scores: object, key: object, protocol: Protocol | None, spec: ReadSpec | None = None) -> Trials:
-    """Read trials from files by the rules of a protocol; options of the caller come before those of the protocol."""
+def read_trials(
+    scores: object, key: object, protocol: Protocol | None, spec: ReadSpec | None = None, memory: int | None = None
+) -> Trials:
+    """Read trials from files by the rules of a protocol; options of the caller come before those of the protocol.
+
+    `memory`: read files in pieces, of whose rows so many bytes may be kept (see `io.read`).
+    """
     said = spec or ReadSpec()
     if isinstance(scores, Trials):
         if key is not None or said != ReadSpec():
@@ -149,7 +154,7 @@ def read_trials(scores: object, key: object, protocol: Protocol | None, spec: Re
             return found.retitle(reading=said)
     from hitmiss.io.reader import read
 
-    return read(scores, key, said.over(protocol.read) if protocol else said)
+    return read(scores, key, said.over(protocol.read) if protocol else said, memory=memory)
 
 
 def read_runs(
@@ -389,12 +394,14 @@ def _submissions(given: str | Path | Sequence[str | Path] | Mapping[str, object]
     return dict(zip(names, files, strict=True))
 
 
-def read_side(scores: Sequence[object], key: object, reading: ReadSpec, design: Design) -> Trials:
+def read_side(
+    scores: Sequence[object], key: object, reading: ReadSpec, design: Design, memory: int | None = None
+) -> Trials:
     """Read trials as a design asks: one run per file if it has seeds, with decisions at its threshold."""
     if design.seeds:
         trials = read_runs([str(path) for path in scores], key, design.protocol, reading)
     else:
-        trials = read_trials(list(scores) if len(scores) > 1 else scores[0], key, design.protocol, reading)
+        trials = read_trials(list(scores) if len(scores) > 1 else scores[0], key, design.protocol, reading, memory)
     return _decided(trials, design)
 
 

@@ -765,6 +765,9 @@ class Meter:
 
 def fetch_head(path: str | Path, ledger: Ledger) -> Content:
     """Read the first lines of a text, or nothing of a Parquet file."""
+    if str(path) == STDIN:
+        what = "stdin can be read once, and streaming may read a file twice"
+        raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])
     name = Path(path).name
     artifacts.note_input(path)
     with Path(path).open("rb") as file:
@@ -785,11 +788,14 @@ def fetch_head(path: str | Path, ledger: Ledger) -> Content:
     return Content(name, "", one_line_end(_utf8(lines, name, 0, ledger), name, ledger), "utf-8")
 
 
-def blocks(meter: Meter, path: str | Path, ledger: Ledger) -> Iterator[tuple[bytes, int]]:
-    """Yield the text of a file, many whole lines at a time, each with the number of lines before it."""
+def blocks(meter: Meter, path: str | Path, ledger: Ledger, *, is_quoted: bool = True) -> Iterator[tuple[bytes, int]]:
+    """Yield the text of a file, many whole lines at a time, each with the number of lines before it.
+
+    `is_quoted`: a line end inside quotes does not end a row. In JSON lines it always does, and quotes need not pair.
+    """
     name, before = Path(path).name, 0
     with unpacked(meter, path) as text:
-        for block in _whole_lines(text, name, ledger):
+        for block in _whole_lines(text, name, ledger, is_quoted):
             yield one_line_end(_utf8(block, name, before, ledger), name, ledger), before
             before += block.count(b"\n")
         while meter.read(HEAD):  # bytes after the end of the archive are part of the file's hash too
@@ -831,15 +837,15 @@ def digest(path: str | Path) -> tuple[str, int]:
         return meter.sha256, meter.bytes
 
 
-def _whole_lines(text: Meter | gzip.GzipFile, name: str, ledger: Ledger) -> Iterator[bytes]:
-    """Yield whole lines, many at a time; a line end inside quotes does not end a line."""
+def _whole_lines(text: Meter | gzip.GzipFile, name: str, ledger: Ledger, is_quoted: bool) -> Iterator[bytes]:
+    """Yield whole lines, many at a time."""
     is_first = True
     while True:
         try:
             data = text.read(BLOCK)
             if data and not data.endswith(b"\n"):
                 data += text.readline(LONGEST_LINE)
-            while len(data) < LONGEST_LINE and b'"' in data and data.count(b'"') % 2:  # a quoted field continues
+            while is_quoted and len(data) < LONGEST_LINE and data.count(b'"') % 2:  # a quoted field continues
                 more = text.readline(LONGEST_LINE)
                 if not more:
                     break
@@ -862,6 +868,14 @@ Row = tuple[str, ...]
 
 
 @dataclass(frozen=True)
+class Pieced:
+    """A file that is read in pieces, and the memory that may be used for what is kept of its rows."""
+
+    path: str | Path
+    memory: int
+
+
+@dataclass(frozen=True)
 class Shape:
     """The first look at a source: its first rows, and its column names if its format has them."""
 
@@ -874,6 +888,8 @@ class Shape:
     lines: NDArray[np.int64] | None = None
     is_settled: bool = False
     """Whether a layout has already given the columns our names."""
+    pieced: Pieced | None = None
+    """The file, if its rows are read in pieces; `content` then holds its first lines."""
 
     @property
     def encoding(self) -> str:

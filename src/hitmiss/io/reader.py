@@ -321,9 +321,18 @@ class Visit:
     """The caller's own words for the classes, which a layout may replace by its own."""
     said: ReadSpec | None = None
     facts: dict[str, object] = field(default_factory=dict)
+    memory: int | None = None
+    """If given, files are read in pieces, and what is kept of their rows must fit into so many bytes."""
 
 
-def read(scores: object, key: object = None, options: ReadSpec | None = None, **changes: object) -> Trials:
+def read(
+    scores: object,
+    key: object = None,
+    options: ReadSpec | None = None,
+    *,
+    memory: int | None = None,
+    **changes: object,
+) -> Trials:
     """Read trials from score files and, if those have no labels, a key.
 
     Parameters
@@ -334,6 +343,8 @@ def read(scores: object, key: object = None, options: ReadSpec | None = None, **
         The labels, given in the same ways; None if the score files hold them.
     options
         How to read (columns, classes, score kind, …); None for the defaults.
+    memory
+        Read files in pieces, so that they need not fit into memory; what is kept of their rows may take so many bytes.
     **changes
         Single options, by name, that replace those in `options`.
 
@@ -346,6 +357,8 @@ def read(scores: object, key: object = None, options: ReadSpec | None = None, **
     ------
     DataError
         If the data cannot be scored: a single error that carries every fault.
+    UsageError
+        If the rows do not fit into `memory`.
 
     Examples
     --------
@@ -354,7 +367,7 @@ def read(scores: object, key: object = None, options: ReadSpec | None = None, **
     >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
     Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
     """
-    visit, trials = _visit(scores, key, options, changes)
+    visit, trials = _visit(scores, key, options, changes, memory)
     if visit.ledger.findings or trials is None:
         raise visit.ledger.error()
     return trials
@@ -376,9 +389,9 @@ def examine(scores: object, key: object = None, options: ReadSpec | None = None,
 
 
 def _visit(
-    scores: object, key: object, options: ReadSpec | None, changes: Mapping[str, object]
+    scores: object, key: object, options: ReadSpec | None, changes: Mapping[str, object], memory: int | None = None
 ) -> tuple[Visit, Trials | None]:
-    visit = Visit((options or ReadSpec()).changed(**changes))
+    visit = Visit((options or ReadSpec()).changed(**changes), memory=memory)
     visit.said = visit.options
     _refuse_unknown_layout(visit.options)
     _refuse_unread(visit.options)
@@ -453,7 +466,7 @@ def _open(given: object, role: Role, visit: Visit) -> Side:
     ledger = visit.ledger
     options = visit.options.for_key if role == "key" else visit.options
     options = options.changed(positive=visit.classes[0], negative=visit.classes[1])
-    shapes = [look(source, role, options, ledger) for source in expand(given)]
+    shapes = [look(source, role, options, ledger, visit.memory) for source in expand(given)]
     reshaping = find_reshaping(options)
     if reshaping is not None:
         shapes, options, facts_found = reshape(shapes, reshaping, options, ledger)
@@ -643,11 +656,11 @@ def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledg
     return scores, key
 
 
-def look(source: object, role: Role, options: ReadSpec, ledger: Ledger) -> Shape:
+def look(source: object, role: Role, options: ReadSpec, ledger: Ledger, memory: int | None = None) -> Shape:
     """Take a first look at a source; if the layout names a plug-in's reader, it turns a score file into a frame."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if role == "key" or not callable(reader) or not isinstance(source, str | Path):
-        return tables.look(source, options, ledger)
+        return tables.look(source, options, ledger, memory)
     return _by_plugin(reader, source, options, ledger)
 
 

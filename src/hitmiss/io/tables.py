@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,18 +20,20 @@ from hitmiss.core import artifacts, registry
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
 from hitmiss.core.trials import FIXED
-from hitmiss.io.columns import Match, is_number, looks_headed
+from hitmiss.io.columns import is_number, looks_headed
 from hitmiss.io.parse import (
     Content,
     Kinds,
     Ledger,
     Meter,
+    Pieced,
     Place,
     Row,
     Shape,
     Stop,
     Table,
     blocks,
+    digest,
     fetch,
     fetch_head,
     read_plain,
@@ -81,12 +83,12 @@ def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Ledger, *, i
         raise ledger.stop("oversized-archive", what, "write it again as CSV if you trust it", [Place(name)])
 
 
-def look_at_json(content: Content, ledger: Ledger) -> Shape:
+def look_at_json(content: Content, ledger: Ledger, before: int = 0) -> Shape:
     """Take a first look at a JSON file: one object per line, an array of objects, or one object of id -> score.
 
-    Numbers are kept as their original text; an absent key becomes empty text.
+    Numbers are kept as their original text; an absent key becomes empty text. `before`: lines before this part.
     """
-    rows = _array(content, ledger) if content.data.lstrip()[:1] == b"[" else _lines(content, ledger)
+    rows = _array(content, ledger) if content.data.lstrip()[:1] == b"[" else _lines(content, ledger, before)
     names = tuple(dict.fromkeys(name for _, row in rows for name in row))
     frame = pl.DataFrame(
         {name: [row.get(name, "") for _, row in rows] for name in names}, schema=dict.fromkeys(names, pl.String)
@@ -109,16 +111,16 @@ def look_at_json(content: Content, ledger: Ledger) -> Shape:
 Rows = list[tuple[int, dict[str, str]]]
 
 
-def _lines(content: Content, ledger: Ledger) -> Rows:
+def _lines(content: Content, ledger: Ledger, before: int) -> Rows:
     rows: Rows = []
     wrong: list[Place] = []
-    for n, line in enumerate(content.data.split(b"\n"), 1):
+    for n, line in enumerate(content.data.split(b"\n"), before + 1):
         if line.strip():
             try:
                 rows.append((n, _json_row(strict_json(line))))
             except (ValueError, RecursionError) as error:
                 wrong.append(Place(content.name, n, _why(line, error)))
-    if (len(rows) + len(wrong) > 1 and wrong) or (len(rows) == 1 and not wrong):
+    if not before and ((len(rows) + len(wrong) > 1 and wrong) or (len(rows) == 1 and not wrong)):
         single = _one_object(content)
         if single is not None:
             return single
@@ -306,10 +308,12 @@ SAMPLE_BYTES: Final = 2**17
 T = TypeVar("T")
 
 
-def look(source: object, options: ReadSpec, ledger: Ledger) -> Shape:
-    """Open a path or a frame and take a first look."""
+def look(source: object, options: ReadSpec, ledger: Ledger, memory: int | None = None) -> Shape:
+    """Open a path or a frame and take a first look; with a bound on the memory, files are left to be read in pieces."""
     if not isinstance(source, str | Path):
         return look_at_frame(source, ledger)
+    if memory is not None and (shape := _look_at_pieces(source, options, ledger, memory)) is not None:
+        return shape
     content = fetch(source, options.encoding, ledger)
     return look_at_parquet(content, ledger) if content.is_parquet else look_at_text(content, options, ledger)
 
@@ -322,6 +326,17 @@ def look_at_text(content: Content, options: ReadSpec, ledger: Ledger) -> Shape:
     sample = _sample_lines(content.data)
     separator = options.separator or guess_separator(sample)
     return Shape(content.name, _sample_rows(sample, separator), separator=separator, content=content)
+
+
+def _look_at_pieces(path: str | Path, options: ReadSpec, ledger: Ledger, memory: int) -> Shape | None:
+    """Take a first look at a file that is read in pieces; None for JSON that cannot be cut into lines of one object."""
+    content = fetch_head(path, ledger)
+    start = content.data.lstrip()[:1]
+    if start == b"[" or (start == b"{" and find_reshaping(options) is None):  # its last line may have another name
+        return None
+    shape = look_at_head(path, options, ledger)
+    whole = replace(shape.content or content, sha256=digest(path)[0])
+    return replace(shape, content=whole, frame=None, lines=None, pieced=Pieced(path, memory))
 
 
 def load(
@@ -341,7 +356,18 @@ def load(
         series = [shape.frame.to_series(at).alias(ours) for ours, at in picks.items()]
         return Table(shape.name, pl.DataFrame([settle(s, s.name in numeric) for s in series]), lines=shape.lines)
     assert shape.content is not None  # a shape has either a frame or a content
-    table = _of_block(shape, shape.content.data, has_header, picks, ledger, kinds)
+    if shape.pieced is None:
+        table = _of_block(shape, shape.content.data, has_header, picks, ledger, kinds)
+    else:
+        held: list[Table] = []
+        for piece in pieces(shape.pieced.path, shape, has_header, numeric, picks, Read(), ledger, kinds):
+            held.append(piece)
+            refuse_many(sum(int(one.frame.estimated_size()) for one in held), shape.pieced.memory)
+        if any(
+            one.frame.schema != held[0].frame.schema for one in held
+        ):  # a cell that is not a number: texts throughout
+            return load(shape, has_header, picks, numeric, ledger)
+        table = Table(shape.name, pl.concat([one.frame for one in held]), lines=lines_of(held))
     if not table.frame.height:
         what = "there is a header and no row under it"
         raise ledger.stop("empty-file", what, "give a file with rows", [Place(shape.name, 1)])
@@ -362,6 +388,28 @@ def _of_block(
 
 PIECE_ROWS: Final = 2**19
 """Rows of a Parquet file that are read at a time."""
+COPIES: Final = 4
+"""How often the rows that are kept are held at most, while they are checked and joined."""
+
+
+def refuse_many(size: int, memory: int) -> None:
+    """Refuse rows that do not fit into memory, given the bytes of those read so far."""
+    if size * COPIES > memory:
+        raise UsageError(
+            f"these figures need every row at once, and the rows read so far take {size * COPIES / 1e6:,.0f} MB; raise "
+            "--memory, or give fewer rows",
+            code="rows-beyond-memory",
+        )
+
+
+def lines_of(held: Sequence[Table]) -> NDArray[np.int64]:
+    """Return the line of the file on which each row of several tables begins."""
+    return np.concatenate(
+        [
+            one.first_line + np.arange(one.frame.height, dtype=np.int64) if one.lines is None else one.lines
+            for one in held
+        ]
+    )
 
 
 @dataclass
@@ -401,7 +449,8 @@ def damaged_parquet(name: str, error: Exception, ledger: Ledger) -> Exception:
 def pieces(
     path: str | Path,
     shape: Shape,
-    match: Match,
+    has_header: bool,
+    numeric: frozenset[str],
     picks: Mapping[str, int],
     read: Read,
     ledger: Ledger,
@@ -412,24 +461,24 @@ def pieces(
     `kinds` are types that columns of text may be parsed as at once; see `io.parse.read_plain`.
     """
     read.rows, read.bytes, read.sha256 = 0, 0, ""
-    if shape.content is None:
-        found = _of_parquet(path, shape, match, picks, read, ledger)
+    if shape.content is None or shape.content.is_parquet:
+        found = _of_parquet(path, shape, numeric, picks, read, ledger)
     else:
-        found = _of_text(path, shape, match, picks, read, ledger, kinds)
+        found = _of_text(path, shape, has_header, numeric, picks, read, ledger, kinds)
     for piece in found:
         read.rows += piece.frame.height
         yield piece
 
 
 def _of_parquet(
-    path: str | Path, shape: Shape, match: Match, picks: Mapping[str, int], read: Read, ledger: Ledger
+    path: str | Path, shape: Shape, numeric: frozenset[str], picks: Mapping[str, int], read: Read, ledger: Ledger
 ) -> Iterator[Table]:
     assert shape.names is not None
     read.bytes = Path(path).stat().st_size
     lazy = pl.scan_parquet(path, glob=False).select(pl.col(shape.names[at]).alias(ours) for ours, at in picks.items())
     try:
         for frame in lazy.collect_batches(chunk_size=PIECE_ROWS, maintain_order=True):
-            series = [settle(s, s.name in match.numeric) for s in frame.iter_columns()]
+            series = [settle(s, s.name in numeric) for s in frame.iter_columns()]
             yield Table(shape.name, pl.DataFrame(series), first_line=1 + read.rows)
     except pl.exceptions.PolarsError as error:
         raise damaged_parquet(shape.name, error, ledger) from None
@@ -438,32 +487,39 @@ def _of_parquet(
 def _of_text(
     path: str | Path,
     shape: Shape,
-    match: Match,
+    has_header: bool,
+    numeric: frozenset[str],
     picks: Mapping[str, int],
     read: Read,
     ledger: Ledger,
     kinds: Kinds | None,
 ) -> Iterator[Table]:
     with Meter(path) as meter:
-        for data, before in blocks(meter, path, ledger):
+        for data, before in blocks(meter, path, ledger, is_quoted=shape.names is None):
             if data[:4096].strip() or data.strip():
                 if shape.names is not None:
-                    table = _of_json(shape, data, picks, match, ledger)
+                    yield _of_json(shape, data, before, picks, numeric, ledger)
                 else:
-                    table = _of_block(shape, data, match.has_header and not before, picks, ledger, kinds)
-                yield _moved(table, before)
+                    table = _of_block(shape, data, has_header and not before, picks, ledger, kinds)
+                    yield (
+                        replace(table, first_line=table.first_line + before)
+                        if table.lines is None
+                        else replace(table, lines=table.lines + before)
+                    )
             read.bytes = meter.bytes
         read.sha256, read.bytes = meter.sha256, meter.bytes
 
 
-def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, ledger: Ledger) -> Table:
+def _of_json(
+    shape: Shape, data: bytes, before: int, picks: Mapping[str, int], numeric: frozenset[str], ledger: Ledger
+) -> Table:
     """Read JSON lines: with polars if the result surely equals that of the in-memory reader, else line by line."""
     assert shape.names is not None
     wanted = {ours: shape.names[at] for ours, at in picks.items()}
-    quick = _quick_json(data, wanted, match)
+    quick = _quick_json(data, wanted, numeric)
     if quick is not None:
-        return Table(shape.name, quick)
-    seen = look_at_json(Content(shape.name, "", data, "utf-8"), ledger)
+        return Table(shape.name, quick, first_line=1 + before)
+    seen = look_at_json(Content(shape.name, "", data, "utf-8"), ledger, before)
     assert seen.frame is not None
     empty = pl.lit("")
     frame = seen.frame.select(
@@ -472,7 +528,7 @@ def _of_json(shape: Shape, data: bytes, picks: Mapping[str, int], match: Match, 
     return Table(shape.name, frame, lines=seen.lines)
 
 
-def _quick_json(data: bytes, wanted: Mapping[str, str], match: Match) -> pl.DataFrame | None:
+def _quick_json(data: bytes, wanted: Mapping[str, str], numeric: frozenset[str]) -> pl.DataFrame | None:
     n = data.count(b"\n") + (not data.endswith(b"\n"))
     if b"\n\n" in data or any(data.count(f'"{theirs}"'.encode()) != n for theirs in wanted.values()):
         return None
@@ -484,22 +540,13 @@ def _quick_json(data: bytes, wanted: Mapping[str, str], match: Match) -> pl.Data
         return None
     kinds = {ours: frame.schema[theirs] for ours, theirs in wanted.items()}
     fits = all(
-        kind.is_float() or kind.is_integer() if ours in match.numeric else kind in (pl.String, pl.Int64)
+        kind.is_float() or kind.is_integer() if ours in numeric else kind in (pl.String, pl.Int64)
         for ours, kind in kinds.items()
     )
     if not fits or any(frame[theirs].null_count() for theirs in wanted.values()):
         return None
-    series = [settle(frame[theirs].alias(ours), ours in match.numeric) for ours, theirs in wanted.items()]
+    series = [settle(frame[theirs].alias(ours), ours in numeric) for ours, theirs in wanted.items()]
     return pl.DataFrame(series)
-
-
-def _moved(table: Table, lines: int) -> Table:
-    """Return the same rows with line numbers increased by `lines`."""
-    if not lines:
-        return table
-    if table.lines is not None:
-        return replace(table, lines=np.asarray(table.lines + lines))
-    return replace(table, first_line=table.first_line + lines)
 
 
 def quick_or_careful(read: Callable[[Ledger, Kinds], T], kinds: Kinds, ledger: Ledger) -> T:
@@ -694,13 +741,27 @@ class Reshaped:
     """The layout's names of the classes, if the caller's words for them were replaced."""
 
 
+class Flattening(Protocol):
+    """A file that is being flattened, piece by piece; the result does not depend on how it was cut."""
+
+    def add(self, texts: pl.DataFrame) -> None:
+        """Add the next rows, as text columns; all pieces have the same columns."""
+
+    @property
+    def bytes(self) -> int:
+        """The memory that is held."""
+
+    def flat(self) -> Reshaped:
+        """Return the flat table of all rows."""
+
+
 @dataclass(frozen=True)
 class Reshaping:
-    """A layout for files with nested rows: `flatten` turns a table of text columns into a flat table."""
+    """A layout for files with nested rows: `flatten` begins to turn a table of text columns into a flat table."""
 
     name: str
     title: str
-    flatten: Callable[[pl.DataFrame, ReadSpec], Reshaped]
+    flatten: Callable[[ReadSpec], Flattening]
     names: Mapping[str, str] = field(default_factory=dict)
     """The layout's names of the columns that a caller may declare: `item` -> `id`."""
 
@@ -717,17 +778,19 @@ def reshape(
     """Return flat shapes, the options with the runs and numbers that were found, and the merged facts of all files."""
     if not all(shape.names is not None or looks_headed(shape, options) for shape in shapes):
         return list(shapes), options, {}
-    texts = [_texts(shape, ledger) for shape in shapes]
-    frames = [_called(table.frame, reshaping, options) for table in texts]
-    made = _aligned([reshaping.flatten(frame, options) for frame in frames])
-    _refuse_conflicts(shapes, texts, made, ledger)
-    flat = [_flat(*parts) for parts in zip(shapes, texts, made, strict=True)]
+    found = [_flattened(shape, reshaping, options, ledger) for shape in shapes]
+    made = _aligned([table for table, _, _ in found])
+    flat = [
+        replace(shape, first=head_of(t.frame), names=(*t.frame.columns,), frame=t.frame, lines=lines, is_settled=True)
+        for shape, t, (_, lines, _) in zip(shapes, made, found, strict=True)
+    ]
+    _refuse_conflicts(flat, made, ledger)
     runs = dict.fromkeys((*options.runs, *(name for table in made for name in table.runs)))
     numbers = dict.fromkeys((*options.numbers, *(name for table in made for name in table.numbers)))
     # the layout knows which columns may be absent
     ledger.notes[:] = [note for note in ledger.notes if LACKING not in note]
     ledger.notes += [f"{shape.name}: {note}" for shape, t in zip(shapes, made, strict=True) for note in t.notes]
-    known = {name for table in texts for name in table.frame.columns}
+    known = {name for _, _, names in found for name in names}
     unknown = {ours: theirs for ours, theirs in options.columns.items() if theirs not in known}
     changed = options.changed(runs=tuple(runs), numbers=tuple(numbers), columns=unknown)
     if made[0].classes is not None:
@@ -738,10 +801,42 @@ def reshape(
     return flat, changed, merged([table.facts for table in made])
 
 
-def _texts(shape: Shape, ledger: Ledger) -> Table:
-    """Read every column of a source as text under its own name."""
+def _flattened(
+    shape: Shape, reshaping: Reshaping, options: ReadSpec, ledger: Ledger
+) -> tuple[Reshaped, NDArray[np.int64], Row]:
+    """Return a source as a flat table, with the line of each row and the names of all its columns."""
     names = shape.names or shape.first[0]
-    return load(shape, True, {name: at for at, name in enumerate(names)}, frozenset(), ledger)
+    while True:
+        made, lines = reshaping.flatten(options), list[NDArray[np.int64]]()
+        for piece in _texts(shape, ledger):
+            new = tuple(name for name in piece.frame.columns if name not in names)
+            if new:  # a line of JSON lines has a name that none before it has: all pieces need the same columns
+                names = (*names, *new)
+                break
+            absent = [pl.lit("").alias(name) for name in names if name not in piece.frame.columns]
+            made.add(_called(piece.frame.with_columns(absent).select(names), reshaping, options))
+            lines.append(lines_of([piece]))
+            if shape.pieced is not None:
+                refuse_many(made.bytes, shape.pieced.memory)
+        else:
+            return made.flat(), np.concatenate(lines), names
+
+
+def _texts(shape: Shape, ledger: Ledger) -> Iterator[Table]:
+    """Yield every column of a source as text under its own name, in pieces if it is read so."""
+    names = shape.names or shape.first[0]
+    picks = {name: at for at, name in enumerate(names)}
+    if shape.pieced is None:
+        yield load(shape, True, picks, frozenset(), ledger)
+    elif shape.content is not None and not shape.content.is_parquet and shape.names is not None:
+        path = shape.pieced.path
+        with Meter(path) as meter:
+            for data, before in blocks(meter, path, ledger, is_quoted=False):
+                if data.strip():
+                    seen = look_at_json(Content(shape.name, "", data, "utf-8"), ledger, before)
+                    yield load(seen, True, {name: at for at, name in enumerate(seen.names or ())}, frozenset(), ledger)
+    else:
+        yield from pieces(shape.pieced.path, shape, True, frozenset(), picks, Read(), ledger)
 
 
 def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.DataFrame:
@@ -753,14 +848,13 @@ def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.
     return frame.rename({**moved, **{name: ours for name, ours in told.items() if name != ours}})
 
 
-def _refuse_conflicts(
-    shapes: Sequence[Shape], texts: Sequence[Table], made: Sequence[Reshaped], ledger: Ledger
-) -> None:
+def _refuse_conflicts(shapes: Sequence[Shape], made: Sequence[Reshaped], ledger: Ledger) -> None:
     """Refuse rows that state the same fact twice with different values."""
-    for shape, table, flat in zip(shapes, texts, made, strict=True):
+    for shape, flat in zip(shapes, made, strict=True):
+        lines = [] if shape.lines is None else shape.lines.tolist()
         for name in dict.fromkeys(conflict.name for conflict in flat.conflicts):
             own = [c for c in flat.conflicts if c.name == name]
-            places = [Place(shape.name, table.line(c.row), f"{c.one} and {c.other}") for c in own]
+            places = [Place(shape.name, lines[c.row], f"{c.one} and {c.other}") for c in own]
             first = own[0]
             said = f"with another {name} in {first.where} than beside it ({first.other} and {first.one})"
             twice = f"with {name} twice in {first.where}, as {first.one} and {first.other}"
@@ -778,23 +872,11 @@ def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:
     ]
 
 
-def _flat(shape: Shape, texts: Table, made: Reshaped) -> Shape:
-    lines = np.array([texts.line(row) for row in range(texts.frame.height)], dtype=np.int64)
-    return replace(
-        shape,
-        first=head_of(made.frame),
-        names=tuple(made.frame.columns),
-        frame=made.frame,
-        lines=lines,
-        is_settled=True,
-    )
-
-
 def merged(facts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     """Merge facts of several files: equal values stay, different values become a list of all values.
 
     >>> merged([{"cache": "on", "models": {"agent": "a"}}, {"cache": "off", "models": {"agent": "a"}}])
-    {'cache': ['on', 'off'], 'models': {'agent': 'a'}}
+    {'cache': ['off', 'on'], 'models': {'agent': 'a'}}
     """
     found: dict[str, object] = {}
     for name in dict.fromkeys(name for one in facts for name in one):
@@ -803,6 +885,6 @@ def merged(facts: Sequence[Mapping[str, object]]) -> dict[str, object]:
         if len(tables) == len(values):
             found[name] = merged(tables)
         else:
-            distinct = [value for i, value in enumerate(values) if value not in values[:i]]
+            distinct = sorted((value for i, value in enumerate(values) if value not in values[:i]), key=str)
             found[name] = distinct[0] if len(distinct) == 1 else distinct
     return found

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
@@ -180,42 +180,115 @@ MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "compone
 """Columns that are made from several fields."""
 
 
+Values = Mapping[str, Sequence[object]]
+Group = dict[str, pl.Series]
+
+
+class Flat:
+    """The flat table of a dataset or of results, made from pieces of its rows, which are given as text columns.
+
+    Which columns a file has (ids, times, a cache) is decided when all its rows were seen, so it does not matter how
+    they were cut. The texts of a row are not kept.
+    """
+
+    def __init__(self, options: ReadSpec) -> None:
+        self._words = Verdicts.of(options)
+        self._asked: list[Group] = []
+        self._times: list[Group] = []
+        self._tokens: list[Group] = []
+        self._plain: list[Group] = []
+        self._cache: list[Group] = []
+        self._others: list[Group] = []
+        self._slices: list[Group] = []
+        self._heights: list[int] = []
+        self._has_ids: list[bool] = []
+        self._is_results = False
+        self._told: Told = {}
+        self._made_at: list[str] = []
+        self._failed: Counter[str] = Counter()
+        self._conflicts: list[Conflict] = []
+        self.bytes = 0
+
+    def add(self, texts: pl.DataFrame) -> None:
+        """Add the next rows; all pieces have the same columns."""
+        rows, words, before = [_parsed(row) for row in texts.iter_rows(named=True)], self._words, sum(self._heights)
+        self._is_results = any(name in texts.columns for name in ("prediction", "verdict", *VERDICTS))
+        runs, (times, tokens, plain) = _runs(rows, texts.columns), _triage_numbers(rows)
+        answer = _answer(rows, words) if self._is_results else _given(texts, ("decision", "error"))
+        others = {name: texts[name].to_list() for name in texts.columns if name not in KNOWN}
+        self._put(self._asked, {**_question(rows, words), **answer, **runs})
+        self._put(self._times, times, pl.Float64)
+        self._put(self._tokens, tokens, pl.Float64)
+        self._put(self._plain, plain, pl.Float64)
+        self._put(self._cache, _cache(rows))
+        self._put(self._others, others)
+        self._put(self._slices, _slices(rows, texts.columns))
+        self._heights.append(len(rows))
+        self._has_ids.append(_have_ids(rows))
+        found = (*_repeated(texts), *_conflicts(rows), *_twice(rows, words))
+        self._conflicts += [replace(conflict, row=before + conflict.row) for conflict in found]
+        if self._is_results:
+            _tell(self._told, rows, runs)
+            made_at = sorted((*self._made_at, *(str(row[name]) for row in rows for name in TIMES if row.get(name))))
+            self._made_at = [made_at[0], made_at[-1]] if made_at else []
+            self._failed.update(str(row.get("error_type") or "error") for row in rows if _error(row))
+
+    def _put(self, group: list[Group], columns: Values, kind: type[pl.DataType] = pl.String) -> None:
+        kinds = {"unparsed": pl.Float64}
+        group.append({name: pl.Series(name, v, kinds.get(name, kind), strict=False) for name, v in columns.items()})
+        self.bytes += sum(int(column.estimated_size()) for column in group[-1].values())
+
+    def _joined(self, group: list[Group], fill: str | None, kind: type[pl.DataType] = pl.String) -> Group:
+        """Return the columns of all pieces; `fill` where a piece does not have one."""
+        names = dict.fromkeys(name for one in group for name in one)
+        return {
+            name: pl.concat(
+                [
+                    one[name] if name in one else pl.Series(name, [fill], kind).new_from_index(0, n)
+                    for one, n in zip(group, self._heights, strict=True)
+                ]
+            )
+            for name in names
+        }
+
+    def flat(self) -> Reshaped:
+        """Return the flat table of all rows."""
+        if any(self._has_ids):  # a piece without any id has rows without an id
+            for one, n, has_ids in zip(self._asked, self._heights, self._has_ids, strict=True):
+                one.update({} if has_ids else {"item": pl.Series("item", [""], pl.String).new_from_index(0, n)})
+        asked = self._joined(self._asked, "")
+        numbers = {
+            name: column
+            for group in (self._times, self._tokens, self._plain)
+            for name, column in self._joined(group, None, pl.Float64).items()
+        }
+        columns = {**asked, **numbers, **self._joined(self._cache, "unknown")}
+        columns |= {_kept(name): own for name, own in self._joined(self._others, "").items() if name not in columns}
+        columns |= {
+            apart(name) if name in numbers else name: own for name, own in self._joined(self._slices, "-").items()
+        }
+        facts = _facts(self._told, self._made_at, asked) if self._is_results else {}
+        return Reshaped(
+            pl.DataFrame([column.alias(name) for name, column in columns.items()]),
+            tuple(name for name in RUNS if name in asked),
+            (*numbers, *(["unparsed"] if self._is_results else [])),
+            facts,
+            _failures(self._failed, sum(self._heights)),
+            tuple(self._conflicts),
+            ("fake", "real") if self._words.is_own else None,
+        )
+
+
 def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
     """Return the flat table of a dataset or of results, given as text columns."""
-    rows = [_parsed(row) for row in texts.iter_rows(named=True)]
-    words = Verdicts.of(options)
-    asked, runs = _question(rows, words), _runs(rows, texts.columns)
-    columns: dict[str, Sequence[object]] = {**asked}
-    is_results = any(name in texts.columns for name in ("prediction", "verdict", *VERDICTS))
-    numbers = _triage_numbers(rows)
-    columns |= _answer(rows, words) if is_results else _given(texts, ("decision", "error"))
-    columns |= {**runs, **numbers, **_cache(rows)}
-    others = [name for name in texts.columns if name not in KNOWN and name not in columns]
-    columns |= {_kept(name): texts[name].to_list() for name in others}
-    columns |= _slices(rows, texts.columns)
-    schema = {name: pl.String if name not in numbers else pl.Float64 for name in columns}
-    if is_results:
-        numbers = {**numbers, "unparsed": []}
-    facts = _facts(rows, {**asked, **runs}) if is_results else {}
-    frame = pl.DataFrame(columns, schema={**schema, **({"unparsed": pl.Float64} if is_results else {})}, strict=False)
-    notes = _failures(rows) if is_results else ()
-    classes = ("fake", "real") if words.is_own else None
-    return Reshaped(
-        frame,
-        tuple(runs),
-        tuple(numbers),
-        facts,
-        notes,
-        (*_repeated(texts), *_conflicts(rows), *_twice(rows, words)),
-        classes,
-    )
+    made = Flat(options)
+    made.add(texts)
+    return made.flat()
 
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
 """The names, in the triage evaluation document, of the columns that a caller may declare."""
-LAYOUT: Final = Reshaping(
-    "triage", "the documented triage dataset and results: one JSON object per line", flatten, CALLED
-)
+LAYOUT: Final = Reshaping("triage", "the documented triage dataset and results: one JSON object per line", Flat, CALLED)
 
 
 @dataclass(frozen=True)
@@ -306,13 +379,17 @@ def _list(row: Row, name: str) -> list[object]:
 def _question(rows: Sequence[Row], words: Verdicts) -> dict[str, list[str]]:
     """Return ids (the file's stem if there is no id) and labels; files with other names for them keep those."""
     found: dict[str, list[str]] = {}
-    if any(row.get("id") or row.get("image") or row.get("image_path") for row in rows):
+    if _have_ids(rows):
         found["item"] = [_word(row, "id") or _stem(_word(row, "image", "image_path")) for row in rows]
     elif any("item" in row for row in rows):
         found["item"] = [_word(row, "item") for row in rows]
     if any("label" in row or "ground_truth" in row for row in rows):
         found["label"] = [words.label(_word(row, "label", "ground_truth")) for row in rows]
     return found
+
+
+def _have_ids(rows: Sequence[Row]) -> bool:
+    return any(row.get("id") or row.get("image") or row.get("image_path") for row in rows)
 
 
 def _stem(path: str) -> str:
@@ -360,23 +437,26 @@ def _tools(text: str) -> str:
     return "-" if is_absent(text) else text if said is None else "tools" if said else "no-tools"
 
 
-def _triage_numbers(rows: Sequence[Row]) -> dict[str, list[float | None]]:
-    """Return the seconds of each component, and the number and duration of tool calls; None if a row does not say."""
-    timings = [_table(row, "timings") for row in rows]
+Numbers = dict[str, list[float | None]]
+
+
+def _triage_numbers(rows: Sequence[Row]) -> tuple[Numbers, Numbers, Numbers]:
+    """Return the seconds of each component, tokens, and the other numbers of rows; None if a row does not say."""
+    timings, used = [_table(row, "timings") for row in rows], [_table(row, "tokens") for row in rows]
     names = dict.fromkeys(name for timing in timings for name in timing if name.endswith(SECONDS))
-    found = {name: [_number(timing.get(name)) for timing in timings] for name in names}
-    tokens = [_table(row, "tokens") for row in rows]
-    for name in dict.fromkeys(name for own in tokens for name in own):
-        found[f"tokens_{name}"] = [_number(own.get(name)) for own in tokens]
+    times = {name: [_number(timing.get(name)) for timing in timings] for name in names}
+    names = dict.fromkeys(name for own in used for name in own)
+    tokens = {f"tokens_{name}": [_number(own.get(name)) for own in used] for name in names}
+    found: Numbers = {}
     for name in ("latency_seconds", "retries", "seconds", "cost"):
         if any(row.get(name) for row in rows):
             found[name] = [_number(row.get(name)) for row in rows]
     if any(isinstance(row.get("tool_usage"), list) for row in rows):
-        used = [row.get("tool_usage") for row in rows]
-        found["tool_count"] = [float(len(tools)) if isinstance(tools, list) else None for tools in used]
+        calls = [row.get("tool_usage") for row in rows]
+        found["tool_count"] = [float(len(tools)) if isinstance(tools, list) else None for tools in calls]
     if any(_list(row, "tool_details") for row in rows):
         found[f"tools{SECONDS}"] = [_tool_seconds(row) for row in rows]
-    return found
+    return times, tokens, found
 
 
 def _tool_seconds(row: Row) -> float | None:
@@ -476,26 +556,28 @@ def _state(row: Row) -> object:
     )
 
 
-def _failures(rows: Sequence[Row]) -> tuple[str, ...]:
-    kinds = Counter(str(row.get("error_type") or "error") for row in rows if _error(row))
+def _failures(kinds: Counter[str], n: int) -> tuple[str, ...]:
     if not kinds:
         return ()
     told = ", ".join(f"{n} {kind}" for kind, n in sorted(kinds.items()))
-    return (
-        f"{kinds.total():,} of {len(rows):,} calls failed ({told}): wrong for accuracy, neither answers nor abstentions",
-    )
+    return (f"{kinds.total():,} of {n:,} calls failed ({told}): wrong for accuracy, neither answers nor abstentions",)
 
 
-def _facts(rows: Sequence[Row], columns: Mapping[str, list[str]]) -> dict[str, object]:
-    """Return facts of all rows by name, facts that differ between runs under `by_run`, and the dataset's digest."""
-    runs = ["|".join(key) for key in zip(*(columns[r] for r in RUNS[:2] if r in columns), strict=True)] or [""] * len(
-        rows
-    )
-    told: dict[str, dict[str, list[object]]] = {}
-    for run, row in zip(runs, rows, strict=True):
+Told = dict[str, dict[str, list[object]]]
+"""What rows say about how they were made: by name and run, each value once."""
+
+
+def _tell(told: Told, rows: Sequence[Row], columns: Mapping[str, list[str]]) -> None:
+    """Add what some rows say about how they were made."""
+    keys = ["|".join(key) for key in zip(*(columns[r] for r in RUNS[:2] if r in columns), strict=True)]
+    for run, row in zip(keys or [""] * len(rows), rows, strict=True):
         for name, value in _settings(row):
             values = told.setdefault(name, {}).setdefault(run, [])
             values += [value] if value not in values else []
+
+
+def _facts(told: Told, times: Sequence[str], columns: Group) -> dict[str, object]:
+    """Return facts of all rows by name, facts that differ between runs under `by_run`, and the dataset's digest."""
     facts: dict[str, object] = {}
     differing: dict[str, dict[str, object]] = {}
     for name, by_run in told.items():
@@ -505,11 +587,13 @@ def _facts(rows: Sequence[Row], columns: Mapping[str, list[str]]) -> dict[str, o
         else:
             facts["by_run"] = differing
             for run, own in by_run.items():
-                _put(differing.setdefault(run, {}), name, own[0] if len(own) == 1 else own)
-    times = sorted(str(row[name]) for row in rows for name in TIMES if row.get(name))
+                # the order of rows, which says nothing, is not the order of the values
+                _put(differing.setdefault(run, {}), name, own[0] if len(own) == 1 else sorted(own, key=str))
     if times:
         facts["timestamps"] = [times[0], times[-1]]
-    return {**facts, "dataset": dataset_digest(columns.get("item", []), columns.get("label", []))}
+    pairs = pl.DataFrame([columns[name] for name in ("item", "label") if name in columns]).unique()
+    known = [pairs[name].to_list() if name in pairs.columns else [] for name in ("item", "label")]
+    return {**facts, "dataset": dataset_digest(*known)}
 
 
 def _settings(row: Row) -> list[tuple[str, object]]:

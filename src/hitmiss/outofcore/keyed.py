@@ -18,7 +18,7 @@ from hitmiss.core.trials import FIXED, Header, Source
 from hitmiss.io import tables
 from hitmiss.io.checks import check_ids, check_labels, check_repeats, stems, to_numbers
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class, understand
-from hitmiss.io.parse import GZIP, STDIN, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
+from hitmiss.io.parse import GZIP, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
 from hitmiss.io.reader import Side, open_side, settle
 from hitmiss.io.tables import Read, Stack, frame_of, is_plain_number
 from hitmiss.io.tables import look as look_whole
@@ -56,9 +56,6 @@ class Opened:
 
 def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
     """Look at the beginning of a file and recognise its columns, like the in-memory reader."""
-    if str(shard.path) == STDIN:
-        what = "stdin can be read once, and streaming may read a file twice"
-        raise ledger.stop("unreadable-file", what, "write it to a file, or leave --stream out", [Place("stdin")])
     shape = tables.look_at_head(shard.path, options, ledger)
     match = recognise(shape, role, options, ledger)
     match = match if shard.system is None else _of_one_system(match, shard.system)
@@ -99,7 +96,10 @@ def pieces(
     own = {name: at for name, at in picks.items() if at != CONSTANT}
     added = [pl.lit(opened.shard.system).alias(SYSTEM)] if len(own) < len(picks) else []
     added += [stems(pl.col("item"))] if opened.by_stem and "item" in own else []
-    for piece in tables.pieces(opened.shard.path, opened.shape, opened.match, own, read, ledger, kinds):
+    match = opened.match
+    for piece in tables.pieces(
+        opened.shard.path, opened.shape, match.has_header, match.numeric, own, read, ledger, kinds
+    ):
         yield replace(piece, frame=piece.frame.with_columns(added)) if added else piece
 
 

@@ -21,7 +21,7 @@ from hitmiss.core.trials import ANSWERS, Header, Source, Threshold, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
-from hitmiss.evaluation.protocol import find_protocol, measure_trials
+from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import ABSTAINED
 from hitmiss.io.columns import Reading, same_class
 from hitmiss.io.parse import Ledger, expand, fetched, quoted
@@ -223,10 +223,10 @@ UNIT_BYTES: Final = 200
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """The figures of a streamed evaluation, and the counted trials behind them."""
+    """The figures of a streamed evaluation, and the trials behind them: counted, or kept if counts are not enough."""
 
     results: Results
-    trials: TalliedTrials
+    trials: Trials
 
 
 def evaluate_streamed(
@@ -271,7 +271,7 @@ def evaluate_streamed(
     Returns
     -------
     Streamed
-        The figures, equal to the last bit for every engine and executor, and the counted trials.
+        The figures, equal to the last bit for every engine and executor, and the counted (or kept) trials.
 
     Raises
     ------
@@ -288,12 +288,40 @@ def evaluate_streamed(
     """
     design = design or asked_design(protocol, asked)
     said = read_options(design.protocol, reading)
-    with (
-        fetched(scores, scratch) as found,
-        fetched(key, scratch) as labels,
-        plugged(found, said, scratch) as files,
-    ):
-        return _evaluate(files, said, design, labels, _Means(run, engine, memory, scratch))
+    means = _Means(run, engine, memory, scratch)
+    with fetched(scores, scratch) as found, fetched(key, scratch) as labels:
+        try:
+            with plugged(found, said, scratch) as files:
+                return _evaluate(files, said, design, labels, means)
+        except UsageError as error:
+            if error.code not in NEEDS_ROWS:
+                raise
+            return _of_rows(found, labels, reading, design, means, error)
+
+
+NEEDS_ROWS: Final = ("needs-every-trial", "not-a-slice", "too-many-values", "unread-option")
+"""Codes of what counts cannot answer, and rows can."""
+
+
+def _of_rows(
+    scores: Any,
+    key: object,
+    reading: ReadSpec | Mapping[str, object] | None,
+    design: Design,
+    means: _Means,
+    why: UsageError,
+) -> Streamed:
+    """Evaluate what counts cannot answer: files are read in pieces, and of their rows only the columns are kept."""
+    protocol = design.protocol
+    reads_itself = protocol is not None and bool(protocol.reader or protocol.measured_by)
+    if reads_itself or design.drift is not None or means.run is not sequential or means.engine != "polars":
+        raise why
+    spec = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
+    sources = expand(scores)
+    noted = {str(path): stamp(str(path)) for path in sources}
+    trials = read_side(sources, key, spec, design, means.memory)
+    refuse_changes(noted)
+    return Streamed(measure_trials(trials, design), trials)
 
 
 @dataclass(frozen=True)
@@ -521,14 +549,17 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
         )
     if options.dedupe or find_reshaping(options) is not None:
         raise UsageError(
-            "--dedupe and layouts of nested files need the whole table; leave --stream out", code="needs-every-trial"
+            "--dedupe and layouts of nested files need the rows, which counts do not have; leave it out, or evaluate the "
+            "files by `hitmiss score` without an engine or a cluster",
+            code="needs-every-trial",
         )
     if options.encoding not in (None, "utf-8"):
         raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out", code="stream-encoding")
     unfit = [text for text in wanted if _needs_columns(text)]
     if unfit:
         raise UsageError(
-            f"{unfit[0]} needs every trial at once and cannot be streamed; leave --stream out, or the metric",
+            f"{unfit[0]} needs the rows, which counts do not have; leave it out, or evaluate the files by `hitmiss score` "
+            "without an engine or a cluster",
             code="needs-every-trial",
         )
 
