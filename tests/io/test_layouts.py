@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError, in_python
+from hitmiss.core.question import Design, Gap
 from hitmiss.core.registry import all_of
+from hitmiss.evaluation.protocol import measure_trials, read_side
 from hitmiss.io import ReadSpec, examine, read
 
 PROTOCOL = [
@@ -221,3 +223,58 @@ def test_examine_tells_what_was_recognised(tmp_path: Path) -> None:
     assert seen.summary["classes"] == {"bonafide": 1, "spoof": 2}
     assert seen.summary["slices"]["codec"]["commonest"] == {"-": 2, "C05": 1}
     assert seen.summary["files"][1]["columns"]["label"] == "column_9"
+
+
+WHOLE_KEY = "utt codec speaker label\na C1 s1 bonafide\nb C2 s1 spoof\nc C1 s2 bonafide\nd C2 s2 spoof\n"
+WHOLE_SCORES = "utt,score\na,2\nb,-1\nc,0.5\nd,1\n"
+
+
+def test_columns_that_nobody_asks_for_are_not_read_and_change_no_figure(tmp_path: Path) -> None:
+    scores, key = tmp_path / "s.csv", tmp_path / "k.txt"
+    scores.write_text(WHOLE_SCORES)
+    key.write_text(WHOLE_KEY)
+    spec = ReadSpec(positive="bonafide")
+    for design, slices in (
+        (Design.of(["eer", "roc_auc"], by="codec"), ("codec",)),
+        (Design.of(["eer"], unit="speaker", bootstrap=20), ("speaker",)),
+        (Design.of(["eer"], bootstrap=20), ("speaker",)),  # a warning says that speakers repeat
+        (Design.of(["eer"], gap=Gap("codec", ("C1",))), ("codec",)),
+    ):
+        part = read_side([scores], key, spec, design, is_whole=False)
+        whole = read_side([scores], key, spec, design)
+        assert part.header.slices == slices
+        assert set(whole.header.slices) == {"codec", "speaker"}
+        made, expected = measure_trials(part, design), measure_trials(whole, design)
+        assert made.estimates == expected.estimates
+        assert made.warnings == expected.warnings
+        assert made.signature == expected.signature
+
+
+def test_a_missing_column_is_refused_with_all_that_there_are(tmp_path: Path) -> None:
+    scores, key = tmp_path / "s.csv", tmp_path / "k.txt"
+    scores.write_text(WHOLE_SCORES)
+    key.write_text(WHOLE_KEY)
+    design = Design.of(["eer"], by="language")
+    part = read_side([scores], key, ReadSpec(positive="bonafide"), design, is_whole=False)
+    with pytest.raises(UnknownName) as refused:
+        measure_trials(part, design)
+    assert "Known: codec, speaker" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("scores", "key", "code"),
+    [
+        ("utt,score,speaker\na,2,s1\nb,-1,s9\nc,0.5,s2\nd,1,s2\n", WHOLE_KEY, "column-conflict"),
+        (WHOLE_SCORES, WHOLE_KEY + "d C2 s3 spoof\n", "conflicting-in-key"),
+        (WHOLE_SCORES, WHOLE_KEY + "d C2 s2 spoof\n", "duplicate-in-key"),
+        (WHOLE_SCORES, WHOLE_KEY.replace("d C2 s2 spoof", "d C2 s2"), "ragged-row"),
+    ],
+)
+def test_a_column_that_is_not_used_is_still_checked(tmp_path: Path, scores: str, key: str, code: str) -> None:
+    (tmp_path / "s.csv").write_text(scores)
+    (tmp_path / "k.txt").write_text(key)
+    files, spec = ([tmp_path / "s.csv"], tmp_path / "k.txt"), ReadSpec(positive="bonafide")
+    for is_whole in (True, False):
+        with pytest.raises(DataError) as refused:
+            read_side(*files, spec, Design.of(["eer"]), is_whole=is_whole)
+        assert next(fault.kind for fault in refused.value.faults) == code

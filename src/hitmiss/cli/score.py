@@ -231,7 +231,8 @@ def score(
     else:
         from hitmiss.evaluation.protocol import measure_files, read_side
 
-        trials = read_side(common.expanded(scores) if seeds else scores, key, reading, asked)
+        is_whole = bool(json or output or report or calibrate_on)
+        trials = read_side(common.expanded(scores) if seeds else scores, key, reading, asked, is_whole=is_whole)
         if calibrate_on is not None:
             development = read_side([calibrate_on], calibrate_key, reading, replace(asked, seeds=False, threshold=None))
         results = measure_files(trials, development, asked)

@@ -729,6 +729,16 @@ class Design:
         return tuple(dict.fromkeys((*self.by, *across)))
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that groupings, the gap, units and derived figures need."""
+        gap = [self.gap.column] if isinstance(self.gap, Gap) else []
+        # a misspelt unit is refused anyway
+        units = () if self.unit == ("item",) and not self.bootstrap else self.unit
+        derived = self.protocol.expressions(self.metrics) if self.protocol else ()
+        across = [c for one in derived for term in one.terms for c in term.columns]
+        return tuple(dict.fromkeys([*(c for grouping in self.groupings for c in grouping), *gap, *units, *across]))
+
+    @property
     def settled(self) -> Protocol:
         """The protocol of the measurement; without one, an empty protocol."""
         protocol = self.protocol or Protocol()

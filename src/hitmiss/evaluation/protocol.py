@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import By, Design, Gap, Method, Protocol, ReadSpec, declared
+from hitmiss.core.question import FIXED, By, Design, Gap, Method, Protocol, ReadSpec, declared, names_of
+from hitmiss.core.question import find as find_column
 from hitmiss.core.registry import Misdeclared, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials, stack
-from hitmiss.engine.measure import measure_design
+from hitmiss.engine.measure import USUAL_UNITS, measure_design
 
 if TYPE_CHECKING:
     from hitmiss.engine.compare import Comparison
@@ -136,11 +137,17 @@ def evaluate(
 
 
 def read_trials(
-    scores: object, key: object, protocol: Protocol | None, spec: ReadSpec | None = None, memory: int | None = None
+    scores: object,
+    key: object,
+    protocol: Protocol | None,
+    spec: ReadSpec | None = None,
+    memory: int | None = None,
+    needed: Collection[str] | None = None,
 ) -> Trials:
     """Read trials from files by the rules of a protocol; options of the caller come before those of the protocol.
 
-    `memory`: read files in pieces, of whose rows so many bytes may be kept (see `io.read`).
+    `memory`: read files in pieces, of whose rows so many bytes may be kept; `needed`: the slices that are used, if not
+    all (see `io.read`).
     """
     said = spec or ReadSpec()
     if isinstance(scores, Trials):
@@ -154,7 +161,7 @@ def read_trials(
             return found.retitle(reading=said)
     from hitmiss.io.reader import read
 
-    return read(scores, key, said.over(protocol.read) if protocol else said, memory=memory)
+    return read(scores, key, said.over(protocol.read) if protocol else said, memory=memory, needed=needed)
 
 
 def read_runs(
@@ -395,14 +402,37 @@ def _submissions(given: str | Path | Sequence[str | Path] | Mapping[str, object]
 
 
 def read_side(
-    scores: Sequence[object], key: object, reading: ReadSpec, design: Design, memory: int | None = None
+    scores: Sequence[object],
+    key: object,
+    reading: ReadSpec,
+    design: Design,
+    memory: int | None = None,
+    *,
+    is_whole: bool = True,
 ) -> Trials:
-    """Read trials as a design asks: one run per file if it has seeds, with decisions at its threshold."""
+    """Read trials as a design asks: one run per file if it has seeds, with decisions at its threshold.
+
+    `is_whole`: with all columns, as hashes of the rows need them; otherwise with those that the figures need.
+    """
     if design.seeds:
-        trials = read_runs([str(path) for path in scores], key, design.protocol, reading)
-    else:
-        trials = read_trials(list(scores) if len(scores) > 1 else scores[0], key, design.protocol, reading, memory)
+        return _decided(read_runs([str(path) for path in scores], key, design.protocol, reading), design)
+    given = list(scores) if len(scores) > 1 else scores[0]
+    asked, further = _used(design)
+    needed = None if is_whole or design.settled.measured_by else (*asked, *further)
+    trials = read_trials(given, key, design.protocol, reading, memory, needed)
+    if needed is not None and not all(find_column(name, trials.frame.columns) for name in asked):
+        trials = read_trials(given, key, design.protocol, reading, memory)  # what is refused is said with all columns
     return _decided(trials, design)
+
+
+def _used(design: Design) -> tuple[list[str], list[str]]:
+    """Return the columns that a design asks for, and those that it uses if they exist."""
+    protocol = design.settled
+    wanted = [text for text in design.metrics if text not in protocol.derived] or protocol.metrics
+    own = [column for text in wanted for column in find_metric(parse(text).name).columns if column not in FIXED]
+    units = protocol.natural or USUAL_UNITS if design.bootstrap else ()
+    further = [*protocol.pooled, "subset", *(name for unit in units for name in names_of(unit))]
+    return [*design.columns, *own], further
 
 
 def _decided(trials: Trials, design: Design) -> Trials:

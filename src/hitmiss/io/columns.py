@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final, Literal
@@ -592,6 +592,14 @@ class Match:
     def own(self, name: str) -> str | None:
         """Return our name of the column that a caller means, given as shown in tables or as in the file."""
         return find(name, self.picks) or next((ours for ours, theirs in self.theirs.items() if theirs == name), None)
+
+    def only(self, needed: Collection[str]) -> Match:
+        """Return the same without the slices that nobody asks for, so that they are not parsed."""
+        kept = {apart("target"), *map(self.own, needed)}
+        dropped = {name for name in self.slices if name not in kept}
+        picks = {name: at for name, at in self.picks.items() if name not in dropped}
+        theirs = {name: theirs for name, theirs in self.theirs.items() if name not in dropped}
+        return replace(self, picks=picks, slices=tuple(n for n in self.slices if n not in dropped), theirs=theirs)
 
     def kinds(self, known: Kinds, options: ReadSpec) -> Kinds:
         """Return the types that columns may be parsed as directly, except columns whose original text is needed."""

@@ -468,7 +468,7 @@ GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
 HEAD_BYTES: Final = 16
-PIECE: Final = 16 * 2**20
+PIECE: Final = 64 * 2**20
 """Bytes of a large file that are read between progress reports."""
 
 

@@ -270,7 +270,7 @@ class Side:
     match: Match
     stack: tables.Stack
     matches: tuple[Match, ...] = ()
-    """What was recognised in each of its files; `match` is that of the first."""
+    """What was recognised in each of its files; `match` is that of the first, without columns that were not read."""
 
     def with_targets(self) -> Side:
         """Return this side with a column `target` that says what each row asks about."""
@@ -297,8 +297,11 @@ class Side:
         )
 
     def as_text(self, ledger: Ledger) -> Side:
-        """Return this side with every cell as the text in its file."""
-        return replace(self, stack=tables.Stack.of(_loaded(self.shapes, self.matches, {}, ledger), self.match.theirs))
+        """Return this side with all its columns, and every cell as the text in its file."""
+        match = self.matches[0]
+        return replace(
+            self, match=match, stack=tables.Stack.of(_loaded(self.shapes, self.matches, {}, ledger), match.theirs)
+        )
 
     @property
     def names(self) -> list[str]:
@@ -323,6 +326,8 @@ class Visit:
     facts: dict[str, object] = field(default_factory=dict)
     memory: int | None = None
     """If given, files are read in pieces, and what is kept of their rows must fit into so many bytes."""
+    needed: Collection[str] | None = None
+    """The slices that the caller uses; None for all."""
 
 
 def read(
@@ -331,6 +336,7 @@ def read(
     options: ReadSpec | None = None,
     *,
     memory: int | None = None,
+    needed: Collection[str] | None = None,
     **changes: object,
 ) -> Trials:
     """Read trials from score files and, if those have no labels, a key.
@@ -345,6 +351,8 @@ def read(
         How to read (columns, classes, score kind, …); None for the defaults.
     memory
         Read files in pieces, so that they need not fit into memory; what is kept of their rows may take so many bytes.
+    needed
+        The slices that are used; others may be left out, which saves time. None keeps all.
     **changes
         Single options, by name, that replace those in `options`.
 
@@ -367,7 +375,7 @@ def read(
     >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
     Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
     """
-    visit, trials = _visit(scores, key, options, changes, memory)
+    visit, trials = _visit(scores, key, options, changes, memory, needed)
     if visit.ledger.findings or trials is None:
         raise visit.ledger.error()
     return trials
@@ -389,9 +397,14 @@ def examine(scores: object, key: object = None, options: ReadSpec | None = None,
 
 
 def _visit(
-    scores: object, key: object, options: ReadSpec | None, changes: Mapping[str, object], memory: int | None = None
+    scores: object,
+    key: object,
+    options: ReadSpec | None,
+    changes: Mapping[str, object],
+    memory: int | None = None,
+    needed: Collection[str] | None = None,
 ) -> tuple[Visit, Trials | None]:
-    visit = Visit((options or ReadSpec()).changed(**changes), memory=memory)
+    visit = Visit((options or ReadSpec()).changed(**changes), memory=memory, needed=needed)
     visit.said = visit.options
     _refuse_unknown_layout(visit.options)
     _refuse_unread(visit.options)
@@ -424,9 +437,13 @@ def _pass(given: object, key_given: object, visit: Visit) -> Trials | None:
     has_key = key_given is not None
     visit.options = visit.options.with_own_names()
     visit.classes = (visit.options.positive, visit.options.negative)
+    if visit.options.dedupe or visit.options.slices is not None:  # rows are the same only if all their cells are
+        visit.needed = None
     scores = _open(given, "scores" if has_key else "both", visit)
+    if visit.needed is not None:  # what both sides say must agree, whether it is used or not
+        visit.needed = {*visit.needed, *scores.match.picks}
     key = _open(key_given, "key", visit) if has_key else None
-    if not scores.is_typed:
+    if not scores.is_typed and visit.needed is None:
         return _checked(scores, key, visit)
     trial = replace(visit, ledger=Ledger())
     trial.ledger.take(visit.ledger)
@@ -435,7 +452,9 @@ def _pass(given: object, key_given: object, visit: Visit) -> Trials | None:
         if not trial.ledger.findings:
             visit.ledger = trial.ledger
             return found
-    return _checked(scores.as_text(visit.ledger), key, visit)  # only the text shows the exact content of a cell
+    # Only the text shows the exact content of a cell, and only all columns what is wrong with a row.
+    scores, key = scores.as_text(visit.ledger), key.as_text(visit.ledger) if key and visit.needed is not None else key
+    return _checked(scores, key, visit)
 
 
 def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
@@ -476,7 +495,8 @@ def _open(given: object, role: Role, visit: Visit) -> Side:
         visit.options = visit.options.changed(
             runs=options.runs, numbers=options.numbers, **classes, **{own: options.columns}
         )
-    side = open_side(shapes, role, options, ledger, are_numbers_wanted=role != "key")
+    needed = None if visit.needed is None or role == "scores" else {*visit.needed, *options.where}
+    side = open_side(shapes, role, options, ledger, are_numbers_wanted=role != "key", needed=needed)
     for shape, match, table in zip(shapes, side.matches, side.stack.tables, strict=True):
         sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None
         visit.sources.append(Source(shape.name, sha) if sha else None)
@@ -492,11 +512,18 @@ def _open(given: object, role: Role, visit: Visit) -> Side:
 
 
 def open_side(
-    shapes: Sequence[Shape], role: Role, options: ReadSpec, ledger: Ledger, *, are_numbers_wanted: bool = False
+    shapes: Sequence[Shape],
+    role: Role,
+    options: ReadSpec,
+    ledger: Ledger,
+    *,
+    are_numbers_wanted: bool = False,
+    needed: Collection[str] | None = None,
 ) -> Side:
     """Recognise the columns of the sources and load their rows: the common start for every kind of table.
 
-    `are_numbers_wanted`: parse scores directly as numbers if every one of them is a number; see `Side.as_text`.
+    `are_numbers_wanted`: parse scores directly as numbers if every one of them is a number; `needed`: load only these
+    slices. For both see `Side.as_text`.
     """
     matches = [recognise(shape, role, options, ledger) for shape in shapes]
     for shape, match in zip(shapes, matches, strict=True):
@@ -505,11 +532,11 @@ def open_side(
             raise ledger.stop("shards-differ", what, "give shards of one kind", [Place(shape.name, 1)])
     scores = [name for name in matches[0].picks if name == "score" or name.startswith(SYSTEM_PREFIX)]
     kinds = matches[0].kinds(dict.fromkeys(scores, pl.Float64), options) if are_numbers_wanted else {}
-    loaded = _loaded(shapes, matches, kinds, ledger)
-    stack = tables.Stack.of(loaded, matches[0].theirs)
+    used = matches if needed is None else [match.only(needed) for match in matches]
+    stack = tables.Stack.of(_loaded(shapes, used, kinds, ledger), used[0].theirs)
     if kinds:  # one chunk: gathering rows from the parser's many chunks takes seven times as long
         stack = replace(stack, frame=stack.frame.rechunk())
-    return Side(tuple(shapes), matches[0], stack, tuple(matches))
+    return Side(tuple(shapes), used[0], stack, tuple(matches))
 
 
 def _loaded(shapes: Sequence[Shape], matches: Sequence[Match], kinds: Kinds, ledger: Ledger) -> list[Table]:

@@ -35,7 +35,7 @@ from hitmiss.io.runs import TABLE, load_manifest, replace_file, run_facts
 from hitmiss.outofcore.cells import HIGHEST, Binned, merge_binned
 from hitmiss.outofcore.count import first_pass
 from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies, refuse_missing, sealed
-from hitmiss.outofcore.stream import Streamed, asked_columns, asked_design, assemble, refuse_what_needs_trials
+from hitmiss.outofcore.stream import Streamed, asked_design, assemble, refuse_what_needs_trials
 
 SUFFIX: Final = ".tally"
 FAILED: Final = "failed"
@@ -151,7 +151,7 @@ def evaluate_tallies(
             "the tallies were made by another version of hitmiss or of the protocol; count the runs again",
             code="other-version",
         )
-    refuse_what_needs_trials(design, wanted, asked_columns(design), plan.options)
+    refuse_what_needs_trials(design, wanted, list(design.columns), plan.options)
     trials = assemble(replace(tally, ids=None), plan, "tallies").retitle(reading=plan.options)
     return Streamed(measure_trials(trials, design), trials)
 

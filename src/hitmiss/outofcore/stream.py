@@ -12,7 +12,7 @@ import polars as pl
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import OPTION, SYSTEM, Design, Gap, Protocol, ReadSpec, find, names_of
+from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.shared import ABSTAIN
@@ -355,7 +355,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     if finished is not None:  # a run folder is read through the table inside it
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
-    columns = list(dict.fromkeys((*asked_columns(design), *reads.where)))
+    columns = list(dict.fromkeys((*design.columns, *reads.where)))
     refuse_what_needs_trials(design, wanted, columns, reads.changed(match=None))  # files have ids that can be matched
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
@@ -485,16 +485,6 @@ def read_options(protocol: Protocol | None, reading: ReadSpec | Mapping[str, obj
 def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any]) -> Design:
     """Return a design from keywords."""
     return Design.of(**asked, protocol=find_protocol(protocol) if protocol is not None else None)
-
-
-def asked_columns(design: Design) -> list[str]:
-    """Return the columns that groupings, the gap and units need."""
-    gap_columns = [design.gap.column] if isinstance(design.gap, Gap) else []
-    # a misspelt unit is refused anyway
-    units = () if design.unit == ("item",) and not design.bootstrap else design.unit
-    derived = design.protocol.expressions(design.metrics) if design.protocol else ()
-    across = [c for one in derived for term in one.terms for c in term.columns]
-    return list(dict.fromkeys([*(c for grouping in design.groupings for c in grouping), *gap_columns, *units, *across]))
 
 
 def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:

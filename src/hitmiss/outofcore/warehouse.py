@@ -29,7 +29,6 @@ from hitmiss.outofcore.plan import Cell, Shard, ShardFact, ShardPlan, ShardTally
 from hitmiss.outofcore.stream import (
     MEMORY,
     Streamed,
-    asked_columns,
     asked_design,
     assemble,
     kept_columns,
@@ -257,7 +256,7 @@ def _evaluated(
 ) -> Streamed:
     """Evaluate counts: look at where they are, decide what is counted by, fetch and measure them."""
     wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
-    reads, columns, ledger = read_options(design.protocol, reading), asked_columns(design), Ledger()
+    reads, columns, ledger = read_options(design.protocol, reading), list(design.columns), Ledger()
     refuse_what_needs_trials(design, wanted, columns, reads)
     if reads.score_columns:
         raise UsageError(f"{what} one column of scores; name it with --column score=NAME", code="several-scores")
