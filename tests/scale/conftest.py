@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -61,6 +65,12 @@ def write_shards(frame: pl.DataFrame, folder: Path, suffix: str, shards: int, se
         paths.append(folder / f"s{k}{suffix}")
         write(part, paths[-1])
     return paths
+
+
+def processes(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    """An executor with two processes of its own."""
+    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
+        yield from pool.map(function, *zip(*arguments, strict=True))
 
 
 @pytest.fixture

@@ -13,15 +13,14 @@ import polars as pl
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from tests.scale.conftest import simulated, write, write_shards
+from tests.scale.conftest import processes, simulated, write, write_shards
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore import keyed, stream
+from hitmiss.outofcore import count, stream
 from hitmiss.outofcore.cells import CoarseCells
-from hitmiss.outofcore.plan import Processes
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch
 
@@ -284,7 +283,7 @@ def test_processes_read_the_key_for_themselves(tmp_path: Path) -> None:
     where = write_key(key, tmp_path, "parquet")
     here, there = (
         evaluate_streamed(shards, "asvspoof5", key=where, by=["codec"], bootstrap=20, **how)
-        for how in ({}, {"run": Processes(2)})
+        for how in ({}, {"run": processes})
     )
     assert here.results == there.results
 
@@ -301,7 +300,7 @@ def test_a_key_in_several_files_is_one(tmp_path: Path) -> None:
 def test_a_key_beyond_memory_is_refused_with_what_would_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keyed, "INDEX_BYTES", 10**5)
+    monkeypatch.setattr(count, "INDEX_BYTES", 10**5)
     scores, key = two_sides(300)
     write(scores, tmp_path / "s.tsv")
     asked = ["score", str(tmp_path / "s.tsv"), "--key", write_key(key, tmp_path, "tsv"), "-p", "asvspoof5", "--stream"]
@@ -317,7 +316,7 @@ def test_a_key_that_changes_while_it_is_used_is_refused(tmp_path: Path) -> None:
 
     (tmp_path / "k.tsv").write_text("item\tlabel\na\tspoof\n")
     with pytest.raises(DataError, match=r"k\.tsv: the key has changed"):
-        keyed.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
+        count.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
 
 
 @pytest.mark.parametrize("flag", ["--counts", "tally"])

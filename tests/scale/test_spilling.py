@@ -13,14 +13,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-from tests.scale.conftest import simulated, write, write_shards
+from tests.scale.conftest import processes, simulated, write, write_shards
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import cells, count
 from hitmiss.outofcore.cells import Disk
-from hitmiss.outofcore.plan import Processes
 from hitmiss.outofcore.stream import evaluate_streamed
 
 LITTLE = 10**7
@@ -111,7 +110,7 @@ raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))
 @pytest.mark.usefixtures("few_are_many")
 @pytest.mark.parametrize("where", ["here", "processes", "elsewhere"])
 def test_repeated_ids_are_found_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
-    run: Any = {"here": None, "processes": Processes(2), "elsewhere": elsewhere}[where]
+    run: Any = {"here": None, "processes": processes, "elsewhere": elsewhere}[where]
     asked: dict[str, Any] = {"memory": LITTLE, **({"run": run} if run else {}), "metrics": ["eer"]}
     monkeypatch.setattr(count, "HASH_BYTES", 10**4)
     frame = simulated(3000)

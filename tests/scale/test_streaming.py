@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.scale.conftest import simulated, write, write_shards
+from tests.scale.conftest import processes, simulated, write, write_shards
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import ReadSpec
@@ -20,8 +20,8 @@ from hitmiss.core.results import Results
 from hitmiss.evaluation.protocol import evaluate, find_protocol
 from hitmiss.outofcore import stream
 from hitmiss.outofcore.cells import Binned, CoarseCells
-from hitmiss.outofcore.count import first_pass
-from hitmiss.outofcore.plan import Processes, Shard, ShardPlan, merge_tallies
+from hitmiss.outofcore.count import first_pass, hashes_of
+from hitmiss.outofcore.plan import Shard, ShardPlan, merge_tallies
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch
 
@@ -138,7 +138,7 @@ def test_processes_find_what_one_finds(tmp_path: Path) -> None:
     paths = write_shards(simulated(2000), tmp_path, ".parquet", 3)
     asked: dict[str, Any] = {"by": ["codec"], "bootstrap": 20}
     here = evaluate_streamed(list(map(str, paths)), "asvspoof5", **asked)
-    there = evaluate_streamed(list(map(str, paths)), "asvspoof5", run=Processes(2), **asked)
+    there = evaluate_streamed(list(map(str, paths)), "asvspoof5", run=processes, **asked)
     assert here.results == there.results
 
 
@@ -219,8 +219,9 @@ def test_a_pass_is_the_same_over_a_file_of_the_engine_and_over_one_of_ours(tmp_p
         other = careful.cells[cell]
         assert isinstance(binned, Binned) and isinstance(other, Binned)
         assert (binned.bins.tolist(), binned.each.tolist()) == (other.bins.tolist(), other.each.tolist())
-    assert isinstance(quick.ids, Binned) and isinstance(careful.ids, Binned)
-    assert quick.ids.bins.tolist() == careful.ids.bins.tolist() and quick.ids.total == 3000
+    ids = [hashes_of(Shard(str(tmp_path / name)), plan).ids for name in ("a.parquet", "a.csv")]
+    assert isinstance(ids[0], Binned) and isinstance(ids[1], Binned)
+    assert ids[0].bins.tolist() == ids[1].bins.tolist() and ids[0].total == 3000
     assert merge_tallies([quick]).n == 3000
 
 

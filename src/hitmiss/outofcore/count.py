@@ -1,141 +1,611 @@
-"""Count one shard with an engine: read, check like the reader, count; find ids that repeat or have no partner."""
+"""Count shards: read in pieces, check like the reader, join with the key, and count the scores of every cell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
-from hitmiss.core.errors import EnvironmentFault, UnknownName
-from hitmiss.core.question import SYSTEM
-from hitmiss.core.tally import Keys
-from hitmiss.core.trials import Source
+from hitmiss.core import registry, shared
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
+from hitmiss.core.tally import Keys, keys_of
+from hitmiss.core.trials import FIXED, Header, Source
 from hitmiss.engine.resample import TalliedTrials
+from hitmiss.io import tables
 from hitmiss.io.checks import (
     check_ids,
     check_labels,
+    check_repeats,
     check_scores,
     no_common_id,
     note_missing,
     refuse_missing,
+    to_numbers,
 )
-from hitmiss.io.parse import Finding, Ledger, Place, Stop, Table, digest
-from hitmiss.io.reader import Words, read_words, worst_scores
-from hitmiss.io.tables import PIECE_ROWS, Read, Stack, damaged_parquet, is_plain_number
-from hitmiss.outofcore.cells import Binned, Disk, Kept, merge_binned, stretches
-from hitmiss.outofcore.keyed import (
-    AT,
-    ID,
-    LISTED,
-    NOBODY,
-    UNLISTED,
-    Joined,
-    Key,
-    Opened,
-    Sheet,
-    conflicts,
-    door_pieces,
-    hashed_id,
-    key_of,
-    needed,
-    open_sheet,
-    pieces,
-    rows_of_parquet,
+from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class, understand
+from hitmiss.io.parse import GZIP, Finding, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
+from hitmiss.io.reader import Side, Words, open_side, read_words, settle, worst_scores
+from hitmiss.io.tables import Read, Stack, damaged_parquet, frame_of, is_plain_number
+from hitmiss.io.tables import look as look_whole
+from hitmiss.outofcore.cells import NOTHING, SPARSE, Binned, Disk, Kept, merge_binned, stretches
+from hitmiss.outofcore.plan import (
+    Cell,
+    Executor,
+    KeyFiles,
+    Shard,
+    ShardFact,
+    ShardPlan,
+    ShardTally,
+    cell_codes,
+    cells_of,
+    merge_tallies,
 )
-from hitmiss.outofcore.plan import Cell, Executor, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
+from hitmiss.stats import sketch
 
 # ----------------------------------------------------------------------
-# Engines read the rows of a shard, join them with the key, and give each its cell, its score and the hash of its id.
+# Shards whose columns are known, read in pieces by the reader.
+
+PACKED: Final = 6
+"""How much longer a compressed text becomes, roughly."""
+CONSTANT: Final = -1
+"""The position of a column that the file does not have: the name of the system."""
 
 
-class Engine(Protocol):
-    """Reads the rows of a sheet."""
+@dataclass(frozen=True)
+class Opened:
+    """A shard whose columns are known: its first rows and what they were recognised as."""
 
-    def __call__(self, sheet: Sheet, /) -> Iterator[pl.DataFrame]:
-        """Yield the rows, as `Sheet.asked` describes them, some at a time."""
+    shard: Shard
+    shape: Shape
+    match: Match
+
+    @property
+    def name(self) -> str:
+        """The file's name, without its folder."""
+        return self.shard.name
+
+    @property
+    def is_parquet(self) -> bool:
+        """Whether the file is a Parquet file."""
+        return self.shape.content is None
+
+    @property
+    def trials(self) -> int:
+        """About how many trials there are: as many as a Parquet file declares; of a text, judged by its size."""
+        path = Path(self.shard.path)
+        if self.shape.content is None:
+            return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+        with path.open("rb") as file:
+            times = PACKED if file.read(2) == GZIP else 1
+        seen = self.shape.content.data
+        return int(path.stat().st_size * times * max(seen.count(b"\n"), 1) / max(len(seen), 1)) + 1
+
+    def pieces(self, names: Sequence[str], read: Read, ledger: Ledger, kinds: Kinds | None = None) -> Iterator[Table]:
+        """Yield columns of the file in pieces (see `io.tables.pieces`)."""
+        picks = {name: at for name, at in self.match.picks.items() if name in names and at != CONSTANT}
+        match = self.match
+        for piece in tables.pieces(
+            self.shard.path, self.shape, match.has_header, match.numeric, picks, read, ledger, kinds
+        ):
+            shared.tell(f"rows of {self.name}", read.rows, None)
+            named = () if self.shard.system is None else (pl.lit(self.shard.system).alias(SYSTEM),)
+            yield replace(piece, frame=piece.frame.with_columns(named)) if named else piece
 
 
-def by_polars(sheet: Sheet) -> Iterator[pl.DataFrame]:
-    """Read in this process, on all cores."""
-    yield from sheet.asked(sheet.lazy).collect_batches(chunk_size=PIECE_ROWS, maintain_order=True, engine="streaming")
+def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
+    """Look at the beginning of a file and recognise its columns, like the in-memory reader."""
+    shape = tables.look_at_head(shard.path, options, ledger)
+    match = recognise(shape, role, options, ledger)
+    if shard.system is not None:  # the scores of one system are the scores, and its name is the run
+        picks = {name: at for name, at in match.picks.items() if not name.startswith(SYSTEM_PREFIX)}
+        if SYSTEM_PREFIX + shard.system in match.picks:  # otherwise the absence is reported later: see `look`
+            picks["score"] = match.picks[SYSTEM_PREFIX + shard.system]
+        match = replace(match, picks={**picks, SYSTEM: CONSTANT}, theirs={**match.theirs, "score": shard.system})
+    return Opened(shard, shape, match)
 
 
-def by_duckdb(sheet: Sheet) -> Iterator[pl.DataFrame]:
-    """Read by DuckDB; a file that it would read differently from our reader is read by ours."""
+# ----------------------------------------------------------------------
+# Files that need a plug-in's reader, streamed: temporarily converted to Parquet files of the same names.
+
+
+@dataclass(frozen=True)
+class Plugged:
+    """What to count, how to read it, and the original file of each (by the hash of the converted file)."""
+
+    scores: Any
+    options: ReadSpec
+    made_from: Mapping[str, Source] = field(default_factory=dict)
+
+    def named(self, header: Header) -> Header:
+        """Return a header whose sources are the original files."""
+        return replace(header, sources=tuple(self.made_from.get(s.sha256, s) for s in header.sources))
+
+
+@contextmanager
+def plugged(scores: Any, options: ReadSpec, scratch: str | None) -> Iterator[Plugged]:
+    """Convert files of a plug-in's reader to tables in a folder made in `scratch`; leave other files unchanged."""
+    reader = registry.find("reader", options.layout) if options.layout is not None else None
+    if not callable(reader):
+        yield Plugged(scores, options)
+        return
+    with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
+        made: dict[str, Source] = {}
+        paths = []
+        for at, path in enumerate(map(str, expand(scores))):
+            paths.append(Path(folder, str(at), Path(path).name))
+            paths[-1].parent.mkdir()
+            frame_of(reader(path)).write_parquet(paths[-1])
+            made[digest(str(paths[-1]))[0]] = Source(paths[-1].name, digest(path)[0])
+        yield Plugged(list(map(str, paths)), replace(options, layout=None), made)
+
+
+# ----------------------------------------------------------------------
+# The key of streamed scores: read whole, by the reader, then kept small.
+#
+# Ids stay texts, all other columns become codes, and only those that are needed are kept. The row of the key that holds
+# the id identifies a trial exactly, so it serves to find repeated ids, ids that the key lacks, and ids without a score.
+
+INDEX_BYTES: Final = 40
+"""The memory per row of a key beside its columns: the hash of its id, its place in the order of hashes, and copies."""
+UNLISTED: Final = 2**64 - 1
+Rows = NDArray[np.int64]
+NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.int64)
+SMALL: Final = 2**28
+"""A key of fewer bytes is read whatever memory may be used."""
+
+
+@dataclass(frozen=True, eq=False)
+class Key:
+    """A key that has been read."""
+
+    files: KeyFiles
+    stack: Stack
+    reading: Reading
+
+    @property
+    def height(self) -> int:
+        """The number of trials it lists."""
+        return self.stack.frame.height
+
+    @property
+    def bytes(self) -> int:
+        """Its size in memory."""
+        return int(self.stack.frame.estimated_size()) + INDEX_BYTES * self.height
+
+    @cached_property
+    def _index(self) -> tuple[Keys, NDArray[np.intp]]:
+        hashes = self._hashed(self.stack.frame)
+        order = np.argsort(hashes)
+        return hashes[order], order
+
+    def _hashed(self, frame: pl.DataFrame) -> Keys:
+        return hashed_ids(frame, self.files.on).to_numpy()
+
+    def rows_of(self, frame: pl.DataFrame) -> Rows:
+        """Return the row of the key for each row of scores; -1 if the key lacks its id."""
+        (known, order), hashes, on = self._index, self._hashed(frame), list(self.files.on)
+        at = np.minimum(np.searchsorted(known, hashes), self.height - 1)
+        found = known[at] == hashes
+        rows = order[at]
+        theirs = self.stack.frame.select(on)[rows]
+        same = np.logical_and.reduce([(frame[name] == theirs[name]).to_numpy() for name in on])
+        if (found & ~same).any():  # different ids with one hash
+            listed = self.stack.frame.select(on).with_row_index(" at")
+            joined = frame.select(on).join(listed, on=on, how="left", maintain_order="left")
+            return joined[" at"].cast(pl.Int64).fill_null(-1).to_numpy()
+        return np.where(found, rows, -1)
+
+    def joined(self, stack: Stack, rows: Rows, options: ReadSpec, ledger: Ledger) -> Stack:
+        """Return the scores that the key lists, with its columns. Columns that both sides have must agree."""
+        if (rows < 0).any():
+            stack = stack.keep(pl.Series(rows >= 0))
+        theirs = self.stack.frame[rows[rows >= 0]]
+        for name in self.files.shared:
+            _refuse_conflict(stack, name, theirs[name].cast(pl.String), options, ledger)
+        return stack.put(*(theirs[name] for name in self.files.columns))
+
+
+def _refuse_conflict(stack: Stack, name: str, theirs: pl.Series, options: ReadSpec, ledger: Ledger) -> None:
+    ours, other = stack.frame[name], theirs
+    if name == "label":
+        words = sorted({*ours.unique(), *other.unique()})
+        reading = understand(words, options.positive, options.negative, options.positive_value)
+        check_labels(stack, name, reading, ledger)
+        ours, other = (values.is_in(list(reading.positive_words)) for values in (ours, other))
+    if (ours != other).any():
+        kind = "label-conflict" if name == "label" else "column-conflict"
+        what = f"{{n}} row{{s}} with another {name} than in the key"
+        fix = "make both files say the same, or take the column out of one"
+        places = stack.places(ours != other, name)
+        ledger.add(kind, what, fix, places, stack.title(name), f"the key says another {name}")
+
+
+def open_key(given: object, options: ReadSpec, ledger: Ledger) -> Side:
+    """Read the files of a key as the reader does."""
+    said = options.for_key
+    return open_side([look_whole(source, said, ledger) for source in expand(given)], "key", said, ledger)
+
+
+def _hashes_of(side: Side) -> tuple[str, ...]:
+    return tuple(shape.content.sha256 if shape.content else "" for shape in side.shapes)
+
+
+_read: dict[tuple[KeyFiles, str], Key] = {}
+"""The last key that this process has read: every shard is joined with it."""
+
+
+def key_of(files: KeyFiles, options: ReadSpec) -> Key:
+    """Return the key, reading it only if this process has not read it before."""
+    if (files, repr(options)) not in _read:
+        side = open_key(list(files.paths), options, Ledger())
+        for path, noted, found in zip(files.paths, files.sha256, _hashes_of(side), strict=True):
+            if found != noted:
+                raise DataError(f"{Shard(path).name}: the key has changed since it was first read; begin again")
+        checked_key(files, side, options, Ledger())
+    return _read[files, repr(options)]
+
+
+def checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Ledger) -> Key:
+    """Record every fault of a key that the reader would find, and keep what is needed of it."""
+    every = settle(side.stack, options)
+    check_ids(every, ledger)
+    labels = every.frame["label"]
+    reading = understand(labels.unique().sort().to_list(), options.positive, options.negative, options.positive_value)
+    if reading.problems:
+        check_labels(every, "label", reading, ledger)
+    names = [name for name in ("item", "target") if name in every.frame.columns]
+    check_repeats(every, names, True, options, ledger)
+    is_listed_by_target = "target" in names and "target" not in files.on
+    if is_listed_by_target and not ledger.findings and labels.len() > every.frame["item"].n_unique():
+        # The key lists an item once per target, and the scores do not say which target they are about.
+        fix = "say which one it is with --column target=NAME"
+        raise ledger.stop("missing-column", "there is no column for the target", fix, [every.place(0)], "target")
+    kept = [name for name in dict.fromkeys((*files.columns, *files.shared)) if name not in files.on]
+    frame = every.frame.select(*files.on, pl.col(kept).cast(pl.String).cast(pl.Categorical))
+    lines = tuple(replace(table, frame=table.frame.select("item")) for table in side.stack.tables)
+    key = Key(files, replace(side.stack, tables=lines, frame=frame), reading)
+    _read.clear()
+    if not ledger.findings:
+        _read[files, repr(options)] = key
+    shared.tell(f"rows of the key {side.shapes[0].name}", key.height, key.height)
+    return key
+
+
+def _refuse_large(size: int, memory: int) -> None:
+    if size > memory // 2:
+        raise UsageError(
+            f"a key of {size / 1e6:,.0f} MB does not fit into half of --memory, and every piece of the scores is joined with "
+            f"it; raise --memory to {2 * size / 1e9 + 0.1:.1f}GB, or write the labels into the score files",
+            code="key-beyond-memory",
+        )
+
+
+# ----------------------------------------------------------------------
+# The first look at shards and their key: the columns, the expected number of trials, the direction of scores.
+
+LEAST: Final = 10**7
+"""The memory reserved for the scores, however large the key is."""
+
+
+@dataclass(frozen=True)
+class Looked:
+    """The result of a first look.
+
+    opened     the shards with their columns
+    key        the key, if there is one, read and checked
+    expected   about how many trials there are
+    turned     whether a higher score means the negative class
+    memory     the memory that remains beside the key
+    columns    the requested columns, by the names that they are stored under
+    there      all columns that the shards and the key have
+    """
+
+    opened: Sequence[Opened]
+    key: KeyFiles | None
+    expected: int
+    turned: bool
+    memory: int
+    columns: Sequence[str]
+    there: Sequence[str]
+
+
+def look(shards: Sequence[Shard], given: object, options: ReadSpec, columns: Sequence[str], memory: int) -> Looked:
+    """Recognise the columns of every shard and of the key, which is read; `columns` are needed from either."""
+    ledger = Ledger()
+    opened = _look_at_shards(shards, options, "both" if given is None else "scores", ledger)
+    picks, expected = opened[0].match.picks, sum(one.trials for one in opened)
+    try:
+        if given is None:
+            refuse_undeclared(options, _names(opened), opened[0].name, ledger)
+            return Looked(
+                opened, None, expected, is_turned(opened, options), memory, found_columns(columns, picks), [*picks]
+            )
+        if set(options.runs) - {SYSTEM}:
+            raise UsageError("a key is not joined with several runs at a time; leave --stream out")
+        on_disk = sum(Path(str(path)).stat().st_size for path in expand(given) if Path(str(path)).is_file())
+        if on_disk > SMALL:
+            _refuse_large(on_disk, memory)
+        side = open_key(given, options, ledger)
+        refuse_undeclared(options, (*_names(opened), *side.names), opened[0].name, ledger)
+        theirs = side.match.picks
+        columns = found_columns(columns, {**picks, **theirs})
+        on = tuple(name for name in ("item", "target") if name in theirs and name in picks)
+        both = tuple(name for name in theirs if name in picks and name not in ("item", SYSTEM, *on))
+        taken = dict.fromkeys(("label", *(name for name in ("target", *columns) if name in theirs and name not in on)))
+        files = KeyFiles(tuple(map(str, expand(given))), _hashes_of(side), on, tuple(taken), both)
+        key = checked_key(files, side, options, ledger)
+    except Stop:
+        raise ledger.error() from None
+    if ledger.findings:
+        raise ledger.error()
+    if key.height > sketch.LARGE:
+        _refuse_large(key.bytes, memory)
+    memory, there = max(memory - key.bytes, LEAST), [*picks, *(name for name in theirs if name not in picks)]
+    return Looked(opened, files, min(expected, key.height), is_reversed(key.reading, options), memory, columns, there)
+
+
+def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
+    """Return columns to group or resample by, under their stored names; refuse a column that no file has."""
+    known = list(there)
+    found = {name: find(name, known) for name in columns}
+    for name, column in found.items():
+        if column is None:
+            raise UnknownName("column", name, [shown(c) for c in known if c not in FIXED])
+    return [column for column in found.values() if column is not None]
+
+
+def _look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role, ledger: Ledger) -> list[Opened]:
+    """Recognise the columns of every shard; all must be of one kind."""
+    found: list[Opened] = []
+    for shard in shared.each(shards, "looking at the shards"):
+        with suppress(Stop):
+            found.append(open_shard(shard, options, ledger, role))
+            first = next(one for one in found if one.shard.system == shard.system)
+            if set(found[-1].match.picks) != set(first.match.picks):
+                what = f"its columns differ from those of {first.name}"
+                ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
+    if ledger.findings:
+        raise ledger.error()
+    return found
+
+
+def _names(opened: Sequence[Opened]) -> tuple[str, ...]:
+    """Return the names of all columns; without a header, their positions in both spellings."""
+    found: dict[str, None] = {}
+    for one in opened:
+        if one.match.has_header:
+            found |= dict.fromkeys(one.shape.names or one.shape.first[0])
+        else:
+            found |= dict.fromkeys(said.format(i + 1) for i in range(one.shape.width) for said in ("{}", "column_{}"))
+    return tuple(found)
+
+
+def is_turned(opened: Sequence[Opened], options: ReadSpec) -> bool:
+    """Return whether a higher score means the negative class, judged from the options and the first rows."""
+    if options.higher is None:
+        return False
+    words = {
+        row[o.match.picks["label"]]
+        for o in opened
+        for row in o.shape.first[o.match.has_header and o.shape.names is None :]
+    }
+    return is_reversed(understand(sorted(words), options.positive, options.negative, options.positive_value), options)
+
+
+def is_reversed(reading: Reading, options: ReadSpec) -> bool:
+    """Return whether a higher score means the negative class."""
+    higher = options.higher
+    return higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
+
+
+# ----------------------------------------------------------------------
+# Engines read the rows of a shard, and give some at a time as cells and scores.
+
+
+@dataclass(frozen=True, eq=False)
+class Piece:
+    """Some rows of a shard: the different cells, the number of each row's cell, its score, and what identifies it.
+
+    cells    the columns that define the cells, except decisions at a threshold
+    score    null if the file has no readable one
+    counts   how many trials each row counts for; None: one
+    ids      the ids as texts, or numbers that identify them; None if they are not looked at
+    """
+
+    cells: pl.DataFrame
+    code: NDArray[np.int64]
+    score: pl.Series
+    counts: pl.Series | None = None
+    ids: pl.Series | None = None
+
+    is_odd: bool = False
+
+
+class Sheet:
+    """A shard that is to be counted."""
+
+    def __init__(self, shard: Shard, plan: ShardPlan, ledger: Ledger) -> None:
+        """Recognise the columns; one that is counted by and that the file lacks is a fault."""
+        self.plan, self.read, self.unlisted = plan, Read(), list[Place]()
+        self.opened = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
+        picks = self.opened.match.picks
+        wanted = [name for name in plan.keep if not (name == "decision" and plan.decides)]
+        wanted += [COUNT] if plan.is_counted else []
+        from_key = plan.key.columns if plan.key is not None else ()
+        absent = [name for name in wanted if name not in picks and name not in from_key]
+        if absent:
+            what = f"there is no column {quoted(absent[0])}; there are {', '.join(map(quoted, picks))}"
+            fix = f"say which one it is with --column {absent[0]}=NAME"
+            raise ledger.stop("missing-column", what, fix, [Place(self.opened.name, 1)], absent[0])
+        both = plan.key.shared if plan.key is not None else ()
+        self.identity = [name for name in ("item", "target", *plan.options.runs) if name in picks]
+        self.columns = [*picks] if plan.is_counted else [*self.identity, "label", "score", *wanted, *both]
+        # Values that are compared are brought to one spelling row by row, those of cells once per cell.
+        early, rename = {*self.identity, *both}, plan.options.rename
+        self.early = plan.options.changed(rename={name: rename[name] for name in rename if name in early})
+        late = [name for name in rename if name not in early and name not in from_key]
+        self.late = plan.options.changed(rename={name: rename[name] for name in late})
+
+    @cached_property
+    def key(self) -> Key | None:
+        """The key that the shard is joined with."""
+        return None if self.plan.key is None else key_of(self.plan.key, self.plan.options)
+
+    def stacks(self, ledger: Ledger, options: ReadSpec, kinds: Kinds | None = None) -> Iterator[Stack]:
+        """Yield the rows as the in-memory reader reads them; as text, unless `kinds` are given."""
+        for table in self.opened.pieces(self.columns, self.read, ledger, kinds):
+            yield settle(Stack.of([table], self.opened.match.theirs), options)
+
+    def ids(self, frame: pl.DataFrame, rows: Rows | None = None) -> pl.Series:
+        """Return what must be unique: the id, hashed with its target and run if it has any; or its row of the key."""
+        if self.key is None:
+            return frame["item"] if self.identity == ["item"] else hashed_ids(frame, self.identity)
+        system, rows = self.opened.shard.system, self.key.rows_of(frame) if rows is None else rows
+        first = 0 if system is None else self.plan.options.score_columns.index(system) * self.key.height
+        return pl.Series(np.where(rows < 0, np.uint64(UNLISTED), (rows + first).astype(np.uint64)))
+
+    def hashes(self) -> Iterator[tuple[Stack, pl.Series]]:
+        """Yield the rows with the hash of what must be unique."""
+        for stack in self.stacks(Ledger(), self.early):
+            ids = self.ids(stack.frame)
+            yield stack, ids.hash() if ids.dtype == pl.String else ids
+
+
+def hashed_ids(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
+    """Return a hash of what identifies a trial."""
+    return frame.select(pl.col(names[0]).hash() if len(names) == 1 else pl.struct(names).hash()).to_series()
+
+
+def by_polars(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
+    """Read in this process."""
+    plan, options = sheet.plan, sheet.plan.options
+    kinds = {} if plan.is_counted else sheet.opened.match.kinds({"score": pl.Float64()}, options)
+    for stack in sheet.stacks(ledger, sheet.early, kinds):
+        ids, is_odd, rows = None, False, NO_ROWS if sheet.key is None else sheet.key.rows_of(stack.frame)
+        if plan.is_counted:
+            ids, is_odd = _groups(stack), bool(wrong_counts(stack.frame).any())
+        elif plan.ids and "item" in stack.frame.columns:
+            ids, is_odd = sheet.ids(stack.frame, rows), bool((stack.frame["item"] == "").any())
+        if sheet.key is not None:
+            extra = pl.Series(rows < 0).arg_true()[: MOST_TOLD - len(sheet.unlisted)]
+            sheet.unlisted += stack.at(extra)
+            stack = sheet.key.joined(stack, rows, options, ledger)
+        frame = stack.frame
+        # decisions alone are counted as if all scores were equal
+        score = frame["score"] if "score" in frame.columns else pl.zeros(frame.height, pl.Float64, eager=True)
+        code, cells = cell_codes(frame, [name for name in plan.cells if name in frame.columns])
+        counts = frame[COUNT].cast(pl.Float64, strict=False).cast(pl.Int64, strict=False) if plan.is_counted else None
+        yield Piece(cells, code, to_numbers(score, options.decimal_sign)[0], counts, ids, is_odd)
+
+
+def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
+    """Let DuckDB collect the scores of each cell; a file that it would read differently from our reader is read by ours."""
     columns = _direct(sheet)
     if columns is None:
-        yield from by_polars(sheet)
+        yield from by_polars(sheet, ledger)
         return
-    taken = ", ".join(f"{quoted(theirs)} AS {quoted(ours)}" for ours, theirs in columns.items())
-    path = sheet.opened.shard.path.replace("'", "''")
-    connection = _database().cursor()
+    module, database = _database()
+    cells = [name for name in sheet.plan.cells if name in columns]
+    taken = [f"COALESCE({sql_name(columns[name])}, '') AS {sql_name(name)}" for name in cells]
+    score = f"CAST({sql_name(columns['score'])} AS DOUBLE)"
+    source = f"read_parquet({sql_text(sheet.opened.shard.path)}, file_row_number = true)"
+    connection = database.cursor()
     try:
-        found = connection.sql(f"SELECT {taken} FROM read_parquet('{path}')")
-        # the method had another name before DuckDB 2
-        for batch in (found.to_arrow_reader if hasattr(found, "to_arrow_reader") else found.fetch_arrow_reader)(
-            PIECE_ROWS
-        ):
-            yield sheet.asked(pl.DataFrame(batch).lazy().with_columns(pl.col(pl.String).fill_null(""))).collect()
+        [[some]] = connection.sql(
+            f"SELECT COUNT(DISTINCT s) FROM (SELECT {score} AS s FROM {source} LIMIT {SAMPLE})"
+        ).fetchall()
+        groups = ", ".join(map(sql_name, cells))
+        for first in range(0, sheet.opened.trials, AT_ONCE):
+            rows = f"FROM {source} WHERE file_row_number BETWEEN {first} AND {first + AT_ONCE - 1}"
+            asked = f"SELECT {', '.join(taken)}, {score} AS s, COUNT(*) AS n {rows} GROUP BY ALL"
+            if some * SPARSE > SAMPLE:
+                asked = f"SELECT {', '.join(taken)}, {score} AS s {rows}"
+            counted = ", LIST(n) AS n" if some * SPARSE <= SAMPLE else ""
+            found = answer_of(connection.sql(f"SELECT {groups}, LIST(s) AS s{counted} FROM ({asked}) GROUP BY ALL"))
+            code = np.repeat(np.arange(found.height), found["s"].list.len().to_numpy())
+            counts = found["n"].explode() if counted else None
+            yield Piece(found.select(cells), code, found["s"].explode(), counts)
+    except module.Error as error:
+        raise damaged_parquet(sheet.opened.name, error, ledger) from None
     finally:
         connection.close()
+    if sheet.plan.ids and "item" in columns:
+        for table in sheet.opened.pieces(["item"], sheet.read, ledger):
+            is_odd = bool((table.frame["item"] == "").any())
+            yield Piece(found.clear(), code[:0], found["s"].explode().clear(), None, sheet.ids(table.frame), is_odd)
 
 
 def _direct(sheet: Sheet) -> dict[str, str] | None:
     """Return the columns of a Parquet file for DuckDB to read; None if some are not plain texts and numbers."""
-    opened, names = sheet.opened, sheet.opened.shape.names
-    if not opened.is_parquet or names is None or opened.by_stem or sheet.plan.key is not None:
+    opened, names, plan = sheet.opened, sheet.opened.shape.names, sheet.plan
+    picks = {name: at for name, at in opened.match.picks.items() if name in sheet.columns}
+    if not opened.is_parquet or names is None or plan.key is not None or plan.is_counted or "score" not in picks:
         return None
-    own = {name: opened.match.picks.get(name, -1) for name in sheet.columns}
-    if any(at < 0 for at in own.values()):
+    if plan.options.matching == "stem" or len(sheet.identity) > 1:
         return None
     schema = pl.read_parquet_schema(opened.shard.path)
-    kinds = {name: schema[names[at]] for name, at in own.items()}
+    kinds = {name: schema[names[at]] for name, at in picks.items()}
     is_plain = all(is_plain_number(kind) if name == "score" else kind == pl.String for name, kind in kinds.items())
-    return {name: names[at] for name, at in own.items()} if is_plain else None
+    return {name: names[at] for name, at in picks.items()} if is_plain else None
 
 
-def quoted(name: str) -> str:
+def sql_name(name: str) -> str:
     """Return a name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
+def sql_text(value: str) -> str:
+    """Return a text as a SQL literal."""
+    return "'" + value.replace("'", "''") + "'"
+
+
 @cache
-def _database() -> Any:
-    """Return the database in memory of this process: opening one takes as long as counting 100,000 trials."""
+def _database() -> tuple[Any, Any]:
+    """Return DuckDB and a database in memory for this process: opening one takes as long as counting 100,000 trials."""
     try:
         import duckdb
     except ImportError as error:
         raise EnvironmentFault(f"--engine duckdb needs a package ({error}): pip install 'hitmiss[duckdb]'") from None
-    return duckdb.connect(config={"memory_limit": LIMIT})
+    return duckdb, duckdb.connect(config={"memory_limit": LIMIT})
 
 
-ENGINES: Final[dict[str, Engine]] = {"polars": by_polars, "duckdb": by_duckdb}
+def answer_of(relation: Any) -> pl.DataFrame:
+    """Return what a relation of DuckDB holds; taken by `pl.DataFrame`, it would be reported as leaked at the end."""
+    # the method had another name before DuckDB 2
+    table = relation.to_arrow_table() if hasattr(relation, "to_arrow_table") else relation.fetch_arrow_table()
+    return pl.DataFrame(table)
+
+
+ENGINES: Final = {"polars": by_polars, "duckdb": by_duckdb}
 LIMIT: Final = "500MB"
 """The memory that DuckDB may use."""
-
-
-def find_engine(name: str) -> Engine:
-    """Return the engine of a name."""
-    if name not in ENGINES:
-        raise UnknownName("engine", name, ENGINES)
-    return ENGINES[name]
+AT_ONCE: Final = 2**22
+"""The rows whose scores DuckDB collects at a time."""
+SAMPLE: Final = 2**14
+"""The rows whose scores show whether many trials share a score."""
 
 
 # ----------------------------------------------------------------------
 # One pass over a shard. Rows are examined one by one only if the counts show a problem (a NaN score, a label that is
-# not understood): then the file is read again as the in-memory reader reads it, and the reader's own checks report what
-# is wrong and where.
+# not understood): then the file is read again as text, and the reader's own checks report what is wrong and where.
 
+COUNT: Final = "n"
 RANGE: Final = "ids"
 """The fact about a shard that its ids ascend, from the first to the last."""
 ENOUGH: Final = 1000
 """The number of faults after which a shard is not read any further."""
+MOST_TOLD: Final = 1000
+"""The number of ids on one side only that are listed, per shard and for the key; beyond that they are only counted."""
 
 
 def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:
@@ -145,52 +615,74 @@ def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:
 
 def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
     """Count a shard piece by piece. The last tally says which file it was, and holds the faults."""
-    ledger, made_by = Ledger(), (plan.fingerprint, plan.cells)
-    fact = ShardFact(shard.name, "", 0, 0)
-    seen = _Seen(plan)
-    try:
-        sheet = open_sheet(shard, plan, ledger)
-        opened = sheet.opened
-        facts: dict[str, Any] = {"layout": opened.match.layout, "columns": dict(opened.match.theirs)}
-        facts["has_ids"] = "item" in opened.match.picks
+    ledger, made_by, fact = Ledger(), (plan.fingerprint, plan.cells), ShardFact(shard.name, "", 0, 0)
+    cells, noted, unlisted = dict[Cell, Binned](), dict[str, int](), list[Place]()
+    with suppress(Stop):
+        sheet, quick = Sheet(shard, plan, ledger), Ledger()
+        seen, match, unlisted = Counting(plan, sheet.late), sheet.opened.match, sheet.unlisted
+        facts = {"layout": match.layout, "columns": dict(match.theirs), "has_ids": "item" in match.picks}
         fact = replace(fact, facts=facts if shard.system is None else {**facts, SYSTEM: shard.system})
-        try:
-            for frame in find_engine(plan.engine)(sheet):
-                yield ShardTally(*made_by, (), cells_of(seen.trials(frame), plan.cells), seen.ids(frame))
-            if seen.is_out_of_order:
-                yield from (ShardTally(*made_by, (), {}, ids) for ids in _hashes(sheet))
-            if seen.is_odd or are_unclear(seen.reading) or conflicts(sheet.lazy, plan.key, plan.options):
-                look_closely(sheet, ledger)
-        except pl.exceptions.PolarsError as error:
-            raise damaged_parquet(opened.name, error, ledger) from None
-        rows = rows_of_parquet(shard.path) if opened.is_parquet else sheet.read.rows
-        sha, size = digest(shard.path) if opened.is_parquet else (sheet.read.sha256, sheet.read.bytes)
+        with suppress(Stop):
+            for piece in ENGINES[plan.engine](sheet, quick):
+                yield ShardTally(*made_by, (), seen.cells(piece), seen.ids(piece))
+        if quick.findings or seen.is_odd or seen.is_unclear or seen.repeated is not None:
+            look_closely(sheet, seen, ledger)
+            ledger.findings = ledger.findings or quick.findings
+        rows = sheet.opened.trials if sheet.opened.is_parquet else sheet.read.rows
+        sha, size = digest(shard.path) if sheet.opened.is_parquet else (sheet.read.sha256, sheet.read.bytes)
         fact = replace(fact, rows=rows, sha256=sha, bytes=size, facts={**fact.facts, **seen.range})
         if not rows and not ledger.findings:
             what = "there is a header and no row under it"
-            raise ledger.stop("empty-file", what, "give a file with rows", [Place(opened.name, 1)])
-    except Stop:
-        pass
-    cells, noted = ({}, {}) if ledger.findings else seen.lost()
-    yield ShardTally(*made_by, (fact,), cells, None, joined(ledger.findings), noted)
+            raise ledger.stop("empty-file", what, "give a file with rows", [Place(fact.name, 1)])
+        cells, noted = ({}, {}) if ledger.findings else seen.lost()
+    yield ShardTally(*made_by, (fact,), cells, None, joined(ledger.findings), noted, tuple(unlisted))
 
 
-class _Seen:
-    """What the rows of a shard show beside their counts: words, scores that are missing, values that are no scores."""
+class Counting:
+    """The trials of one table counted, and what the rows show beside: words, scores that are missing, ids in order."""
 
-    def __init__(self, plan: ShardPlan) -> None:
-        self.plan, self.is_odd = plan, False
+    def __init__(self, plan: ShardPlan, late: ReadSpec) -> None:
+        self.plan, self._late, self.is_odd, self.is_out_of_order = plan, late, False, False
         self._words: dict[str, set[str]] = {"label": set(), "decision": set()}
-        self._lost: list[pl.DataFrame] = []
+        self._lost: dict[Cell, int] = {}
+        self._groups: list[pl.Series] = []
         self._ends: tuple[str, str] | None = None
-        self.is_out_of_order = False
 
-    def ids(self, frame: pl.DataFrame) -> Binned | None:
+    def cells(self, piece: Piece) -> dict[Cell, Binned]:
+        """Return the scores of each cell, turned so that a higher one means positive."""
+        plan, score, code = self.plan, piece.score, piece.code
+        self.is_odd |= piece.is_odd
+        cells = settle(Stack.of([Table("", piece.cells.cast(pl.String))], {}), self._late).frame.rows()
+        values = score.to_numpy()
+        if plan.turned:
+            values = 1 - values if plan.options.score_kind == "probability" else -values
+        if plan.options.score_kind == "probability":
+            self.is_odd |= bool(((values < 0) | (values > 1)).any())
+        if plan.decides:
+            at = plan.cells.index("decision")
+            cells = [(*cell[:at], said, *cell[at:]) for cell in cells for said in "01"]
+            code = 2 * code + (values >= (plan.threshold or 0.0))
+        for name in self._words.keys() & set(plan.cells):
+            self._words[name] |= {cell[plan.cells.index(name)] for cell in cells}
+        nan, counts = np.isnan(values), None if piece.counts is None else piece.counts.to_numpy()
+        if nan.any():
+            self.is_odd |= plan.options.nan_rule == "refuse" or bool(score.null_count())
+            lost = np.bincount(code[nan], None if counts is None else counts[nan], minlength=len(cells))
+            for cell, n in zip(cells, lost.astype(int).tolist(), strict=True):
+                self._lost[cell] = self._lost.get(cell, 0) + n
+            values, code, counts = values[~nan], code[~nan], None if counts is None else counts[~nan]
+        return cells_of(cells, code, values, counts)
+
+    def ids(self, piece: Piece) -> Binned | None:
         """Return the hashes of ids; nothing of ids that could ascend, since then none of them repeats."""
-        ids = frame[ID] if ID in frame.columns else pl.Series()
-        if ids.dtype == pl.UInt64:
+        ids = piece.ids
+        if ids is None or not len(ids):
+            return None
+        if self.plan.is_counted:
+            self._groups.append(ids)
+        elif ids.dtype == pl.UInt64:
             return Binned(ids.to_numpy(), is_sorted=False)
-        if len(ids) and not self.is_out_of_order:
+        elif not self.is_out_of_order:
             follows = self._ends is None or ids[0] > self._ends[1]
             self.is_out_of_order = not (follows and (ids[1:] > ids[:-1]).all())
             self._ends = ids[0] if self._ends is None else self._ends[0], ids[-1]
@@ -201,129 +693,82 @@ class _Seen:
         """The first and the last id if all ascend."""
         return {RANGE: self._ends} if self._ends is not None and not self.is_out_of_order else {}
 
-    def trials(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return the rows that are trials with a score, and take note of the others."""
-        options = self.plan.options
-        if ID in frame.columns:
-            self.is_odd |= bool(frame[NOBODY].any())
-        if LISTED in frame.columns:
-            frame = frame.filter(LISTED)
-        for name in self._words.keys() & set(frame.columns):
-            self._words[name] |= set(frame[name].unique().to_list())
-        score = frame["score"]
-        if options.score_kind == "probability":
-            ends = score.fill_nan(None).min() or 0.0, score.fill_nan(None).max() or 0.0
-            self.is_odd |= not (ends[0] >= 0.0 and ends[1] <= 1.0)  # type: ignore[operator]
-        nan = score.fill_null(float("nan")).is_nan()
-        if not nan.any():
-            return frame
-        self.is_odd |= options.nan_rule == "refuse" or bool(score.null_count())
-        self._lost.append(frame.filter(nan).select(self.plan.cells))
-        return frame.filter(~nan)
+    @property
+    def repeated(self) -> pl.Series | None:
+        """The hashes of groups that are counted in more than one row; None if there are none."""
+        groups = pl.concat(self._groups) if self._groups else pl.Series(dtype=pl.UInt64)
+        return None if groups.n_unique() == len(groups) else groups.filter(groups.is_duplicated()).unique()
+
+    @cached_property
+    def words(self) -> Words:
+        """The meaning of the words, when all have been seen."""
+        return words_of(self._words["label"], self._words["decision"], self.plan)
 
     @property
-    def reading(self) -> Words:
-        """The meaning of the words."""
-        return words_of(self._words["label"], self._words["decision"], self.plan)
+    def is_unclear(self) -> bool:
+        """Whether some word names no class."""
+        return any(one.problems for one in self.words.values())
 
     def lost(self) -> tuple[dict[Cell, Binned], dict[str, int]]:
         """Return the trials without a score as the caller wants them counted, and what to note about them."""
-        if not self._lost:
-            return {}, {}
-        frame, rule = pl.concat(self._lost), self.plan.options.nan_rule
-        noted = {f"on-nan:{rule}": frame.height}
-        if rule != "worst":
-            return {}, noted
-        low, high = worst_scores(self.plan.options.score_kind)
-        is_low = pl.col("label").cast(pl.String).is_in(list(self.reading["label"].positive_words))
-        frame = frame.with_columns(score=pl.when(is_low).then(low).otherwise(high))
-        return cells_of(self.plan.decided(frame.lazy()).collect(), self.plan.cells), noted
+        rule, n, plan = self.plan.options.nan_rule, sum(self._lost.values()), self.plan
+        if rule != "worst" or not n:
+            return {}, {f"on-nan:{rule}": n} if n else {}
+        low, high = worst_scores(plan.options.score_kind)
+        found: dict[Cell, Binned] = {}
+        for cell, own in self._lost.items():
+            score = low if cell[0] in self.words["label"].positive_words else high
+            if plan.decides:
+                at = plan.cells.index("decision")
+                cell = (*cell[:at], "01"[score >= (plan.threshold or 0.0)], *cell[at + 1 :])
+            found[cell] = merge_binned([found.get(cell, NOTHING), Binned(keys_of([score]), np.array([own]))])
+        return {cell: one for cell, one in found.items() if one.total}, {f"on-nan:{rule}": n}
 
 
-def look_closely(sheet: Sheet, ledger: Ledger) -> None:
+def look_closely(sheet: Sheet, seen: Counting, ledger: Ledger) -> None:
     """Read a shard like the in-memory reader, with its checks; faults go into the ledger, with their rows."""
-    plan, opened = sheet.plan, sheet.opened
-    words: dict[str, set[str]] = {"label": set(), "decision": set()}
-    for table in _door_pieces(opened, needed(opened, plan, ledger), plan, ledger):
-        stack = Stack.of([table], opened.match.theirs)
-        for name, values in plan.options.rename.items():
-            if name in stack.frame.columns:
-                stack = stack.put(pl.col(name).replace(dict(values)))
+    options, repeated = sheet.plan.options, seen.repeated
+    for stack in sheet.stacks(ledger, options):
+        if repeated is not None:
+            again = _groups(stack).is_in(repeated.implode())
+            what = "{n} row{s} of groups that are counted in another row too"
+            fix = "remove the duplicates, or add up the counts of each group first"
+            ledger.add("repeated-group", what, fix, [Place(p.file, p.row) for p in stack.places(again)])
         if "item" in stack.frame.columns:
             check_ids(stack, ledger)
-        stack = check_scores(stack, plan.options, ledger)
-        if AT in stack.frame.columns:
-            stack = stack.keep(stack.frame[AT].is_not_null())
-        columns = [name for name in ("label", "decision") if name in stack.frame.columns]
-        for name in columns:
-            words[name] |= set(stack.frame[name].unique().to_list())
-        reading = words_of(words["label"], words["decision"], plan)
-        for name in columns if are_unclear(reading) else ():
-            check_labels(stack, name, reading[name], ledger, plan.options.abstain)
+        stack = check_scores(stack, options, ledger)
+        if sheet.plan.is_counted:
+            check_counts(stack, ledger)
+        if sheet.key is not None:
+            stack = sheet.key.joined(stack, sheet.key.rows_of(stack.frame), options, ledger)
+            stack = stack.put(pl.col(pl.Categorical).cast(pl.String))
+        for name in [n for n in seen.words if n in stack.frame.columns and seen.is_unclear]:
+            check_labels(stack, name, seen.words[name], ledger, options.abstain)
         if sum(len(f.places) for f in ledger.findings) >= ENOUGH:
             break
 
 
-def _door_pieces(opened: Opened, names: Sequence[str], plan: ShardPlan, ledger: Ledger) -> Iterator[Table]:
-    """Yield the rows of a shard as the in-memory reader reads them."""
-    if plan.key is None:
-        picks = {name: at for name, at in opened.match.picks.items() if name in names}
-        yield from pieces(opened, picks, Read(), ledger)
-        return
-    assert isinstance(opened, Joined)
-    yield from door_pieces(opened, names, key_of(plan.key, plan.options), plan.options, ledger)
+def _groups(stack: Stack) -> pl.Series:
+    """Return a hash of what each row counts, all columns of the file included."""
+    return stack.tables[0].frame.drop(COUNT).hash_rows()
+
+
+def wrong_counts(frame: pl.DataFrame) -> pl.Series:
+    """Return which rows have a count that is not a whole number above 0."""
+    counts = frame[COUNT].cast(pl.Float64, strict=False)
+    return counts.is_null() | (counts <= 0) | (counts != counts.floor()) | (counts >= 2**53)
+
+
+def check_counts(stack: Stack, ledger: Ledger) -> None:
+    """Report counts that are none."""
+    places = [Place(p.file, p.row, p.value) for p in stack.places(wrong_counts(stack.frame), COUNT)]
+    what = "{n} row{s} with a count that is not a whole number above 0"
+    ledger.add("bad-count", what, "fix them", places, stack.title(COUNT))
 
 
 def words_of(labels: Iterable[str], decisions: Iterable[str], plan: ShardPlan) -> Words:
     """Return the meaning of the words of labels and decisions; decisions at a threshold are our own words."""
     return read_words(sorted(labels), sorted(decisions) if plan.threshold is None else (), plan.options)
-
-
-def are_unclear(reading: Words) -> bool:
-    """Return whether some word names no class."""
-    return any(one.problems for one in reading.values())
-
-
-def _hashes(sheet: Sheet) -> Iterator[Binned]:
-    """Yield the hashes of all ids of a shard."""
-    hashed = sheet.lazy.select(hashed_id(sheet).alias(ID))
-    for frame in hashed.collect_batches(chunk_size=PIECE_ROWS, engine="streaming"):
-        yield Binned(frame[ID].to_numpy(), is_sorted=False)
-
-
-def hashes_of(shard: Shard, plan: ShardPlan) -> ShardTally:
-    """Return a tally of nothing but the ids of a shard."""
-    sheet = open_sheet(shard, plan, Ledger(), _naming(plan))
-    return ShardTally(plan.fingerprint, plan.cells, (), {}, merge_binned(list(_hashes(sheet))))
-
-
-def every_id(
-    tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, disk: Disk | None
-) -> Kept | None:
-    """Return the hashes of all ids; None if there are none, or if ids ascend from shard to shard and none can repeat."""
-    ranges = sorted(tuple(shard.facts[RANGE]) for shard in tally.shards if RANGE in shard.facts)
-    if not ranges:
-        return tally.ids
-    if len(ranges) == len(tally.shards) and all(a[1] < b[0] for a, b in pairwise(ranges)):
-        return None
-    return merge_tallies(run(hashes_of, [(shard, plan) for shard in shards]), disk).ids
-
-
-def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
-    """Return the rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
-    ledger, found = Ledger(), list[tuple[int, Place]]()
-    sheet = open_sheet(shard, plan, ledger, _naming(plan))
-    among = pl.Series(sorted(wanted), dtype=pl.UInt64).implode()
-    for table in _door_pieces(sheet.opened, _naming(plan), plan, ledger):
-        hashed = table.frame.select(hashed_id(sheet).alias(ID))[ID]
-        for row in hashed.is_in(among).arg_true().to_list():
-            found.append((int(hashed[row]), Place(table.name, table.line(row), item=table.frame["item"][row])))
-    return found
-
-
-def _naming(plan: ShardPlan) -> list[str]:
-    """Return the columns that may identify a trial."""
-    return ["item", "target", *plan.options.runs]
 
 
 def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -350,6 +795,33 @@ MOST = 1000
 """The number of repeated ids that are looked up; more would add no information."""
 
 
+def hashes_of(shard: Shard, plan: ShardPlan) -> ShardTally:
+    """Return a tally of nothing but the ids of a shard."""
+    parts = [Binned(ids.to_numpy(), is_sorted=False) for _, ids in Sheet(shard, plan, Ledger()).hashes()]
+    return ShardTally(plan.fingerprint, plan.cells, (), {}, merge_binned(parts))
+
+
+def every_id(
+    tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, disk: Disk | None
+) -> Kept | None:
+    """Return the hashes of all ids; None if there are none, or if ids ascend from shard to shard and none can repeat."""
+    if tally.ids is not None or not (plan.ids and any(shard.facts["has_ids"] for shard in tally.shards)):
+        return tally.ids
+    ranges = sorted(tuple(shard.facts[RANGE]) for shard in tally.shards if RANGE in shard.facts)
+    if len(ranges) == len(tally.shards) and all(a[1] < b[0] for a, b in pairwise(ranges)):
+        return None
+    return merge_tallies(run(hashes_of, [(shard, plan) for shard in shards]), disk).ids
+
+
+def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
+    """Return the rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
+    found, among = list[tuple[int, Place]](), pl.Series(sorted(wanted), dtype=pl.UInt64).implode()
+    for stack, hashed in Sheet(shard, plan, Ledger()).hashes():
+        rows = hashed.is_in(among).arg_true()
+        found += zip(hashed[rows].to_list(), stack.at(rows), strict=True) if len(rows) else []
+    return found
+
+
 def refuse_repeats(ids: Kept | None, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> None:
     """Refuse an id that occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared."""
     for part in _in_parts(ids, memory):
@@ -371,27 +843,17 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
     for found in run(locate, [(shard, plan, wanted) for shard in shards]):
         for hashed, place in found:
             groups.setdefault((hashed, place.item or ""), []).append(place)
-    empty = [Place(p.file, p.row) for (_, item), group in groups.items() if not item for p in group]
-    places = [place for (_, item), group in groups.items() if item and len(group) > 1 for place in group]
-    if empty or places:
-        ledger = Ledger()
-        ledger.add("empty-id", "{n} row{s} without an id", "give every row its id", empty, "item", "the id is empty")
-        ledger.add(
-            "duplicate-id",
-            "{n} row{s} of repeated ids",
-            "each trial must occur once: take the others out, or merge identical rows without --stream and with --dedupe",
-            places,
-            "item",
-            "the id occurs more than once",
-        )
+    ledger = Ledger()
+    places = [place for group in groups.values() if len(group) > 1 for place in group]
+    what, each = "{n} row{s} of repeated ids", "the id occurs more than once"
+    fix = "each trial must occur once: take the others out, or merge identical rows without --stream and with --dedupe"
+    ledger.add("duplicate-id", what, fix, places, "item", each)
+    if ledger.findings:
         raise ledger.error()
 
 
 # ----------------------------------------------------------------------
 # Which trials of a key have a score, over all shards: ids on one side only, and ids that are scored twice.
-
-MOST_TOLD: Final = 1000
-"""The number of ids on one side only that are listed, per shard and for the key; beyond that they are only counted."""
 
 
 @dataclass(frozen=True)
@@ -403,59 +865,32 @@ class Covering:
     unlisted: int
 
 
-def settle_coverage(ids: Kept, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> Covering:
+def settle_coverage(
+    tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int
+) -> Covering:
     """Refuse ids that are scored twice and, unless the caller allows it, ids on one side only."""
     assert plan.key is not None
     key, ledger = key_of(plan.key, plan.options), Ledger()
     seen, twice, unlisted = np.zeros(key.height, dtype=bool), list[Keys](), 0
-    for part in _in_parts(ids, memory):
+    for part in _in_parts(tally.ids, memory):
         is_listed = part.bins != np.uint64(UNLISTED)
         seen[part.bins[is_listed].astype(np.int64) % key.height] = True
         twice.append(part.bins[is_listed & (part.each > 1)])
         unlisted += int(part.each[~is_listed].sum())
     # The scores of several systems are in the same rows: an id without a row is missing for all systems.
     unlisted //= max(len(plan.options.score_columns), 1)
-    absent = np.flatnonzero(~seen)
+    extra, absent = list(dict.fromkeys(tally.unlisted)), np.flatnonzero(~seen)
     if not seen.any():
-        raise _nothing_common(key, shards, plan, run, ledger)
+        scored = [place.item or "" for place in extra]
+        no_common_id(scored, key.stack.frame["item"].to_list(), [extra[0], key.stack.place(0)], ledger)
+        raise ledger.error()
     refuse_hashes(np.concatenate(twice), shards, plan, run)
     if not plan.options.allow_missing and (unlisted or len(absent)):
-        extra, column = _places_of_unlisted(shards, plan, run) if unlisted else ([], "item")
+        column = tally.shards[0].facts["columns"]["item"]
         places = key.stack.at(pl.Series(absent[:MOST_TOLD]))
         refuse_missing(extra, places, column, ledger, (unlisted, len(absent)))
         raise ledger.error()
     return Covering(key.height - len(absent), key.height, unlisted)
-
-
-def _nothing_common(key: Key, shards: Sequence[Shard], plan: ShardPlan, run: Executor, ledger: Ledger) -> Exception:
-    extra, _ = _places_of_unlisted(shards, plan, run)
-    try:
-        scored = [place.item or "" for place in extra]
-        raise no_common_id(scored, key.stack.frame["item"].to_list(), [extra[0], key.stack.place(0)], ledger)
-    except Stop:
-        return ledger.error()
-
-
-def _places_of_unlisted(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> tuple[list[Place], str]:
-    """Return the places of ids that the key lacks, the first of each shard; and the files' name for the id column."""
-    found = list(run(unlisted_of, [(shard, plan) for shard in shards if shard.system == shards[0].system]))
-    return [place for places, _ in found for place in places], found[0][1]
-
-
-def unlisted_of(shard: Shard, plan: ShardPlan) -> tuple[list[Place], str]:
-    """Return the first rows of a shard whose ids the key lacks."""
-    ledger, places = Ledger(), list[Place]()
-    assert plan.key is not None
-    opened = open_sheet(shard, plan, ledger, ["item"]).opened
-    assert isinstance(opened, Joined)
-    for piece in door_pieces(opened, ["item"], key_of(plan.key, plan.options), plan.options, ledger):
-        rows = piece.frame[AT].is_null().arg_true().to_list()
-        places += [
-            Place(piece.name, piece.line(row), item=piece.frame["item"][row]) for row in rows[: MOST_TOLD - len(places)]
-        ]
-        if len(places) >= MOST_TOLD:
-            break
-    return places, opened.match.theirs["item"]
 
 
 def with_key(trials: TalliedTrials, plan: ShardPlan, covering: Covering) -> TalliedTrials:

@@ -8,14 +8,10 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property
-from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, Final, Literal, Protocol, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import polars as pl
@@ -26,15 +22,12 @@ from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec
 from hitmiss.core.tally import keys_of
 from hitmiss.core.trials import combined, text_codes
-from hitmiss.io.parse import Finding
-from hitmiss.outofcore.cells import Binned, Disk, Kept, merge_kept
+from hitmiss.io.parse import Finding, Place
+from hitmiss.outofcore.cells import SPARSE, Binned, Disk, Kept, merge_kept
 
 # ----------------------------------------------------------------------
 # What is counted. It is fixed once and is the same for every engine: polars, DuckDB, a warehouse, the tasks of a
 # cluster. Counts are whole numbers per cell and score, so tables may be split and merged in any way.
-
-Turn = Literal["", "sign", "complement"]
-"""What makes a higher score mean the positive class: nothing, −score, or 1 − score."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +77,7 @@ class ShardPlan:
     ids          whether the hash of every id (with a key: its row there) is carried along, to find repeats
     key          the key that the shards are joined with; None if they hold their labels
     engine       what counts: `polars` or `duckdb`; the counts are the same
+    is_counted   whether a row stands for as many trials as its column `n` says
     """
 
     options: ReadSpec
@@ -93,6 +87,7 @@ class ShardPlan:
     ids: bool = True
     key: KeyFiles | None = None
     engine: str = "polars"
+    is_counted: bool = False
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -100,18 +95,9 @@ class ShardPlan:
         return ("label", *self.keep)
 
     @property
-    def turn(self) -> Turn:
-        """The transformation applied to every score."""
-        if not self.turned:
-            return ""
-        return "complement" if self.options.score_kind == "probability" else "sign"
-
-    def decided(self, rows: pl.LazyFrame) -> pl.LazyFrame:
-        """Return rows with the decision at the threshold, if decisions are counted and there is one."""
-        if "decision" not in self.keep or self.threshold is None:
-            return rows
-        said = pl.when(pl.col("score") >= self.threshold).then(pl.lit("1")).otherwise(pl.lit("0"))
-        return rows.with_columns(decision=said)
+    def decides(self) -> bool:
+        """Whether trials are counted by their decision at the threshold."""
+        return "decision" in self.keep and self.threshold is not None
 
     @property
     def fingerprint(self) -> str:
@@ -122,7 +108,7 @@ class ShardPlan:
         >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), turned=True).fingerprint
         False
         """
-        told = [f.name for f in fields(self) if f.name not in ("ids", "engine", "key")]
+        told = [f.name for f in fields(self) if f.name not in ("ids", "engine", "key", "is_counted")]
         told += ["key"] if self.key is not None else []
         settings = [(name, getattr(self, name)) for name in told]
         return hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
@@ -153,35 +139,6 @@ def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]])
     """
     for given in arguments:
         yield function(*given)
-
-
-class Processes:
-    """Makes the calls in separate processes: for many small shards, which one process cannot spread over the cores."""
-
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
-
-    @cached_property
-    def _pool(self) -> ProcessPoolExecutor:
-        # Forking a process in which polars has started its threads can hang, so processes are spawned. They are kept for
-        # all passes: starting one takes longer than counting a small shard.
-        return ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"))
-
-    def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[Any, ...]]) -> Iterator[T]:
-        """Yield the results in order; at most as many calls run as there are workers, so few results wait in memory."""
-        waiting: deque[Future[T]] = deque()
-        try:
-            for given in arguments:
-                waiting.append(self._pool.submit(function, *given))
-                if len(waiting) > self.workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            # Calls that still run may write to a scratch folder, which the caller removes next.
-            for call in waiting:
-                call.cancel()
-            wait(waiting)
 
 
 # ----------------------------------------------------------------------
@@ -218,6 +175,8 @@ Cell = tuple[str, ...]
 FORMAT: Final = 3
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
+SHOWN: Final = 2**12
+"""The scores that show whether many trials share a score."""
 WAITING: Final = 2**23
 """Bins that may wait to be merged, in 64 to 128 MB."""
 
@@ -244,6 +203,7 @@ class ShardTally:
     ids         hashes of all ids, with their counts, if the plan asks for them
     findings    the faults found; if there are any, the counts must not be used
     noted       counts of what was done while reading: trials dropped or given a score (`on-nan`)
+    unlisted    where ids are that the key lacks, some of each shard
     """
 
     plan: str
@@ -253,6 +213,7 @@ class ShardTally:
     ids: Kept | None = None
     findings: tuple[Finding, ...] = ()
     noted: Mapping[str, int] = field(default_factory=dict)
+    unlisted: tuple[Place, ...] = ()
 
     @property
     def n(self) -> int:
@@ -444,33 +405,43 @@ def _merge(parts: Sequence[ShardTally]) -> ShardTally:
     shards = sorted((s for part in parts for s in part.shards), key=lambda s: (s.name, s.sha256))
     findings = tuple(f for part in parts for f in part.findings)
     every = merge_kept(ids) if ids else None
-    return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, every, findings, noted)
+    unlisted = tuple(place for part in parts for place in part.unlisted)
+    return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, every, findings, noted, unlisted)
 
 
-def cells_of(frame: pl.DataFrame, names: Sequence[str], count: str | None = None) -> dict[Cell, Binned]:
-    """Return the scores of each cell, as they come; `count` names the column with the number of trials per row.
+def cells_of(
+    cells: Sequence[Cell], code: NDArray[np.int64], score: NDArray[np.float64], counts: NDArray[np.int64] | None = None
+) -> dict[Cell, Binned]:
+    """Return the scores of each cell, as they come; `code` is the number of each score's cell.
 
-    >>> frame = pl.DataFrame({"label": ["a", "b", "a"], "score": [1.0, -0.0, 0.5], "n": [2, 1, 3]})
-    >>> {cell: binned.each.tolist() for cell, binned in cells_of(frame, ["label"], "n").items()}
+    Where many trials share a score, they are counted at once.
+
+    >>> found = cells_of([("a",), ("b",)], np.array([0, 1, 0]), np.array([1.0, -0.0, 0.5]), np.array([2, 1, 3]))
+    >>> {cell: binned.each.tolist() for cell, binned in found.items()}
     {('a',): [2, 3], ('b',): [1]}
     """
-    if not frame.height:
-        return {}
-    keys = keys_of(frame["score"].to_numpy())
-    counts = None if count is None else frame[count].cast(pl.Int64).to_numpy()
-    code, cells = _cell_codes(frame, names)
-    order = np.argsort(code.astype(np.uint16) if len(cells) < 2**16 else code, kind="stable")  # radix for 16 bits
-    ends = np.cumsum(np.bincount(code, minlength=len(cells)))[:-1]
-    split = [np.split(one[order], ends) for one in (keys, *([] if counts is None else [counts]))]
-    return {
-        cell: Binned(split[0][i], None if counts is None else split[1][i], is_sorted=False)
-        for i, cell in enumerate(cells)
-    }
+    numbers = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}
+    if len(numbers) < len(cells):  # different spellings of one cell
+        code = np.array([numbers[cell] for cell in cells])[code]
+    keys = keys_of(score)
+    order = np.argsort(code.astype(np.uint16) if len(numbers) < 2**16 else code, kind="stable")  # radix for 16 bits
+    ends = np.cumsum(np.bincount(code, minlength=len(numbers)))[:-1]
+    split, numbered = np.split(keys[order], ends), None if counts is None else np.split(counts[order], ends)
+    is_shared = counts is None and SPARSE * len(np.unique(keys[:SHOWN])) < min(len(keys), SHOWN)
+    found = {}
+    for cell, at in numbers.items():
+        own = Binned(split[at], None if numbered is None else numbered[at], is_sorted=False)
+        if is_shared:
+            groups = pl.Series("key", own.bins).value_counts(name="n")
+            own = Binned(groups["key"].to_numpy(), groups["n"].cast(pl.Int64).to_numpy(), is_sorted=False)
+        if len(own.bins):
+            found[cell] = own
+    return found
 
 
-def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.int64], list[Cell]]:
+def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:
     """Return the number of each row's cell, and the cells."""
-    places = [text_codes(answer[name]) for name in cells]
+    places = [text_codes(frame[name]) for name in names]
     code, size = combined((codes, len(texts)) for codes, texts in places)
     if size <= 1 << 20:
         row = np.full(size, -1, dtype=np.int64)
@@ -483,12 +454,11 @@ def _cell_codes(answer: pl.DataFrame, cells: Sequence[str]) -> tuple[NDArray[np.
         _, row, code = np.unique(code, return_index=True, return_inverse=True)
     if len(row) > MOST_CELLS:
         raise UsageError(
-            f"{', '.join(cells[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
+            f"{', '.join(names[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
             "leave one of them out, or --stream",
             code="too-many-values",
         )
-    columns = [[texts[place] for place in codes[row].tolist()] for codes, texts in places]
-    return code, list(zip(*columns, strict=True))
+    return code, frame.select(names)[row]
 
 
 # ----------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -29,19 +29,22 @@ from hitmiss.io.reader import SATURATED, FinishedRun, Words, open_finished, read
 from hitmiss.io.tables import find_reshaping
 from hitmiss.outofcore.cells import CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
+    ENGINES,
     RANGE,
     Covering,
+    Plugged,
     count,
     every_id,
-    find_engine,
     first_pass,
+    is_reversed,
     joined,
+    look,
+    plugged,
     refuse_repeats,
     settle_coverage,
     with_key,
     words_of,
 )
-from hitmiss.outofcore.keyed import Opened, Plugged, look, plugged
 from hitmiss.outofcore.plan import (
     Cell,
     Executor,
@@ -103,8 +106,7 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     higher = options.higher
     if higher is not None and not any(same_class(higher, name) for name in (reading.positive, reading.negative)):
         raise UnknownName("class for a higher score", higher, (reading.positive, reading.negative))
-    is_turned = higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
-    if is_turned != plan.turned:
+    if is_reversed(reading, options) != plan.turned:
         raise DataError(
             "the first rows of the shards do not show which class is positive; declare it with --positive and --negative"
         )
@@ -335,7 +337,8 @@ class _Means:
 
 
 def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
-    find_engine(means.engine)
+    if means.engine not in ENGINES:
+        raise UnknownName("engine", means.engine, ENGINES)
     scores, reads, run = files.scores, files.options, means.run
     chosen, threshold, whole = design.protocol, design.threshold, design
     finished = open_finished(scores, reads)
@@ -361,8 +364,8 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     noted = {shard.path: stamp(shard.path) for shard in shards}
     looked = look(shards, key, reads, columns, means.memory)
-    opened, memory, columns = looked.opened, looked.memory, list(looked.columns)
-    keep = kept_columns(opened[0], wanted, columns, threshold, reads)
+    memory, columns = looked.memory, list(looked.columns)
+    keep = kept_columns(looked.there, wanted, columns, threshold, reads)
     expected = looked.expected
     forms = asked_forms(wanted, chosen, reads)
     room = max(means.memory // KEY_BYTES, 2 * sketch.LARGE)
@@ -555,12 +558,12 @@ def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Seq
 
 
 def kept_columns(
-    opened: Opened, wanted: Sequence[str], columns: Sequence[str], threshold: float | None, options: ReadSpec
+    there: Collection[str], wanted: Sequence[str], columns: Sequence[str], threshold: float | None, options: ReadSpec
 ) -> tuple[str, ...]:
     """Return the columns that define the cells: runs, target and decision where they matter, slices."""
-    has_decision = threshold is not None or "decision" in opened.match.picks
+    has_decision = threshold is not None or "decision" in there
     asks = any("decision" in find_metric(parse(text).name).columns for text in wanted)
-    others = ["target"] if "target" in opened.match.picks else []
+    others = ["target"] if "target" in there else []
     others += ["decision"] if has_decision and asks else []
     return tuple(dict.fromkeys((*options.runs, *others, *columns)))
 
@@ -574,7 +577,7 @@ def _count(
         raise Ledger(list(joined(tally.findings))).error()  # one finding per kind, over all shards
     covering = None
     if plan.key is not None and tally.ids is not None:
-        covering = settle_coverage(tally.ids, shards, plan, run, memory)
+        covering = settle_coverage(tally, shards, plan, run, memory)
     else:
         refuse_repeats(every_id(tally, shards, plan, run, disk), shards, plan, run, memory)
     return replace(tally, ids=None), covering

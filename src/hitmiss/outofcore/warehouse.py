@@ -19,13 +19,23 @@ from hitmiss.core.question import Design, Protocol, ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
-from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, digest, expand
-from hitmiss.io.parse import quoted as shown
-from hitmiss.io.tables import Read, Stack, head_of, settle
-from hitmiss.outofcore.cells import Kept, merge_kept
-from hitmiss.outofcore.count import quoted
-from hitmiss.outofcore.keyed import Opened, found_columns, is_turned, open_shard, pieces
-from hitmiss.outofcore.plan import Cell, Shard, ShardFact, ShardPlan, ShardTally, cells_of, merge_tallies
+from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, expand, quoted
+from hitmiss.io.tables import Stack, head_of, settle
+from hitmiss.outofcore.count import (
+    COUNT,
+    Counting,
+    Opened,
+    Piece,
+    answer_of,
+    count,
+    found_columns,
+    is_turned,
+    joined,
+    open_shard,
+    sql_name,
+    sql_text,
+)
+from hitmiss.outofcore.plan import Shard, ShardFact, ShardPlan, ShardTally, cell_codes, merge_tallies
 from hitmiss.outofcore.stream import (
     MEMORY,
     Streamed,
@@ -40,7 +50,6 @@ from hitmiss.outofcore.stream import (
 # The counting question as SQL in DuckDB's dialect.
 
 SCORE: Final = "score"
-COUNT: Final = "n"
 # must differ from the name of a user's table: Snowflake would treat an equal name as recursion
 TRIALS: Final = "hitmiss_trials"
 
@@ -56,12 +65,12 @@ def counts(columns: Mapping[str, str], cells: Sequence[str], source: str) -> str
     FROM hitmiss_trials
     GROUP BY "label", "score"
     """
-    taken = [f"{_text(columns[name])} AS {quoted(name)}" for name in cells]
-    taken.append(f"CAST({quoted(columns[SCORE])} AS DOUBLE) AS {quoted(SCORE)}")
-    groups = ", ".join(map(quoted, (*cells, SCORE)))
+    taken = [f"{_text(columns[name])} AS {sql_name(name)}" for name in cells]
+    taken.append(f"CAST({sql_name(columns[SCORE])} AS DOUBLE) AS {sql_name(SCORE)}")
+    groups = ", ".join(map(sql_name, (*cells, SCORE)))
     return (
         f"WITH {TRIALS} AS (SELECT {', '.join(taken)} FROM {source})\n"
-        f"SELECT {groups}, COUNT(*) AS {quoted(COUNT)}\nFROM {TRIALS}\nGROUP BY {groups}"
+        f"SELECT {groups}, COUNT(*) AS {sql_name(COUNT)}\nFROM {TRIALS}\nGROUP BY {groups}"
     )
 
 
@@ -71,16 +80,11 @@ def repeats(columns: Mapping[str, str], source: str) -> str:
     >>> print(repeats({"item": "utt"}, '"t"'))
     SELECT "utt" AS "item", COUNT(*) AS "n" FROM "t" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
     """
-    shown = [f"{quoted(theirs)} AS {quoted(ours)}" for ours, theirs in columns.items()]
+    shown = [f"{sql_name(theirs)} AS {sql_name(ours)}" for ours, theirs in columns.items()]
     return (
-        f"SELECT {', '.join(shown)}, COUNT(*) AS {quoted(COUNT)} FROM {source} "
-        f"GROUP BY {', '.join(map(quoted, columns.values()))} HAVING COUNT(*) > 1 OR {_text(columns['item'])} = ''"
+        f"SELECT {', '.join(shown)}, COUNT(*) AS {sql_name(COUNT)} FROM {source} "
+        f"GROUP BY {', '.join(map(sql_name, columns.values()))} HAVING COUNT(*) > 1 OR {_text(columns['item'])} = ''"
     )
-
-
-def text(value: str) -> str:
-    """Return a text as a SQL literal."""
-    return "'" + value.replace("'", "''") + "'"
 
 
 def number(value: float) -> str:
@@ -89,7 +93,7 @@ def number(value: float) -> str:
 
 
 def _text(column: str) -> str:
-    return f"COALESCE(CAST({quoted(column)} AS VARCHAR), '')"
+    return f"COALESCE(CAST({sql_name(column)} AS VARCHAR), '')"
 
 
 # ----------------------------------------------------------------------
@@ -186,12 +190,12 @@ def source_of(table: str, dialect: str = PLAIN) -> str:
     """Return a table given by name (`schema.table` too), or files given by path, in DuckDB's SQL."""
     is_path = "/" in table or table.endswith(".parquet")
     if not is_path:
-        return ".".join(quoted(part) for part in table.split("."))
+        return ".".join(sql_name(part) for part in table.split("."))
     if dialect == PLAIN:
-        return text(table)
+        return sql_text(table)
     if dialect not in FILES:
         raise UsageError(f"{table}: {dialect} counts tables, not files; give the name of one", code="table-name")
-    return f"{quoted('parquet')}.{quoted(table)}"
+    return f"{sql_name('parquet')}.{sql_name(table)}"
 
 
 def _round(sqlglot: ModuleType, tree: Any, step: int) -> None:
@@ -241,7 +245,14 @@ def evaluate_counts(
         return [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
 
     def tally(opened: list[Opened], plan: ShardPlan) -> ShardTally:
-        return merge_tallies(_read(one, plan, Ledger()) for one in opened)
+        for file, name in ((one, name) for one in opened for name in (SCORE, COUNT) if name not in one.match.picks):
+            raise UsageError(
+                f"{file.name} has no column {name!r}; a file of counts has the label, the score, the slices and n (see "
+                "hitmiss sql)",
+                code="missing-column",
+            )
+        plan = replace(plan, is_counted=True)
+        return merge_tallies(part for one in opened for part in count(one.shard, plan))
 
     return _evaluated("a file of counts has", "counts", design or asked_design(protocol, asked), reading, look, tally)
 
@@ -264,101 +275,14 @@ def _evaluated(
         opened = look(reads, ledger)
     except Stop:
         raise ledger.error() from None
-    keep = kept_columns(opened[0], wanted, found_columns(columns, opened[0]), design.threshold, reads)
+    there = opened[0].match.picks
+    keep = kept_columns(there, wanted, found_columns(columns, there), design.threshold, reads)
     plan = ShardPlan(reads, keep, turned=is_turned(opened, reads), threshold=design.threshold, ids=False)
-    trials = assemble(tally(opened, plan), plan, how).retitle(reading=reads)
+    found = tally(opened, plan)
+    if found.findings:
+        raise Ledger(list(joined(found.findings))).error()
+    trials = assemble(found, plan, how).retitle(reading=reads)
     return Streamed(measure_trials(trials, design), trials)
-
-
-def _read(opened: Opened, plan: ShardPlan, ledger: Ledger) -> ShardTally:
-    """Read one file of counts as a tally."""
-    picks = opened.match.picks
-    has_decision = plan.threshold is not None
-    needed = ["label", "score", COUNT, *(name for name in plan.keep if not (name == "decision" and has_decision))]
-    absent = [name for name in needed if name not in picks]
-    if absent:
-        raise UsageError(
-            f"{opened.name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n (see hitmiss sql)",
-            code="missing-column",
-        )
-    parts: dict[Cell, list[Kept]] = {}
-    read = Read()
-    try:
-        groups = _Groups(opened.name)
-        for table in pieces(opened, picks, read, ledger):  # all columns: rows may differ in one that is not requested
-            groups.add(table)
-            frame = checked_counts(Stack.of([table], opened.match.theirs), plan.options, ledger)
-            if not ledger.findings:
-                add_counts(frame, plan, parts)
-        groups.refuse_repeated(ledger)
-    except Stop:
-        pass
-    if ledger.findings:
-        raise ledger.error()
-    sha, size = digest(opened.shard.path)
-    fact = ShardFact(opened.name, sha, read.rows, size, {"layout": "counts", "columns": dict(opened.match.theirs)})
-    cells = {cell: merge_kept(binned) for cell, binned in parts.items()}
-    return ShardTally(plan.fingerprint, ("label", *plan.keep), (fact,), cells)
-
-
-class _Groups:
-    """The groups that were counted: a GROUP BY returns one row per group."""
-
-    def __init__(self, file: str) -> None:
-        self._file = file
-        self._hashes: list[pl.Series] = []
-        self._tables: list[Table] = []
-
-    def add(self, table: Table) -> None:
-        """Record the groups of some rows."""
-        self._hashes.append(table.frame.drop(COUNT).hash_rows())
-        self._tables.append(replace(table, frame=table.frame.select(COUNT)))
-
-    def refuse_repeated(self, ledger: Ledger) -> None:
-        """Refuse two rows for one group: counts were concatenated twice, or were not added up."""
-        hashes = pl.concat(self._hashes)
-        if hashes.n_unique() == len(hashes):
-            return
-        lines = [table.line(row) for table in self._tables for row in range(table.frame.height)]
-        places = [Place(self._file, lines[row]) for row in hashes.is_duplicated().arg_true()]
-        what = "{n} row{s} of groups that are counted in another row too"
-        ledger.add("repeated-group", what, "remove the duplicates, or add up the counts of each group first", places)
-
-
-def checked_counts(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
-    """Return rows of counts, with faults recorded and values renamed as requested."""
-    for name, values in options.rename.items():
-        if name in stack.frame.columns:
-            stack = stack.put(pl.col(name).replace(dict(values)))
-    stack = check_scores(stack, options, ledger)
-    words = sorted(stack.frame["label"].unique().to_list())
-    reading = understand(words, options.positive, options.negative, options.positive_value)
-    if reading.problems:
-        check_labels(stack, "label", reading, ledger)
-    counts = stack.frame[COUNT].cast(pl.Float64, strict=False)
-    wrong = counts.is_null() | (counts <= 0) | (counts != counts.floor()) | (counts >= 2**53)
-    if wrong.any():
-        places = [Place(p.file, p.row, p.value) for p in stack.places(wrong, COUNT)]
-        ledger.add(
-            "bad-count",
-            "{n} row{s} with a count that is not a whole number above 0",
-            "fix them",
-            places,
-            stack.title(COUNT),
-        )
-    return stack.frame.with_columns(counts.alias(COUNT))
-
-
-def add_counts(frame: pl.DataFrame, plan: ShardPlan, parts: dict[Cell, list[Kept]]) -> None:
-    """Add rows of counts to the cells that they belong to."""
-    if plan.options.nan_rule != "refuse":
-        frame = frame.filter(pl.col("score").is_not_nan())
-    if plan.turned:
-        is_probability = plan.options.score_kind == "probability"
-        frame = frame.with_columns(score=1 - pl.col("score") if is_probability else -pl.col("score"))
-    frame = plan.decided(frame.lazy()).collect()
-    for cell, own in cells_of(frame, plan.cells, COUNT).items():
-        parts.setdefault(cell, []).append(own)
 
 
 # ----------------------------------------------------------------------
@@ -466,17 +390,18 @@ class _Asking:
             )
         frame = _plain(frame, cells)
         self._refuse_faults(frame, match.theirs, plan.options)
-        ledger = Ledger()
-        stack = Stack.of([Table(self.address.name, frame)], match.theirs)
-        parts: dict[Cell, list[Kept]] = {}
-        add_counts(checked_counts(stack, plan.options, ledger), plan, parts)
-        if ledger.findings:
-            raise ledger.error()
+        seen, ledger = Counting(plan, plan.options), Ledger()
+        code, own = cell_codes(frame, cells)
+        found = seen.cells(Piece(own, code, frame[SCORE], frame[COUNT]))
+        if seen.is_odd:
+            check_scores(Stack.of([Table(self.address.name, frame)], match.theirs), plan.options, ledger)
         facts = {"layout": self.address.engine, "columns": dict(match.theirs), "has_ids": bool(identity)}
         rows = int(frame[COUNT].sum())
         fact = ShardFact(self.address.name, _digest(frame), rows, 0, facts)
-        merged = {cell: merge_kept(binned) for cell, binned in parts.items()}
-        return ShardTally(plan.fingerprint, plan.cells, (fact,), merged)
+        findings = tuple(map(_without_rows, ledger.findings))
+        lost, noted = seen.lost()
+        parts = [ShardTally(plan.fingerprint, plan.cells, (), cells) for cells in (found, lost)]
+        return merge_tallies([*parts, ShardTally(plan.fingerprint, plan.cells, (fact,), {}, None, findings, noted)])
 
     def _refuse_repeats(self, identity: Mapping[str, str]) -> None:
         if not identity:
@@ -499,14 +424,14 @@ class _Asking:
             return
         names = dict.fromkeys(("item", "label", SCORE))
         shown_columns = {n: columns[n] for n in names if n in columns}
-        score = f"CAST({quoted(columns[SCORE])} AS DOUBLE)"
+        score = f"CAST({sql_name(columns[SCORE])} AS DOUBLE)"
         bad = [f"{score} IS NULL OR ISNAN({score})"] if has_nan else []
         bad += (
-            [f"COALESCE(CAST({quoted(columns['label'])} AS VARCHAR), '') IN ({', '.join(map(text, words))})"]
+            [f"COALESCE(CAST({sql_name(columns['label'])} AS VARCHAR), '') IN ({', '.join(map(sql_text, words))})"]
             if words
             else []
         )
-        selected = ", ".join(f"{quoted(theirs)} AS {quoted(ours)}" for ours, theirs in shown_columns.items())
+        selected = ", ".join(f"{sql_name(theirs)} AS {sql_name(ours)}" for ours, theirs in shown_columns.items())
         found = self._answer(f"SELECT {selected} FROM {self.source} WHERE {' OR '.join(bad)} LIMIT {FAULTS}")
         found = pl.DataFrame([settle(column, column.name == SCORE) for column in found])
         ledger = Ledger()
@@ -561,7 +486,7 @@ class _DuckDB:
 
     def query(self, statement: str) -> pl.DataFrame:
         try:
-            found = pl.DataFrame(self._connection.sql(statement))
+            found = answer_of(self._connection.sql(statement))
         except self._module.Error as error:
             raise _refusal("DuckDB", error) from None
         return found
@@ -635,7 +560,7 @@ def _spark() -> Iterator[Warehouse]:
 
 
 def _refusal(engine: str, error: BaseException) -> DataError:
-    return DataError(f"{engine} does not answer: {shown(_first_line(error))}", code="engine-refused")
+    return DataError(f"{engine} does not answer: {quoted(_first_line(error))}", code="engine-refused")
 
 
 def _first_line(error: BaseException) -> str:
