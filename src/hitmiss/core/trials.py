@@ -499,15 +499,17 @@ class Trials:
         # Most files are sorted. An id that occurs twice says nothing about the order of its rows.
         items = self.frame["item"]
         is_sorted = len(key) == 1 and items.is_sorted() and not (items == items.shift()).any()
-        order = None if is_sorted else _order(self.frame, key, self.header.slices)
+        # gathering rows from one chunk takes a fraction of the time
+        frame = self.frame if is_sorted else self.frame.rechunk()
+        flat = [name for name, kind in sorted(frame.schema.items()) if not kind.is_nested()]
+        order = None if is_sorted else _order(frame, list(dict.fromkeys((*key, *self.header.slices, *flat))))
         content = hashlib.sha256()
         asked: dict[str, bytes] = {}
-        for name in sorted(self.frame.columns):
+        for name in sorted(frame.columns):
             if name == "target" and "target" not in key and len(self):
-                data = _repeated(self.frame[name][0], len(self))
+                data = _repeated(frame[name][0], len(self))
             else:
-                column = self.frame[name]
-                data = _bytes(column if order is None else column.gather(order))
+                data = _bytes(frame[name] if order is None else frame[name].gather(order))
             content.update(name.encode() + b"\x1e")
             content.update(data)
             content.update(b"\x1e")
@@ -610,24 +612,35 @@ def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
     return pl.concat([frame, alone], how="horizontal")
 
 
-def _order(frame: pl.DataFrame, key: Sequence[str], slices: Sequence[str]) -> pl.Series:
-    """Return the order of the rows by a key; rows with the same key, by the slices, and then by all columns.
+def _order(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.intp]:
+    """Return the order of the rows by the first column, then of rows that it leaves equal by the next, and so on.
 
-    An id may be that of several rows, as in files of several languages. Sorting one number per row takes half the time.
+    An id may be that of several rows, as in files of several languages. Further columns only split the rows that are
+    equal so far, and sorting numbers that are nearly in order takes a fraction of the time of sorting texts.
     """
-    code, size = pl.zeros(len(frame), dtype=pl.UInt64, eager=True), 1
-    for names in (key, slices, [name for name, kind in sorted(frame.schema.items()) if not kind.is_nested()]):
-        for name in names:
-            rank = frame[name].rank("dense").cast(pl.UInt64).fill_null(0)
-            times = int(rank.max() or 0) + 1  # type: ignore[arg-type]
-            if size * times >= 2**64:
-                code = code.rank("dense").cast(pl.UInt64)
-                size = int(code.max() or 0) + 1  # type: ignore[arg-type]
-            code, size = code * times + rank, size * times
-        order = code.arg_sort()
-        if not (code.gather(order).diff() == 0).any():
+    first = frame[names[0]]
+    order = first.arg_sort().to_numpy().astype(np.intp)
+    held = first.gather(order)
+    # the number of the group of equal rows, in this order
+    group = np.append(0, np.cumsum(held.ne_missing(held.shift()).to_numpy()[1:])) if len(frame) else order
+    for name in names[1:]:
+        if not len(group) or group[-1] == len(group) - 1:
             break
+        rank, size = _rank(frame[name])
+        code = group * size + rank[order]
+        again = np.argsort(code, kind="stable")
+        order, code = order[again], code[again]
+        group = np.append(0, np.cumsum(code[1:] != code[:-1]))
     return order
+
+
+def _rank(values: pl.Series) -> tuple[NDArray[np.int64], int]:
+    """Return the rank of each value, equal for equal values, 0 for null; and a number greater than all ranks."""
+    if values.dtype == pl.String and stretches(values.head(PROBE)) is not None and not values.null_count():
+        codes, texts = text_codes(values)
+        return codes, len(texts)
+    ranks = values.rank("dense").fill_null(0).to_numpy().astype(np.int64)
+    return ranks, int(ranks.max(initial=0)) + 1
 
 
 def _repeated(text: str, times: int) -> bytes:
