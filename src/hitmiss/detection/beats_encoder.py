@@ -132,7 +132,7 @@ def mel(hertz: ArrayLike) -> NDArray[np.float64]:
 #
 # The stream between layers, the norms and the average stay in float32 in every precision.
 
-BLOCKS_PER_KERNEL: Final = 4
+BLOCKS_PER_KERNEL: Final = 3
 """Length of an FFT block in kernels: all but one kernel length of each block is new."""
 
 
@@ -258,9 +258,10 @@ class Encoder:
     def _bias_matrix(self, table: Tensor, length: int) -> Tensor:
         """Return the bias of each pair of patches (head × patch × patch); that of the last length is cached."""
         if self._matrix is None or self._matrix[0] != length:
-            far, at = self.config.max_distance, self.torch.arange(length, device=table.device)
-            distance = (at[None, :] - at[:, None]).clamp(-far, far) + far
-            self._matrix = (length, table[:, distance])
+            far = self.config.max_distance
+            distance = self.torch.arange(1 - length, length, device=table.device).clamp(-far, far)
+            # Row i holds the distances -i to length - 1 - i: a window over all of them, the last one first.
+            self._matrix = (length, table[:, distance + far].unfold(1, length, 1).flip(1))
         return self._matrix[1]
 
     def _layer(self, name: str) -> Layer:
