@@ -405,3 +405,22 @@ def test_onnx_models_run_on_bound_memory(small: str, tmp_path: Path, monkeypatch
     monkeypatch.setattr(runtime.InferenceSession, "run", copying)
     detector = open_detector(str(path), sample_rate=16000, device="cpu")
     assert np.array_equal(detector.outputs(x), wanted)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_an_onnx_model_in_eight_bits_is_close_and_no_score_depends_on_its_batch(small: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    path = exported(small, tmp_path / "model.onnx")
+    exact = open_detector(str(path), sample_rate=16000, device="cpu")
+    rounded = open_detector(str(path), sample_rate=16000, device="cpu", precision="int8")
+    x = np.random.default_rng(0).normal(0, 0.1, (6, 4000)).astype(np.float32)
+    x[0] /= 100  # a loud neighbour must not take the digits of a quiet clip
+    assert 0 < np.abs(rounded.outputs(x) - exact.outputs(x)).max() < 0.01
+    assert np.abs(rounded.outputs(x)[:1] - rounded.outputs(x[:1])).max() < 1e-6
+    assert rounded.identity["precision"] == "int8" and "precision" not in exact.identity
+    outcome = run_detector(rounded, corpus(8), Settings(), output=tmp_path / "run", load=clip)
+    assert any(note.startswith("int8: log-odds of 8 clips differ from those in float32") for note in outcome.notes)
+    for given, code in (({"precision": "bf16"}, "precision"), ({"precision": "int8", "device": "cuda"}, "int8-on-cpu")):
+        with pytest.raises(UsageError) as refused:
+            open_detector(str(path), **given)
+        assert refused.value.code == code

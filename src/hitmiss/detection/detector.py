@@ -256,8 +256,10 @@ def _open_onnx(path: str, how: Opening) -> Detector:
     """An ONNX model: model.onnx."""
     from hitmiss.detection.onnx import OnnxDetector
 
-    how.refuse(path, "weights", "precision", "compiled")
-    return OnnxDetector(path, device=how.device, sample_rate=how.sample_rate, layers=how.layers)
+    how.refuse(path, "weights", "compiled")
+    return OnnxDetector(
+        path, device=how.device, sample_rate=how.sample_rate, layers=how.layers, precision=how.precision
+    )
 
 
 def _open_beats(path: str, how: Opening) -> Detector:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.detection.detector import Array, Base, Batch, need
+from hitmiss.detection.detector import Array, Base, Batch, Detector, need
 from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
 from hitmiss.detection.pinning import external_data, file_digest
 from hitmiss.detection.torch import CHANNELS_FIRST, pooled
 
 if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
     from onnxruntime import InferenceSession
+
+PRECISIONS: Final = ("auto", "float32", "int8")
 
 
 class OnnxDetector(Base):
@@ -33,6 +37,7 @@ class OnnxDetector(Base):
         sample_rate: int | None = None,
         layers: tuple[str, ...] = (),
         threads: int | None = None,
+        precision: str = "auto",
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
@@ -40,6 +45,13 @@ class OnnxDetector(Base):
         self.name = self.path.name
         self._runtime = need("onnxruntime", "onnx")
         self.layers = layers
+        if precision not in PRECISIONS:
+            raise UsageError(
+                f"an ONNX model brings its own precision; int8 is possible, {precision} is not", code="precision"
+            )
+        if precision == "int8" and device not in ("auto", "cpu"):
+            raise UsageError("int8 runs on the processor; on a GPU leave --precision out", code="int8-on-cpu")
+        self.precision = "float32" if precision == "auto" else precision
         self._channels_first: set[str] = set()
         self._session = self._open(device, threads)
         self._input = self._session.get_inputs()[0]
@@ -56,7 +68,14 @@ class OnnxDetector(Base):
         """The digests of the model file and of the files with its weights."""
         beside = external_data(self.path)
         weights = {"external": beside} if beside else {}
-        return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights}
+        rounded = {"precision": self.precision} if self.precision != "float32" else {}
+        return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights, **rounded}
+
+    def in_float32(self) -> Detector | None:
+        """Return the model as its file holds it."""
+        if self.precision == "float32":
+            return None
+        return OnnxDetector(self.path, device="cpu", sample_rate=self.sample_rate, layers=self.layers)
 
     def prepare(self, batch: Batch) -> Array:
         """Return the batch in the model's type and axes; a model of batch size 1 gets one clip at a time."""
@@ -114,7 +133,7 @@ class OnnxDetector(Base):
         number = device.partition(":")[2] or "0"
         available = self._runtime.get_available_providers()
         providers: list[str | tuple[str, dict[str, str]]] = ["CPUExecutionProvider"]
-        if is_cuda and "CUDAExecutionProvider" in available:
+        if is_cuda and "CUDAExecutionProvider" in available and self.precision == "float32":
             providers.insert(0, ("CUDAExecutionProvider", {"device_id": number}))
         model = self._model()
         try:
@@ -125,11 +144,13 @@ class OnnxDetector(Base):
             ) from None
 
     def _model(self) -> str | bytes:
-        """Return the path, or the model with the requested inner values added to its outputs."""
-        if not self.layers:
+        """Return the path, or the model with the requested inner values added to its outputs, in the precision."""
+        if not self.layers and self.precision == "float32":
             return str(self.path)
         onnx = need("onnx", "onnx")
         model = onnx.load(str(self.path))
+        if self.precision == "int8":
+            to_eight_bits(onnx, model)
         known = {o.name for o in model.graph.output}
         inner = [name for node in model.graph.node for name in node.output if name]
         self._channels_first = {
@@ -152,6 +173,83 @@ class OnnxDetector(Base):
         if len(chosen) != 1:
             raise UsageError(f"{self.name} has the outputs {', '.join(names)}; name the one with the scores 'logits'")
         return chosen[0]
+
+
+# ----------------------------------------------------------------------
+# Products of 8-bit numbers: weights have a scale per output, inputs one per row, so that no score depends on its batch.
+
+
+def to_eight_bits(onnx: ModuleType, model: ModelProto) -> None:
+    """Replace the model's products with constant weights by 8-bit ones, except the last."""
+    graph, version = model.graph, max(o.version for o in model.opset_import if o.domain in ("", "ai.onnx"))
+    weights = {w.name: onnx.numpy_helper.to_array(w) for w in graph.initializer if len(w.dims) == 2}
+    found = [i for i, node in enumerate(graph.node) if _is_product(node, weights)][:-1]
+    if not found or version < 13:
+        raise UsageError(
+            "the model has less than two products of matrices with constant weights in float32 (opset 13 or later); int8 "
+            "leaves the last in float32, so nothing would change",
+            code="int8-nothing",
+        )
+    # Inputs are moved to 1..255: the runtime has fast products of numbers without a sign by numbers with one only.
+    constants: dict[str, Array] = {
+        "most": np.array(127, np.float32), "least": np.array(1e-30, np.float32), "axis": np.array([-1]),
+        "middle": np.array(128, np.float32), "zero": np.array(128, np.uint8),
+    }  # fmt: skip
+    made = [onnx.numpy_helper.from_array(value, f"int8_{name}") for name, value in constants.items()]
+    nodes: list[NodeProto] = []
+    for i, node in enumerate(graph.node):
+        if i not in found:
+            nodes.append(node)
+            continue
+        is_turned = any(a.name == "transB" and a.i for a in node.attribute)
+        matrix = weights[node.input[1]].T if is_turned else weights[node.input[1]]
+        scale = np.maximum(np.abs(matrix).max(axis=0), 1e-30) / (127 if _has_dot_products() else 63)
+        small = {"weight": np.round(matrix / scale).astype(np.int8), "scale": scale.astype(np.float32)}
+        made += [onnx.numpy_helper.from_array(value, f"int8_{i}_{name}") for name, value in small.items()]
+        nodes += _product_nodes(onnx, node, f"int8_{i}", version)
+    del graph.node[:]
+    graph.node.extend(nodes)
+    used = {name for node in nodes for name in node.input}
+    kept = [w for w in (*graph.initializer, *made) if w.name in used]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+
+
+def _is_product(node: NodeProto, weights: Mapping[str, Array]) -> bool:
+    """Return whether a node multiplies rows by a constant matrix, and does nothing else but add a bias."""
+    if node.op_type not in ("MatMul", "Gemm") or node.input[1] not in weights:
+        return False
+    factors = {a.name: a.f for a in node.attribute if a.name in ("alpha", "beta")}
+    is_turned = any(a.name == "transA" and a.i for a in node.attribute)
+    return weights[node.input[1]].dtype == np.float32 and set(factors.values()) <= {1.0} and not is_turned
+
+
+def _product_nodes(onnx: ModuleType, node: NodeProto, name: str, version: int) -> list[NodeProto]:
+    """Return the steps of an 8-bit product: a scale for each row, whole numbers, their product, and back."""
+    make, kinds = onnx.helper.make_node, onnx.TensorProto
+    axis = (["int8_axis"], {}) if version >= 18 else ([], {"axes": [-1]})
+    steps = [
+        make("Abs", [node.input[0]], [f"{name}_abs"]),
+        make("ReduceMax", [f"{name}_abs", *axis[0]], [f"{name}_max"], keepdims=1, **axis[1]),
+        make("Max", [f"{name}_max", "int8_least"], [f"{name}_top"]),
+        make("Div", [f"{name}_top", "int8_most"], [f"{name}_size"]),
+        make("Div", [node.input[0], f"{name}_size"], [f"{name}_steps"]),
+        make("Round", [f"{name}_steps"], [f"{name}_round"]),
+        make("Add", [f"{name}_round", "int8_middle"], [f"{name}_moved"]),
+        make("Cast", [f"{name}_moved"], [f"{name}_small"], to=kinds.UINT8),
+        make("MatMulInteger", [f"{name}_small", f"{name}_weight", "int8_zero"], [f"{name}_whole"]),
+        make("Cast", [f"{name}_whole"], [f"{name}_float"], to=kinds.FLOAT),
+        make("Mul", [f"{name}_float", f"{name}_size"], [f"{name}_sized"]),
+    ]
+    has_bias = len(node.input) > 2 and bool(node.input[2])
+    steps.append(make("Mul", [f"{name}_sized", f"{name}_scale"], [f"{name}_back" if has_bias else node.output[0]]))
+    return [*steps, make("Add", [f"{name}_back", node.input[2]], [node.output[0]])] if has_bias else steps
+
+
+def _has_dot_products() -> bool:
+    """Return whether the processor adds 8-bit products in 32 bits; in 16 bits, only weights of 7 bits are safe."""
+    about = Path("/proc/cpuinfo")
+    return about.is_file() and "vnni" in about.read_text(encoding="utf-8", errors="replace")
 
 
 def _limit() -> int:
