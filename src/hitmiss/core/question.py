@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Final, Literal
+from typing import Final, Literal, Self
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
@@ -95,7 +95,40 @@ SYSTEM: Final = "system"
 
 
 @dataclass(frozen=True)
-class ReadSpec:
+class Stated:
+    """An immutable object of stated options, which is changed by names of fields and stored as JSON."""
+
+    _form, _option = "", "option"  # what a file calls it, and an error one of its fields; without a hint, no fields
+
+    def changed(self, **changes: object) -> Self:
+        """Return the same with some fields changed; an unknown name is an error that gives the nearest name."""
+        known = [f.name for f in fields(self)]
+        for name in changes:
+            if name not in known:
+                raise UnknownName(self._option, name, known)
+        try:
+            return replace(self, **{name: fit_field(type(self), name, value) for name, value in changes.items()})
+        except Misdeclared as fault:
+            code = f"bad-{self._option.replace(' ', '-')}"
+            raise UsageError(f"{self._option} {fault}; found {fault.value!r}", code=code) from None
+
+    def to_plain(self) -> dict[str, Json]:
+        """Return the JSON form, with every field."""
+        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_plain(cls, data: object) -> Self:
+        """Make it from its JSON form."""
+        try:
+            return declare(cls, data)
+        except (Misdeclared, UsageError) as fault:
+            raise DataError(
+                f"the {cls._form} that the file states is not of the known form: {fault}", code=f"bad-{cls._form}"
+            ) from None
+
+
+@dataclass(frozen=True)
+class ReadSpec(Stated):
     """How to read trials from files. Nothing that changes a number is guessed; None means that nothing was stated.
 
     Parameters
@@ -155,6 +188,7 @@ class ReadSpec:
     {'item': 'utt'}
     """
 
+    _form, _option = "reading", "read option"
     columns: Mapping[str, str] = field(default_factory=dict)
     key_columns: Mapping[str, str] = field(default_factory=dict)
     score_columns: tuple[str, ...] = ()
@@ -220,17 +254,6 @@ class ReadSpec:
         """The spec for reading the key: its own column names come first."""
         return self if not self.key_columns else replace(self, columns={**self.columns, **self.key_columns})
 
-    def changed(self, **changes: object) -> ReadSpec:
-        """Return the same spec with some fields changed; an unknown name is an error that gives the nearest name."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise UnknownName("read option", name, known)
-        try:
-            return replace(self, **{name: fit_field(ReadSpec, name, value) for name, value in changes.items()})
-        except Misdeclared as fault:
-            raise UsageError(f"read option {fault}; found {fault.value!r}", code="bad-read-option") from None
-
     def with_own_names(self) -> ReadSpec:
         """Return the same spec with runs and slices under their stored names.
 
@@ -256,20 +279,6 @@ class ReadSpec:
     def said(self) -> tuple[str, ...]:
         """The names of the fields in which something was stated."""
         return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
-
-    def to_plain(self) -> dict[str, Json]:
-        """Return the JSON form, with every field."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
-
-    @classmethod
-    def from_plain(cls, data: object) -> ReadSpec:
-        """Make a spec from its JSON form."""
-        try:
-            return declare(cls, data)
-        except (Misdeclared, UsageError) as fault:
-            raise DataError(
-                f"the reading that the file states is not of the known form: {fault}", code="bad-reading"
-            ) from None
 
 
 @cache
@@ -621,7 +630,7 @@ class Contest:
 
 
 @dataclass(frozen=True)
-class Design:
+class Design(Stated):
     """Everything that is asked of trials.
 
     Parameters
@@ -662,6 +671,7 @@ class Design:
     """
 
     protocol: Protocol | None = None
+    _form = "design"
     metrics: tuple[str, ...] = ()
     by: tuple[Grouping, ...] = ()
     matrix: tuple[str, ...] = ()
@@ -759,31 +769,6 @@ class Design:
             bootstrap=self.bootstrap or protocol.bootstrap,
             threshold=protocol.threshold if self.threshold is None else self.threshold,
         )
-
-    def changed(self, **changes: object) -> Design:
-        """Return the same design with some fields changed; an unknown name is an error that gives the nearest name."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise UnknownName("option", name, known)
-        try:
-            return replace(self, **{name: fit_field(Design, name, value) for name, value in changes.items()})
-        except Misdeclared as fault:
-            raise UsageError(f"option {fault}; found {fault.value!r}", code="bad-option") from None
-
-    def to_plain(self) -> dict[str, Json]:
-        """Return the JSON form, with every field."""
-        return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
-
-    @classmethod
-    def from_plain(cls, data: object) -> Design:
-        """Make a design from its JSON form."""
-        try:
-            return declare(cls, data)
-        except (Misdeclared, UsageError) as fault:
-            raise DataError(
-                f"the design that the file states is not of the known form: {fault}", code="bad-design"
-            ) from None
 
 
 def _asked_gap(gap: Gap | bool | None, protocol: object) -> Gap | Literal["auto", "none"]:
