@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from statistics import NormalDist
@@ -49,7 +49,7 @@ from hitmiss.engine.resample import Columns, OneClass, by_target
 from hitmiss.stats import tests
 from hitmiss.stats.intervals import auc_interval
 from hitmiss.stats.paired import detectable
-from hitmiss.stats.tests import adjusted, p_text
+from hitmiss.stats.tests import adjusted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -248,26 +248,8 @@ class Comparison:
         return "\n".join([*lines, *(f"warning: {w}" for w in self.warnings), self.signature]).strip()
 
     def _repr_html_(self) -> str:
-        header = ("metric", "slice", *self.names, "B − A", "interval", "p", "adjusted p", "test", "pairs", "verdict")
-        rows = "".join(_html_row([_cell(t) for t in _texts(d)], "td") for d in self)
-        warnings = "".join(f"<p>⚠ {html.escape(w)}</p>" for w in self.warnings)
-        head = _html_row([_cell(t) for t in header], "th")
-        signature = f"<p><code>{html.escape(self.signature)}</code></p>"
-        return f"{warnings}<table><thead>{head}</thead><tbody>{rows}</tbody></table>{signature}"
-
-
-def _texts(d: Difference) -> tuple[str, ...]:
-    where = ", ".join(f"{k}={v}" for k, v in d.slice.items()) or (d.average or "all")
-    figures = (_number(d.a), _number(d.b), _number(d.delta), _interval(d), p_text(d.p_value), p_text(d.p_adjusted))
-    return (d.metric, where, *figures, d.test or "", str(d.n_pairs), d.verdict)
-
-
-def _cell(text: str) -> str:
-    return html.escape(text)
-
-
-def _html_row(cells: list[str], tag: str) -> str:
-    return f"<tr>{''.join(f'<{tag}>{c}</{tag}>' for c in cells)}</tr>"
+        shown: str = import_module("hitmiss.reports.notebook").html_of(self)  # by name: `engine` imports no reports
+        return shown
 
 
 def _named(d: Difference) -> str:

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from hitmiss.core.results import Results
 from hitmiss.core.shared import visible
+from hitmiss.engine.compare import Comparison
 from hitmiss.reports.assessment import assessed
 from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
+from hitmiss.reports.verb_tables import tables as comparison_tables
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -61,14 +63,17 @@ class Drawn:
         save(self.ax, path)
 
 
-def html_of(results: Results) -> str:
+def html_of(results: Results | Comparison) -> str:
     """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
-    found = tables(results, "", Look())
+    if isinstance(results, Results):
+        found, said = tables(results, "", Look()), assessed(results).verdict if len(results) else ""
+    else:
+        found, said = comparison_tables(results), f"A = {results.names[0]}, B = {results.names[1]}"
     warnings = "".join(f"<p>⚠ {_text(w)}</p>" for w in results.warnings)
-    verdict = f"<p><b>{_text(assessed(results).verdict)}</b></p>" if len(results) else ""
+    verdict = f"<p><b>{_text(said)}</b></p>" if said else ""
     shown = "".join(map(_table, found[:MOST_TABLES]))
     rest = (
-        f"<p>{len(found) - MOST_TABLES} more tables; <code>results.to_polars()</code> has every row.</p>"
+        f"<p>{len(found) - MOST_TABLES} more tables; <code>to_polars()</code> has every row.</p>"
         if len(found) > MOST_TABLES
         else ""
     )
