@@ -23,14 +23,19 @@ NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame as CSV; numbers in their shortest exact form, texts unchanged, null as an empty cell."""
+    """Write a frame as CSV (see `csv_of`)."""
+    artifacts.write(path, csv_of(frame))
+
+
+def csv_of(frame: pl.DataFrame) -> str:
+    """Return a frame as CSV; numbers in their shortest exact form, texts unchanged, null as an empty cell."""
     exact = [
         pl.Series(c.name, ["" if v is None else repr(v) for v in c.to_list()], dtype=pl.String)
         if c.dtype.is_float()
         else c
         for c in frame.get_columns()
     ]
-    artifacts.write(path, pl.DataFrame(exact).write_csv(line_terminator="\n", quote_style="necessary"))
+    return pl.DataFrame(exact).write_csv(line_terminator="\n", quote_style="necessary")
 
 
 def parquet(frame: pl.DataFrame) -> bytes:

@@ -20,7 +20,7 @@ from hitmiss.core.results import SCHEMA, Estimate, Results
 from hitmiss.core.shared import visible
 from hitmiss.engine.compare import Difference
 from hitmiss.engine.rank import Standing
-from hitmiss.io.write import spreadsheet_safe
+from hitmiss.io.write import csv_of, spreadsheet_safe
 from hitmiss.reports.evaluations import Evaluation, RunData, evaluations, signature_part
 from hitmiss.reports.tabular import COUNT, LABEL, Cell, Look, Table, tables
 from hitmiss.reports.triage_tables import beside_tables
@@ -262,13 +262,7 @@ def export_tables(tables: Sequence[Table], to: str, signature: str = "", *, raw:
 
 def csv_text(results: Results, *, raw: bool = False) -> str:
     """Return results as CSV; full precision, blank where undefined. `raw`: texts exactly as they are."""
-    exact = [
-        pl.Series(c.name, ["" if v is None else repr(v) for v in c.to_list()], dtype=pl.String)
-        if c.dtype.is_float()
-        else c
-        for c in frame_of(results, raw=raw).get_columns()
-    ]
-    return pl.DataFrame(exact).write_csv(line_terminator="\n")
+    return csv_of(frame_of(results, raw=raw))
 
 
 def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:

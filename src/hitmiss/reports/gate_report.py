@@ -9,6 +9,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from hitmiss.engine.gate import Check
+from hitmiss.reports.exports import md
 from hitmiss.reports.tabular import Cell, Table
 
 SUMMARY_LIMIT: Final = 900_000
@@ -43,23 +44,14 @@ def markdown(run: str, checks: Sequence[Check], warnings: Sequence[str] = ()) ->
     lines = [
         f"### hitmiss gate: {title}",
         "",
-        f"run: {_escaped(run)}",
+        f"run: {md(run)}",
         "",
         "| | figure | fails if | found |",
         "|---|---|---|---|",
     ]
     for c in sorted(checks, key=lambda c: c.passed):
-        lines.append(
-            f"| {'✅' if c.passed else '❌'} | {_escaped(c.figure)} | {_escaped(c.rule)} | {_escaped(c.reason)} |"
-        )
-    return "\n".join([*lines, "", *(f"> ⚠ {_escaped(w)}" for w in warnings)])
-
-
-def _escaped(text: str) -> str:
-    plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\\", "\\\\")
-    for sign in "|`*_[]":
-        plain = plain.replace(sign, f"\\{sign}")
-    return " ".join(plain.split())
+        lines.append(f"| {'✅' if c.passed else '❌'} | {md(c.figure)} | {md(c.rule)} | {md(c.reason)} |")
+    return "\n".join([*lines, "", *(f"> ⚠ {md(w)}" for w in warnings)])
 
 
 def append_summary(path: str | Path, text: str) -> None:
