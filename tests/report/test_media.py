@@ -35,7 +35,6 @@ from hitmiss.reports.evidence import (
     remarks_beside,
     shelf_beside,
     trace_of,
-    worst_errors,
 )
 from hitmiss.reports.html import render
 from hitmiss.reports.page import Options, compose
@@ -177,7 +176,7 @@ def trials_with(names: list[str], header: Header | None = None) -> Trials:
 @given(st.integers(0, 60_000), st.integers(1, 12))
 def test_samples_never_take_more_than_the_budget(files: Path, budget: int, most: int) -> None:
     trials = trials_with(["good.png", "drawing.svg", "good.png", "good.png"] * 3)
-    found = worst_errors(trials, "r", most=most, budget=budget, shelf=FileShelf(files, column="file"))
+    found = evidence([Witness("r", trials, shelf=FileShelf(files, column="file"))], most=most, budget=budget)
     assert found.n_bytes <= budget
     shown = len(found.samples) + found.left_out
     assert shown == min(most, 6) * 2
@@ -185,8 +184,8 @@ def test_samples_never_take_more_than_the_budget(files: Path, budget: int, most:
 
 def test_both_kinds_of_errors_get_their_share_of_a_small_budget(files: Path) -> None:
     trials = trials_with(["good.png"] * 12)
-    one = worst_errors(trials, "r", most=1, shelf=FileShelf(files, column="file")).n_bytes // 2
-    found = worst_errors(trials, "r", most=6, budget=4 * one, shelf=FileShelf(files, column="file"))
+    one = evidence([Witness("r", trials, shelf=FileShelf(files, column="file"))], most=1).n_bytes // 2
+    found = evidence([Witness("r", trials, shelf=FileShelf(files, column="file"))], most=6, budget=4 * one)
     held = [sum(s.media is not None for s in own) for own in (found.false_alarms, found.misses)]
     assert abs(held[0] - held[1]) <= 1 and sum(held) >= 2
     assert any("did not fit into the budget" in note for note in found.notes)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.tally import Tally
-from hitmiss.stats.intervals import Steps, auc_difference, auc_interval, placements
+from hitmiss.stats.intervals import AucDifference, Steps, auc_interval, difference_of_placements, placements
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -32,6 +32,10 @@ def by_kernel(positive: np.ndarray, a: np.ndarray, b: np.ndarray) -> tuple[float
     matrix = rows / kernels[0].shape[0] + columns / kernels[0].shape[1]
     contrast = np.array([-1.0, 1.0])
     return kernels[0].mean(), kernels[1].mean(), float(contrast @ matrix @ contrast)
+
+
+def auc_difference(positive: np.ndarray, a: np.ndarray, b: np.ndarray) -> AucDifference:
+    return difference_of_placements(positive, placements(positive, a), placements(positive, b))
 
 
 def draw(seed: int, ties: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

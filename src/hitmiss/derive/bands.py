@@ -157,8 +157,8 @@ def _first_least(values: Floats) -> Array:
     return np.maximum.accumulate(np.where(np.append(True, least[1:] < least[:-1]), np.arange(len(values)), 0))
 
 
-def by_budget(tally: Tally, review: float, slip: float = 1.0, false_flag: float = 1.0) -> Choice:
-    """Return the pair with the fewest errors, at their prices, that sends at most this share of items to review.
+def by_budget(tally: Tally, review: float) -> Choice:
+    """Return the pair with the fewest errors that sends at most this share of items to review.
 
     >>> found = by_budget(Tally.of([1, 1, 0, 0], [0.9, 0.4, 0.6, 0.1]), review=0.5).point
     >>> float(found.review), float(found.slip), float(found.false_flag)
@@ -170,8 +170,7 @@ def by_budget(tally: Tally, review: float, slip: float = 1.0, false_flag: float 
     total = (tally.positives + tally.negatives).astype(np.float64)
     allowed = review * total[-1] * (1 + 1e-12)
     highs = np.searchsorted(total, total + allowed, side="right") - 1
-    costs = slip * tally.positives + false_flag * (tally.n_negative - tally.negatives[highs])
-    low = int(np.argmin(costs))
+    low = int(np.argmin(tally.positives + (tally.n_negative - tally.negatives[highs])))
     return Choice(_at(tally, low, int(highs[low]), f"review budget {review:g} on this data"))
 
 
@@ -469,11 +468,12 @@ def at_sureness(trials: Trials, sureness: Sureness) -> Trials:
     return trials.put(decision=decided).retitle(choices=(*head.choices, choice), notes=notes)
 
 
-def sweep_sureness(trials: Trials, rates: tuple[float, ...] = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)) -> list[Answered]:
+def sweep_sureness(trials: Trials) -> list[Answered]:
     """Return, for each pair of allowed rates, the least confidences that keep both on these trials.
 
     Of those that keep both rates, they answer the most.
     """
+    rates = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
     pairs = [(slip, flag) for slip in rates for flag in rates]
     return [found for pair in pairs if (found := by_confidence(trials, *pair, confidence=None)).sureness is not None]
 

@@ -22,7 +22,7 @@ FEW: Final = 10
 
 
 def measure_bias(
-    trials: Trials, members: Mapping[str, NDArray[np.bool_]], *, p: float = POWER, level: float = 0.95
+    trials: Trials, members: Mapping[str, NDArray[np.bool_]], *, level: float = 0.95
 ) -> tuple[list[Estimate], list[str]]:
     """Return estimates for each identity, their power means and the final figure, and notes for the reader.
 
@@ -33,9 +33,9 @@ def measure_bias(
     rows = [e for name, member in members.items() for e in _identity(name, member, positive, score, level)]
     overall = PairShare().value(Tally.of_classes(score[positive], score[~positive]))
     values = {k: [math.nan if e.value is None else e.value for e in rows if e.metric == k] for k in KINDS}
-    final = bias_score(overall, values, p=p)
+    final = bias_score(overall, values)
     row = Estimate("bias_score", _known(final.final), n=len(trials), n_positive=trials.n_positive, best="high")
-    row = replace(row, slice={IDENTITY: "*"}, average="power mean", settings={"p": p})
+    row = replace(row, slice={IDENTITY: "*"}, average="power mean", settings={"p": POWER})
     means = final.power_means.items()
     averages = [replace(row, metric=k, value=_known(v), note=_used(values[k])) for k, v in means] + [row]
     return [*rows, *averages], _remarks(rows)

@@ -38,11 +38,6 @@ class Pair:
         return len(self.a)
 
     @property
-    def swapped(self) -> Pair:
-        """The same pair with the runs exchanged."""
-        return Pair(self.b, self.a, self.names[::-1], self.key, self.left_out[::-1])
-
-    @property
     def repeats(self) -> tuple[str, ...]:
         """The columns that number repetitions."""
         return tuple(name for name in self.key if name in REPEATS)

@@ -755,25 +755,6 @@ class Witness:
 Kinds = tuple[list[tuple[Sample, Row]], ...]
 
 
-def worst_errors(
-    trials: Trials,
-    run: str,
-    *,
-    most: int = MOST,
-    texts: bool = True,
-    budget: int = BUDGET,
-    shelf: Shelf | None = None,
-) -> Errors:
-    """Return the worst errors of one run; what does not fit into the budget is counted and left out.
-
-    >>> t = Trials.of([1, 1, 0, 0], [0.9, -0.4, 0.6, 0.1], item=["a", "b", "c", "d"])
-    >>> found = worst_errors(t, "x", most=1)
-    >>> [s.item for s in found.false_alarms], [s.item for s in found.misses]
-    (['c'], ['b'])
-    """
-    return evidence([Witness(run, trials, shelf=shelf)], most=most, texts=texts, budget=budget)
-
-
 def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = True, budget: int = BUDGET) -> Errors:
     """Return the worst errors of several runs on the same items, each item once, with the answer of every run.
 

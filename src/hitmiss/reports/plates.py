@@ -15,12 +15,10 @@ from scipy.special import ndtri
 
 from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Floats
-from hitmiss.core.trials import Trials
 from hitmiss.engine.rank import Standing
 from hitmiss.reports.displays import (
     BayesErrorDisplay,
     DetDisplay,
-    Display,
     HistogramDisplay,
     Point,
     PrDisplay,
@@ -172,18 +170,11 @@ def plate_of(kind: str, lines: Lines[D], how: How | None = None) -> Plate:
     """Return the plate of one kind of display, with one line per run.
 
     >>> from hitmiss.core.trials import Trials
-    >>> plate = plate_of("roc", [("a", displays_of(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]))["roc"])])
+    >>> plate = plate_of("roc", [("a", RocDisplay.from_trials(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0])))])
     >>> plate.finding
     'Area under the curve 0.7500'
     """
     return PLATES[kind](lines, how or How())
-
-
-def displays_of(trials: Trials) -> dict[str, Display]:
-    """Return every display that the trials allow, by kind."""
-    from hitmiss.reports.figures import displays
-
-    return {display.kind: display for display in displays(trials)}
 
 
 # --- who gets a colour --------------------------------------------------------------------------------------------------

@@ -665,23 +665,12 @@ class AucDifference:
         return max(self.delta - half, -1.0), min(self.delta + half, 1.0)
 
 
-def auc_difference(positive: NDArray[np.bool_], score_a: Floats, score_b: Floats) -> AucDifference:
-    """Compare two AUCs by paired DeLong: var(AUC_b − AUC_a) = S10 / n⁺ + S01 / n⁻.
+def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second: Floats) -> AucDifference:
+    """Compare two AUCs, given by their placements, by paired DeLong: var(AUC_b − AUC_a) = S10 / n⁺ + S01 / n⁻.
 
     S are the sample variances of the trials' differences. This equals var_a + var_b − 2 cov, without the loss of
     digits. The error is NaN with fewer than two trials of a class.
-
-    >>> positive = np.array([True, True, True, False, False, False])
-    >>> a, b = np.array([0.9, 0.8, 0.3, 0.6, 0.2, 0.1]), np.array([0.9, 0.8, 0.7, 0.6, 0.2, 0.1])
-    >>> found = auc_difference(positive, a, b)
-    >>> round(found.delta, 6), round(found.error, 6), round(found.p_value, 6)
-    (0.111111, 0.157135, 0.4795)
     """
-    return difference_of_placements(positive, placements(positive, score_a), placements(positive, score_b))
-
-
-def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second: Floats) -> AucDifference:
-    """Return the same as `auc_difference`, if the placements are already known."""
     gained = second - first
     if not 1 < int(positive.sum()) < len(positive) - 1:
         error = math.nan
