@@ -117,10 +117,8 @@ class OnDisk:
     at: int
     size: int
     has_counts: bool
-    total: int
     ends: tuple[np.uint64, np.uint64]
     index: Keys
-    bins: Binned
 
     def between(self, first: np.uint64, last: np.uint64) -> Binned:
         """Return the trials from one key to another, both included."""
@@ -130,10 +128,6 @@ class OnDisk:
         counts = self._read(self.at + self.size + low, high - low, np.int64) if self.has_counts else None
         return Binned(keys, counts).between(first, last)
 
-    def coarse(self, _: tuple[float, ...]) -> Binned:
-        """Return the same trials in the coarsest bins, which were counted when they were written."""
-        return self.bins
-
     def _read(self, at: int, n: int, kind: type[Any]) -> NDArray[Any]:
         self.place.file.seek(8 * at)
         return np.frombuffer(self.place.file.read(8 * max(n, 0)), dtype=kind)
@@ -141,14 +135,15 @@ class OnDisk:
 
 @dataclass(frozen=True, eq=False)
 class Several:
-    """The trials of several runs of keys."""
+    """The trials of several runs on disk, and how many of them are in each of the coarsest bins."""
 
-    parts: tuple[Binned | OnDisk, ...]
+    parts: tuple[OnDisk, ...]
+    bins: Binned
 
     @property
     def total(self) -> int:
         """The number of trials."""
-        return sum(part.total for part in self.parts)
+        return self.bins.total
 
     @property
     def ends(self) -> tuple[np.uint64, np.uint64]:
@@ -163,9 +158,9 @@ class Several:
         """Return the same, run by run."""
         return [part.between(first, last) for part in self.parts]
 
-    def coarse(self, cuts: tuple[float, ...]) -> Binned:
-        """Return the same trials in the coarsest bins."""
-        return merge_binned([part.coarse(cuts) for part in self.parts])
+    def coarse(self, _: tuple[float, ...]) -> Binned:
+        """Return the same trials in the coarsest bins, which were counted when they were written."""
+        return self.bins
 
 
 Kept = Binned | Several
@@ -173,10 +168,11 @@ Kept = Binned | Several
 
 
 def merge_kept(parts: Sequence[Kept]) -> Kept:
-    """Return the trials of all parts; those on disk stay there."""
-    if not any(isinstance(part, Several) for part in parts):
+    """Return the trials of all parts, which are all in memory or all on disk."""
+    runs = [part for part in parts if isinstance(part, Several)]
+    if not runs:
         return merge_binned([part for part in parts if isinstance(part, Binned)])
-    return Several(tuple(one for part in parts for one in (part.parts if isinstance(part, Several) else (part,))))
+    return Several(tuple(run for part in runs for run in part.parts), merge_binned([part.bins for part in runs]))
 
 
 def merge_binned(parts: Sequence[Binned]) -> Binned:
@@ -274,16 +270,16 @@ class Disk:
             ) from None
 
     def _written(self, place: Nameless, kept: Kept) -> Kept:
-        if isinstance(kept, Several) or not len(kept.bins):
-            return kept
+        assert isinstance(kept, Binned)  # what is on disk already is not merged with what is in memory
+        if not len(kept.bins):
+            return Several((), kept)
         file, at = place.file, place.file.tell() // 8
         file.write(np.ascontiguousarray(kept.bins).data)
         if kept.counts is not None:
             file.write(np.ascontiguousarray(kept.counts).data)
         file.flush()
-        index, ends = kept.bins[::STEP].copy(), kept.ends
-        has_counts, coarse = kept.counts is not None, kept.coarse(self.cuts)
-        return Several((OnDisk(place, at, len(kept.bins), has_counts, kept.total, ends, index, coarse),))
+        run = OnDisk(place, at, len(kept.bins), kept.counts is not None, kept.ends, kept.bins[::STEP].copy())
+        return Several((run,), kept.coarse(self.cuts))
 
 
 def stretches(kept: Sequence[Kept], rows: int) -> Iterator[tuple[np.uint64, np.uint64]]:
@@ -446,7 +442,7 @@ class CoarseCells:
         if rows * ROW_BYTES > self.memory:
             raise DataError(
                 f"about {rows:,} trials lie where the figures are decided, which is more than the memory allowed; "
-                f"raise --memory to {rows * ROW_BYTES / 1e9 + 0.1:.1f}GB, or group by less"
+                f"raise --memory to {rows * ROW_BYTES / 1e9 + 0.4:.1f}GB, or group by less"
             )
         first, last = first[is_open], last[is_open]
         return [_replaced(own, side, first, last, EXACT, ()) for own, side in zip(binned, sides, strict=True)]

@@ -518,22 +518,23 @@ def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
     cells = [name for name in sheet.plan.cells if name in columns]
     taken = [f"COALESCE({sql_name(columns[name])}, '') AS {sql_name(name)}" for name in cells]
     score = f"CAST({sql_name(columns['score'])} AS DOUBLE)"
-    source = f"read_parquet({sql_text(sheet.opened.shard.path)}, file_row_number = true)"
+    rows, groups = sheet.opened.trials, ", ".join(map(sql_name, cells))
+    more = ", file_row_number = true" if rows > AT_ONCE else ""
+    source = f"read_parquet({sql_text(sheet.opened.shard.path)}{more})"
     connection = database.cursor()
     try:
-        [[some]] = connection.sql(
-            f"SELECT COUNT(DISTINCT s) FROM (SELECT {score} AS s FROM {source} LIMIT {SAMPLE})"
-        ).fetchall()
-        groups = ", ".join(map(sql_name, cells))
-        for first in range(0, sheet.opened.trials, AT_ONCE):
-            rows = f"FROM {source} WHERE file_row_number BETWEEN {first} AND {first + AT_ONCE - 1}"
-            asked = f"SELECT {', '.join(taken)}, {score} AS s, COUNT(*) AS n {rows} GROUP BY ALL"
-            if some * SPARSE > SAMPLE:
-                asked = f"SELECT {', '.join(taken)}, {score} AS s {rows}"
-            counted = ", LIST(n) AS n" if some * SPARSE <= SAMPLE else ""
-            found = answer_of(connection.sql(f"SELECT {groups}, LIST(s) AS s{counted} FROM ({asked}) GROUP BY ALL"))
+        some = f"SELECT COUNT(DISTINCT s) FROM (SELECT {score} AS s FROM {source} LIMIT {SAMPLE})"
+        is_shared = connection.sql(some).fetchall()[0][0] * SPARSE < min(rows, SAMPLE)
+        for first in range(0, rows, AT_ONCE):
+            own = f" WHERE file_row_number BETWEEN {first} AND {first + AT_ONCE - 1}" if rows > AT_ONCE else ""
+            asked = (
+                f"SELECT {', '.join(taken)}, {score} AS s{', COUNT(*) AS n' if is_shared else ''} FROM {source}{own}"
+            )
+            asked += " GROUP BY ALL" if is_shared else ""
+            lists = f"LIST(s) AS s{', LIST(n) AS n' if is_shared else ''}"
+            found = answer_of(connection.sql(f"SELECT {groups}, {lists} FROM ({asked}) GROUP BY ALL"))
             code = np.repeat(np.arange(found.height), found["s"].list.len().to_numpy())
-            counts = found["n"].explode() if counted else None
+            counts = found["n"].explode() if is_shared else None
             yield Piece(found.select(cells), code, found["s"].explode(), counts)
     except module.Error as error:
         raise damaged_parquet(sheet.opened.name, error, ledger) from None
@@ -542,7 +543,7 @@ def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
     if sheet.plan.ids and "item" in columns:
         for table in sheet.opened.pieces(["item"], sheet.read, ledger):
             is_odd = bool((table.frame["item"] == "").any())
-            yield Piece(found.clear(), code[:0], found["s"].explode().clear(), None, sheet.ids(table.frame), is_odd)
+            yield Piece(pl.DataFrame(), code[:0], found["s"].explode().clear(), None, sheet.ids(table.frame), is_odd)
 
 
 def _direct(sheet: Sheet) -> dict[str, str] | None:

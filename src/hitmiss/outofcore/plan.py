@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec
-from hitmiss.core.tally import keys_of
+from hitmiss.core.tally import EXACT, keys_of
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.io.parse import Finding, Place
 from hitmiss.outofcore.cells import SPARSE, Binned, Disk, Kept, merge_kept
@@ -175,7 +176,10 @@ Cell = tuple[str, ...]
 FORMAT: Final = 3
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
-SHOWN: Final = 2**12
+SLOT_BITS: Final = 16
+SEED: Final = secrets.randbits(64)
+_MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+SHOWN: Final = 2**14
 """The scores that show whether many trials share a score."""
 WAITING: Final = 2**23
 """Bins that may wait to be merged, in 64 to 128 MB."""
@@ -353,16 +357,16 @@ def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> Sh
         # Merging sorts everything, so it waits until the new part is more than twice as large as the merged one: the
         # size then at least triples with each merge, and a few merges are enough for any number of shards.
         if held > limit:
-            waiting = [_merge(waiting)]
+            waiting = [_merged(waiting)]
             held = waiting[0].held
             limit = max(3 * held, WAITING) if disk is None else limit
             if disk is not None and held > disk.room // 2:
-                moved, held = [*moved, _moved(waiting.pop(), disk)], 0
+                moved, held = [_merged([*moved, _moved(waiting.pop(), disk)])], 0
     if moved and waiting and disk is not None:
-        moved.append(_moved(_merge([waiting.pop() for _ in list(waiting)]), disk))
+        waiting = [_moved(_merged(waiting), disk)]
     if not (moved or waiting):
         raise DataError("there is no tally to merge; count at least one shard")
-    merged = _merge([*moved, *waiting])
+    merged = _merged([*moved, *waiting])
     _refuse_twice(merged)
     return merged
 
@@ -392,7 +396,8 @@ def _refuse_twice(merged: ShardTally) -> None:
         seen[content] = shard.name
 
 
-def _merge(parts: Sequence[ShardTally]) -> ShardTally:
+def _merged(parts: list[ShardTally]) -> ShardTally:
+    """Merge tallies, and empty the list: of what is merged cell by cell, nothing is kept twice."""
     kept: dict[Cell, list[Kept]] = {}
     noted: dict[str, int] = {}
     for part in parts:
@@ -400,13 +405,15 @@ def _merge(parts: Sequence[ShardTally]) -> ShardTally:
             kept.setdefault(cell, []).append(one)
         for name, count in part.noted.items():
             noted[name] = noted.get(name, 0) + count
-    cells = {cell: merge_kept(kept.pop(cell)) for cell in sorted(kept)}
     ids = [part.ids for part in parts if part.ids is not None]
     shards = sorted((s for part in parts for s in part.shards), key=lambda s: (s.name, s.sha256))
     findings = tuple(f for part in parts for f in part.findings)
-    every = merge_kept(ids) if ids else None
     unlisted = tuple(place for part in parts for place in part.unlisted)
-    return ShardTally(parts[0].plan, parts[0].names, tuple(shards), cells, every, findings, noted, unlisted)
+    about = parts[0].plan, parts[0].names, tuple(shards)
+    del part
+    parts.clear()
+    cells = {cell: merge_kept(kept.pop(cell)) for cell in sorted(kept)}
+    return ShardTally(*about, cells, merge_kept(ids) if ids else None, findings, noted, unlisted)
 
 
 def cells_of(
@@ -441,24 +448,33 @@ def cells_of(
 
 def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:
     """Return the number of each row's cell, and the cells."""
-    places = [text_codes(frame[name]) for name in names]
-    code, size = combined((codes, len(texts)) for codes, texts in places)
-    if size <= 1 << 20:
-        row = np.full(size, -1, dtype=np.int64)
-        row[code] = np.arange(len(code))  # the last row of each cell
-        held = np.flatnonzero(row >= 0)
-        number = np.zeros(size, dtype=np.int64)
-        number[held] = np.arange(len(held))
-        row, code = row[held], number[code]
+    code = np.zeros(frame.height, dtype=np.uint64)
+    for name in names:
+        code = code * _MIX + frame[name].hash(SEED).to_numpy()
+    # Each hash has its own slot if there are few cells. Two cells with one hash are less likely than a faulty memory cell,
+    # and nobody can choose them: the seed is another one in each process.
+    slot = (code >> np.uint64(EXACT - SLOT_BITS)).astype(np.intp)
+    first = np.zeros(1 << SLOT_BITS, dtype=np.uint64)
+    first[slot] = code
+    if (first[slot] != code).any():
+        places = [text_codes(frame[name]) for name in names]
+        _, row, number = np.unique(
+            combined((codes, len(texts)) for codes, texts in places)[0], return_index=True, return_inverse=True
+        )
     else:
-        _, row, code = np.unique(code, return_index=True, return_inverse=True)
+        last = np.full(len(first), -1, dtype=np.int64)
+        last[slot] = np.arange(len(slot))
+        held = np.flatnonzero(last >= 0)
+        number, row = np.zeros(len(first), dtype=np.int64), last[held]
+        number[held] = np.arange(len(held))
+        number = number[slot]
     if len(row) > MOST_CELLS:
         raise UsageError(
             f"{', '.join(names[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
             "leave one of them out, or --stream",
             code="too-many-values",
         )
-    return code, frame.select(names)[row]
+    return number, frame.select(names)[row]
 
 
 # ----------------------------------------------------------------------

@@ -217,10 +217,17 @@ def _count_at(kept: Sequence[Kept], score: float) -> int:
 # From shards to Results: files that need not fit into memory, evaluated by the same engine as in-memory trials.
 
 MEMORY: Final = 10**9
-KEY_BYTES: Final = 24
+KEY_BYTES: Final = 32
 """The memory per key that is kept, of a score or of an id: the key, and copies of it while keys are sorted."""
+OVERHEAD: Final = 3 * 10**8
+"""The memory of the program, of the table library and of the pieces that are being read."""
 UNIT_BYTES: Final = 200
 """The memory per trial if units are resampled: its score in its place in the order, with its unit."""
+
+
+def beside_program(memory: int) -> int:
+    """Return what of the allowed memory remains for scores; at least a quarter, however little is allowed."""
+    return max(memory - OVERHEAD, memory // 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -368,7 +375,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     keep = kept_columns(looked.there, wanted, columns, threshold, reads)
     expected = looked.expected
     forms = asked_forms(wanted, chosen, reads)
-    room = max(means.memory // KEY_BYTES, 2 * sketch.LARGE)
+    room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
     if units and max(expected, 1) * UNIT_BYTES > memory and expected > sketch.LARGE:
         raise too_many_for_units(units, expected)
     plan = ShardPlan(reads, keep, turned=looked.turned, threshold=threshold, key=looked.key, engine=means.engine)
@@ -377,7 +384,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         disk.refuse_small(expected)
     tally, covering = _count(shards, plan, run, memory, disk)
     tally, kept = keep_cells(tally, reads)
-    trials = assemble(tally, plan, "stream", None if units else forms, memory)
+    trials = assemble(tally, plan, "stream", None if units else forms, beside_program(memory))
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
@@ -577,9 +584,9 @@ def _count(
         raise Ledger(list(joined(tally.findings))).error()  # one finding per kind, over all shards
     covering = None
     if plan.key is not None and tally.ids is not None:
-        covering = settle_coverage(tally, shards, plan, run, memory)
+        covering = settle_coverage(tally, shards, plan, run, beside_program(memory))
     else:
-        refuse_repeats(every_id(tally, shards, plan, run, disk), shards, plan, run, memory)
+        refuse_repeats(every_id(tally, shards, plan, run, disk), shards, plan, run, beside_program(memory))
     return replace(tally, ids=None), covering
 
 
