@@ -87,7 +87,7 @@ def test_every_dialect_reads_its_statement_as_the_same_question(dialect: str) ->
     assert all(name.quoted for name in tree.find_all(sqlglot.exp.Identifier))
     double = {"bigquery": "FLOAT64", "postgres": "DOUBLE PRECISION"}.get(dialect, "DOUBLE")
     assert f"AS {double})" in made
-    [again] = sqlglot.parse(repeats_statement("my-lake.trials", 'the "id"', dialect=dialect), read=dialect)
+    [again] = sqlglot.parse(repeats_statement("my-lake.trials", {"item": 'the "id"'}, dialect=dialect), read=dialect)
     assert again.find(sqlglot.exp.Having) is not None
     assert {one.name for one in again.find_all(sqlglot.exp.Column)} == {'the "id"'}
 
@@ -154,7 +154,7 @@ def test_spark_makes_the_counts(tmp_path: Path) -> None:
         session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
         try:
             rows = session.sql(statement(str(folder), ["codec"], dialect="spark")).collect()
-            assert session.sql(repeats_statement(str(folder), "item", dialect="spark")).collect() == []
+            assert session.sql(repeats_statement(str(folder), {"item": "item"}, dialect="spark")).collect() == []
             rounded = session.sql(statement(str(folder), ["codec"], dialect="spark", step=4)).collect()
         finally:
             session.stop()

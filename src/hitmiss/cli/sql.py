@@ -28,7 +28,7 @@ def sql(
 
     columns = [name.strip() for given in by or [] for name in given.split(",")]
     counting = statement(table, columns, dialect=dialect, score=score, label=label, step=step)
-    repeats = repeats_statement(table, item, dialect=dialect) if item else None
+    repeats = repeats_statement(table, {"item": item}, dialect=dialect) if item else None
     if json:
         common.out_json({"dialect": dialect, "counts": counting, "repeats": repeats})
         return

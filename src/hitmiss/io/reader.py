@@ -158,13 +158,18 @@ def worst_scores(kind: ScoreKind | None) -> tuple[float, float]:
     return (0.0, 1.0) if kind == "probability" else (-float("inf"), float("inf"))
 
 
+def reversed_note(header: Header) -> str:
+    """Return the note that a higher score meant the negative class."""
+    how = "1 - p" if header.score_kind == "probability" else "their sign changed"
+    return f"a higher score meant {header.negative} in the file: the scores were reversed ({how})"
+
+
 def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFrame:
     """Make a higher score mean positive (change the sign, or replace p by 1 - p) and add a note."""
     is_probability = header.score_kind == "probability"
     score = frame["score"]
     turned = 1 - score if is_probability else -score
-    how = "1 - p" if is_probability else "their sign changed"
-    note = f"a higher score meant {header.negative} in the file: the scores were reversed ({how})"
+    note = reversed_note(header)
     lost = score.n_unique() - turned.n_unique()
     if lost > 0:
         note += f"; {lost:,} distinct scores became equal to others by rounding, so give log-odds if there are any"
@@ -173,22 +178,33 @@ def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFr
     return frame.with_columns(turned.alias("score"))
 
 
-def note_oddities(frame: pl.DataFrame, header: Header, ledger: Ledger) -> None:
-    """Note a single class, infinite scores, a constant score, and probabilities that cluster at 0 or 1."""
-    positive = int(frame["label"].sum())
-    if frame.height and positive in (0, frame.height):
+_S: Final = pl.col("score")
+FACTS: Final = (
+    _S.min().alias(":low"),
+    _S.max().alias(":high"),
+    _S.is_infinite().sum().alias(":inf"),
+    ((_S == 0) | (_S == 1)).mean().alias(":ends"),
+    pl.len().alias(":n"),
+)
+"""What notes about scores quote."""
+
+
+def note_oddities(
+    frame: pl.DataFrame, header: Header, ledger: Ledger, facts: Sequence[pl.Expr] = FACTS, n: pl.Expr | None = None
+) -> None:
+    """Note a single class, infinite scores, a constant score, and probabilities that cluster at 0 or 1.
+
+    `n` is how many trials each row counts for, and `facts` what is read from the rows then.
+    """
+    label = pl.col("label").cast(pl.Int64)
+    total, positive = frame.select(
+        pl.len() if n is None else n.sum(), label.sum() if n is None else (label * n).sum()
+    ).row(0)
+    if total and positive in (0, total):
         name = header.positive if positive else header.negative
-        ledger.notes.append(f"all {frame.height:,} trials are {name}: nothing that compares the classes is defined")
-    if "score" not in frame.columns or not frame.height:
+        ledger.notes.append(f"all {total:,} trials are {name}: nothing that compares the classes is defined")
+    if "score" not in frame.columns or not total:
         return
-    s = pl.col("score")
-    facts = (
-        s.min().alias(":low"),
-        s.max().alias(":high"),
-        s.is_infinite().sum().alias(":inf"),
-        ((s == 0) | (s == 1)).mean().alias(":ends"),
-        pl.len().alias(":n"),
-    )
     runs = list(header.runs)
     table = frame.group_by(runs, maintain_order=True).agg(*facts) if runs else frame.select(*facts)
     for row in table.iter_rows(named=True):
@@ -262,6 +278,13 @@ class Examination:
         return not self.faults
 
 
+def names_in(shapes: Sequence[Shape], match: Match) -> list[str]:
+    """Return the names of all columns of some files; without a header, their positions in both spellings."""
+    if match.has_header:
+        return [name for shape in shapes for name in shape.names or shape.first[0]]
+    return [spelling.format(i + 1) for i in range(shapes[0].width) for spelling in ("{}", "column_{}")]
+
+
 @dataclass(frozen=True)
 class Side:
     """One side of the input (scores or key) after opening: its files, what was recognised, its rows."""
@@ -306,9 +329,7 @@ class Side:
     @property
     def names(self) -> list[str]:
         """The names of all columns; without a header, their positions in both spellings."""
-        if self.match.has_header:
-            return [name for shape in self.shapes for name in shape.names or shape.first[0]]
-        return [spelling.format(i + 1) for i in range(self.shapes[0].width) for spelling in ("{}", "column_{}")]
+        return names_in(self.shapes, self.match)
 
 
 @dataclass
@@ -726,13 +747,16 @@ def settle(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
     return stack
 
 
+def unpaired_note(file: str) -> str:
+    """Return the note that a file has no ids."""
+    return f"{file}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
+
+
 def _settle(side: Side, options: ReadSpec, ledger: Ledger) -> tables.Stack:
     """Do the same as `settle`, and make ids for files without any."""
     stack = settle(side.stack, options)
     if "item" not in stack.frame.columns:
-        ledger.notes.append(
-            f"{side.shapes[0].name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
-        )
+        ledger.notes.append(unpaired_note(side.shapes[0].name))
         return stack.put((pl.int_range(1, pl.len() + 1).cast(pl.String)).alias("item"))
     check_ids(stack, ledger)
     return stack
@@ -868,7 +892,7 @@ def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts)
 
 
-def is_reversed(header: Header, higher: str) -> bool:
+def is_reversed(header: Header | Reading, higher: str) -> bool:
     """Return whether a higher score means the negative class."""
     if same_class(higher, header.positive):
         return False

@@ -34,7 +34,7 @@ from hitmiss.io.checks import (
 )
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class, understand
 from hitmiss.io.parse import GZIP, Finding, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
-from hitmiss.io.reader import Side, Words, open_side, read_words, settle, worst_scores
+from hitmiss.io.reader import Side, Words, names_in, open_side, read_words, settle, worst_scores
 from hitmiss.io.tables import Read, Stack, damaged_parquet, frame_of, is_plain_number
 from hitmiss.io.tables import look as look_whole
 from hitmiss.outofcore.cells import NOTHING, SPARSE, Binned, Disk, Kept, merge_binned, stretches
@@ -301,7 +301,6 @@ LEAST: Final = 10**7
 class Looked:
     """The result of a first look.
 
-    opened     the shards with their columns
     key        the key, if there is one, read and checked
     expected   about how many trials there are
     turned     whether a higher score means the negative class
@@ -310,7 +309,6 @@ class Looked:
     there      all columns that the shards and the key have
     """
 
-    opened: Sequence[Opened]
     key: KeyFiles | None
     expected: int
     turned: bool
@@ -324,19 +322,18 @@ def look(shards: Sequence[Shard], given: object, options: ReadSpec, columns: Seq
     ledger = Ledger()
     opened = _look_at_shards(shards, options, "both" if given is None else "scores", ledger)
     picks, expected = opened[0].match.picks, sum(one.trials for one in opened)
+    names = tuple(dict.fromkeys(name for one in opened for name in names_in([one.shape], one.match)))
     try:
         if given is None:
-            refuse_undeclared(options, _names(opened), opened[0].name, ledger)
-            return Looked(
-                opened, None, expected, is_turned(opened, options), memory, found_columns(columns, picks), [*picks]
-            )
+            refuse_undeclared(options, names, opened[0].name, ledger)
+            return Looked(None, expected, is_turned(opened, options), memory, found_columns(columns, picks), [*picks])
         if set(options.runs) - {SYSTEM}:
             raise UsageError("a key is not joined with several runs at a time; leave --stream out")
         on_disk = sum(Path(str(path)).stat().st_size for path in expand(given) if Path(str(path)).is_file())
         if on_disk > SMALL:
             _refuse_large(on_disk, memory)
         side = open_key(given, options, ledger)
-        refuse_undeclared(options, (*_names(opened), *side.names), opened[0].name, ledger)
+        refuse_undeclared(options, (*names, *side.names), opened[0].name, ledger)
         theirs = side.match.picks
         columns = found_columns(columns, {**picks, **theirs})
         on = tuple(name for name in ("item", "target") if name in theirs and name in picks)
@@ -351,7 +348,7 @@ def look(shards: Sequence[Shard], given: object, options: ReadSpec, columns: Seq
     if key.height > sketch.LARGE:
         _refuse_large(key.bytes, memory)
     memory, there = max(memory - key.bytes, LEAST), [*picks, *(name for name in theirs if name not in picks)]
-    return Looked(opened, files, min(expected, key.height), is_reversed(key.reading, options), memory, columns, there)
+    return Looked(files, min(expected, key.height), is_reversed(key.reading, options), memory, columns, there)
 
 
 def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
@@ -377,17 +374,6 @@ def _look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role, ledg
     if ledger.findings:
         raise ledger.error()
     return found
-
-
-def _names(opened: Sequence[Opened]) -> tuple[str, ...]:
-    """Return the names of all columns; without a header, their positions in both spellings."""
-    found: dict[str, None] = {}
-    for one in opened:
-        if one.match.has_header:
-            found |= dict.fromkeys(one.shape.names or one.shape.first[0])
-        else:
-            found |= dict.fromkeys(said.format(i + 1) for i in range(one.shape.width) for said in ("{}", "column_{}"))
-    return tuple(found)
 
 
 def is_turned(opened: Sequence[Opened], options: ReadSpec) -> bool:

@@ -23,9 +23,18 @@ from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import ABSTAINED
-from hitmiss.io.columns import Reading, same_class
+from hitmiss.io.columns import Reading
 from hitmiss.io.parse import Ledger, expand, fetched, quoted
-from hitmiss.io.reader import SATURATED, FinishedRun, Words, open_finished, read
+from hitmiss.io.reader import (
+    FinishedRun,
+    Words,
+    is_reversed,
+    note_oddities,
+    open_finished,
+    read,
+    reversed_note,
+    unpaired_note,
+)
 from hitmiss.io.tables import find_reshaping
 from hitmiss.outofcore.cells import CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
@@ -36,7 +45,6 @@ from hitmiss.outofcore.count import (
     count,
     every_id,
     first_pass,
-    is_reversed,
     joined,
     look,
     plugged,
@@ -76,12 +84,11 @@ def assemble(
     if not tally.cells:
         raise DataError("there are no trials to measure")
     words = _read_words(tally, plan)
-    reading = words["label"]
     order = sorted(tally.cells)
     kept = [tally.cells[cell] for cell in order]
-    notes = (*_unpaired(tally), *_notes(order, kept, plan, reading))
-    header = _header(tally, plan, reading, notes, how)
+    header = _header(tally, plan, words["label"], how)
     frame = _frame(order, tally.names, words, plan)
+    header = replace(header, notes=tuple(_notes(tally, kept, frame, header, plan)))
     size = np.array([one.total for one in kept], dtype=np.int64)
     is_short = forms is not None and tally.n > sketch.LARGE
     scored = CoarseCells(kept, tuple(forms or ()), memory) if is_short else ExactCells(kept)  # type: ignore[arg-type]
@@ -103,10 +110,7 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
             f"{n:,} rows have the label {quoted(word)}, which beside the labels of the other shards names no class; known "
             f"here: {known}. Declare the classes with --positive and --negative, or say --positive-value"
         )
-    higher = options.higher
-    if higher is not None and not any(same_class(higher, name) for name in (reading.positive, reading.negative)):
-        raise UnknownName("class for a higher score", higher, (reading.positive, reading.negative))
-    if is_reversed(reading, options) != plan.turned:
+    if (options.higher is not None and is_reversed(reading, options.higher)) != plan.turned:
         raise DataError(
             "the first rows of the shards do not show which class is positive; declare it with --positive and --negative"
         )
@@ -132,7 +136,7 @@ def _decision(word: str, reading: Reading, plan: ShardPlan) -> int | None:
     return int(word in reading.positive_words) if word else None
 
 
-def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[str, ...], how: str) -> Header:
+def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> Header:
     options = plan.options
     fixed = ("label", "target", "decision", *options.runs)
     choices = [f"{name}({n})" for name, n in sorted(tally.noted.items())]
@@ -151,7 +155,6 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
         threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),
         sources=tuple(Source(s.name, s.sha256) for s in shards),
         choices=(*choices, how),
-        notes=notes,
         provenance={
             "files": files,
             "rename": {name: dict(values) for name, values in options.rename.items()},
@@ -160,57 +163,41 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, notes: tuple[s
     )
 
 
-def _unpaired(tally: ShardTally) -> Iterator[str]:
-    """Yield the reader's notes about files without ids."""
-    first = tally.shards[0]
+def _notes(tally: ShardTally, kept: Sequence[Kept], frame: pl.DataFrame, header: Header, plan: ShardPlan) -> list[str]:
+    """Return the reader's notes about trials that are valid but unusual."""
+    first, ledger = tally.shards[0], Ledger()
     if first.facts.get("has_ids") is False:
-        yield f"{first.name}: unpaired, it has no ids; rows are numbered, and cannot be matched with other files"
-
-
-def _notes(order: Sequence[Cell], kept: Sequence[Kept], plan: ShardPlan, reading: Reading) -> Iterator[str]:
-    """Yield the reader's notes about trials that are valid but unusual (see `io.reader.note_oddities`)."""
+        ledger.notes.append(unpaired_note(first.name))
     if plan.turned:
-        how = "1 - p" if plan.options.score_kind == "probability" else "their sign changed"
-        yield f"a higher score meant {reading.negative} in the file: the scores were reversed ({how})"
-    positive = sum(one.total for cell, one in zip(order, kept, strict=True) if cell[0] in reading.positive_words)
-    n = sum(one.total for one in kept)
-    if positive in (0, n):
-        name = reading.positive if positive else reading.negative
-        yield f"all {n:,} trials are {name}: nothing that compares the classes is defined"
-    for who, own in _runs(order, kept, plan):
-        for note in _score_notes(own, plan):
-            yield who + note
+        ledger.notes.append(reversed_note(header))
+    ends = scores_of(np.array([one.ends for one in kept], dtype=np.uint64).ravel()).reshape(-1, 2)
+    counts = {
+        ":n": [one.total for one in kept],
+        ":inf": [_count_at(one, -np.inf) + _count_at(one, np.inf) for one in kept],
+        ":at": [_count_at(one, 0.0) + _count_at(one, 1.0) for one in kept],
+    }
+    table = frame.with_columns(
+        pl.Series(":low", ends[:, 0]), pl.Series(":high", ends[:, 1]), **{k: pl.Series(v) for k, v in counts.items()}
+    )
+    if plan.options.score_columns:  # systems in the order in which they were named
+        place = {system: at for at, system in enumerate(plan.options.score_columns)}
+        table = table.sort(pl.col(SYSTEM).replace_strict(place))
+    n = pl.col(":n")
+    facts = (
+        pl.col(":low").min(),
+        pl.col(":high").max(),
+        pl.col(":inf").sum(),
+        (pl.col(":at").sum() / n.sum()).alias(":ends"),
+        n.sum(),
+    )
+    note_oddities(table, header, ledger, facts, n)
+    return ledger.notes
 
 
-def _runs(order: Sequence[Cell], kept: Sequence[Kept], plan: ShardPlan) -> Iterator[tuple[str, list[Kept]]]:
-    """Yield the cells of each run, and the beginning of notes about it; systems in the order they were named."""
-    names = plan.options.runs
-    groups: dict[Cell, list[Kept]] = {(system,): [] for system in plan.options.score_columns if len(names) == 1}
-    for cell, own in zip(order, kept, strict=True):
-        groups.setdefault(cell[1 : 1 + len(names)], []).append(own)
-    for run, members in groups.items():
-        if members:
-            yield "".join(f"{name} {value}: " for name, value in zip(names, run, strict=True)), members
-
-
-def _score_notes(kept: Sequence[Kept], plan: ShardPlan) -> Iterator[str]:
-    n = sum(one.total for one in kept)
-    ends = [one.ends for one in kept if one.total]
-    low, high = min(e[0] for e in ends), max(e[1] for e in ends)
-    if low == high and n > 1:
-        yield f"all {n:,} scores are {scores_of(np.array([low]))[0].item()!r}: they do not separate the classes"
-    infinite = _count_at(kept, -np.inf) + _count_at(kept, np.inf)
-    if infinite:
-        yield f"{infinite:,} scores are infinite: metrics of the order are defined, those of the value are not"
-    stuck = (_count_at(kept, 0.0) + _count_at(kept, 1.0)) / n
-    if plan.options.score_kind == "probability" and stuck > SATURATED:
-        yield f"{stuck:.1%} of the probabilities are exactly 0 or 1, so their order is lost; give log-odds if there are any"
-
-
-def _count_at(kept: Sequence[Kept], score: float) -> int:
+def _count_at(kept: Kept, score: float) -> int:
     """Return how many trials have this score."""
     key = keys_of([score])[0]
-    return sum(one.between(key, key).total for one in kept)
+    return kept.between(key, key).total
 
 
 # ----------------------------------------------------------------------

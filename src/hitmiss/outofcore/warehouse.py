@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any, Final
-from typing import Protocol as TypingProtocol
 
 import numpy as np
 import polars as pl
@@ -47,61 +45,14 @@ from hitmiss.outofcore.stream import (
 )
 
 # ----------------------------------------------------------------------
-# The counting question as SQL in DuckDB's dialect.
+# The counting question as SQL, for tables in a warehouse, which do not have to leave it.
+#
+# Statements are made once, in DuckDB's dialect; sqlglot, a SQL dialect compiler, translates them. Names are quoted in
+# every dialect, so a column may have any name.
 
 SCORE: Final = "score"
 # must differ from the name of a user's table: Snowflake would treat an equal name as recursion
 TRIALS: Final = "hitmiss_trials"
-
-
-def counts(columns: Mapping[str, str], cells: Sequence[str], source: str) -> str:
-    """Return SQL that counts the trials of each cell by score.
-
-    `columns` maps our names to those of the table, `source` is the table in SQL.
-
-    >>> print(counts({"label": "key", "score": "llr"}, ["label"], '"t"'))
-    WITH hitmiss_trials AS (SELECT COALESCE(CAST("key" AS VARCHAR), '') AS "label", CAST("llr" AS DOUBLE) AS "score" FROM "t")
-    SELECT "label", "score", COUNT(*) AS "n"
-    FROM hitmiss_trials
-    GROUP BY "label", "score"
-    """
-    taken = [f"{_text(columns[name])} AS {sql_name(name)}" for name in cells]
-    taken.append(f"CAST({sql_name(columns[SCORE])} AS DOUBLE) AS {sql_name(SCORE)}")
-    groups = ", ".join(map(sql_name, (*cells, SCORE)))
-    return (
-        f"WITH {TRIALS} AS (SELECT {', '.join(taken)} FROM {source})\n"
-        f"SELECT {groups}, COUNT(*) AS {sql_name(COUNT)}\nFROM {TRIALS}\nGROUP BY {groups}"
-    )
-
-
-def repeats(columns: Mapping[str, str], source: str) -> str:
-    """Return SQL that finds ids that are repeated or empty; unless there are none, the counts cannot be used.
-
-    >>> print(repeats({"item": "utt"}, '"t"'))
-    SELECT "utt" AS "item", COUNT(*) AS "n" FROM "t" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
-    """
-    shown = [f"{sql_name(theirs)} AS {sql_name(ours)}" for ours, theirs in columns.items()]
-    return (
-        f"SELECT {', '.join(shown)}, COUNT(*) AS {sql_name(COUNT)} FROM {source} "
-        f"GROUP BY {', '.join(map(sql_name, columns.values()))} HAVING COUNT(*) > 1 OR {_text(columns['item'])} = ''"
-    )
-
-
-def number(value: float) -> str:
-    """Return an exact double in SQL: a bare literal would be a decimal number."""
-    return f"CAST('{value!r}' AS DOUBLE)"
-
-
-def _text(column: str) -> str:
-    return f"COALESCE(CAST({sql_name(column)} AS VARCHAR), '')"
-
-
-# ----------------------------------------------------------------------
-# The counting question as one SQL statement, for tables in a warehouse, which do not have to leave it.
-#
-# The statement is made once, in DuckDB's dialect; sqlglot, a SQL dialect compiler, translates it. Names are quoted in
-# every dialect, so a column may have any name.
-
 PLAIN: Final = "duckdb"
 DIALECTS: Final = (PLAIN, "bigquery", "databricks", "postgres", "snowflake", "spark", "trino")
 FILES: Final = ("databricks", "spark")
@@ -130,9 +81,8 @@ def statement(
     score, label
         The table's columns with the score and the label.
     step
-            Count scores rounded down to multiples of 1/step (a power of two, so that rounding is exact), for tables
-            with
-            too many distinct scores to transfer.
+        Count scores rounded down to multiples of 1/step (a power of two, so that rounding is exact), for tables with
+        too many distinct scores to transfer.
 
     Returns
     -------
@@ -142,7 +92,7 @@ def statement(
     Raises
     ------
     UsageError
-            For an unknown dialect, a step that is not a power of two, or files if the dialect reads only tables.
+        For an unknown dialect, a step that is not a power of two, or files if the dialect reads only tables.
 
     Examples
     --------
@@ -152,7 +102,6 @@ def statement(
     FROM hitmiss_trials
     GROUP BY "label", "codec", "score"
     """
-    _refuse_unknown(dialect)
     if step is not None and (step < 1 or step & (step - 1)):
         raise UsageError(f"--step must be a power of two, so that rounding is exact; found {step}", code="inexact-step")
     slices = tuple(dict.fromkeys(by))
@@ -162,69 +111,77 @@ def statement(
             f"a slice cannot be called {taken[0]!r}: the counts have a column of that name", code="taken-name"
         )
     columns = {"label": label, SCORE: score, **{n: n for n in slices}}
-    return compiled(counts(columns, ("label", *slices), source_of(table, dialect)), dialect, step, pretty=True)
+    source = source_of(table, dialect)
+    return compiled(_counts(columns, ("label", *slices), source, step), dialect, pretty=True)
 
 
-def repeats_statement(table: str, item: str, *, dialect: str = PLAIN) -> str:
+def repeats_statement(table: str, columns: Mapping[str, str], *, dialect: str = PLAIN) -> str:
     """Return SQL for the ids that are repeated or empty; unless there are none, the counts cannot be used.
 
-    >>> print(repeats_statement("trials", "utt"))
+    `columns` maps what identifies a trial (`item`, and target and runs if there are any) to the table's columns.
+
+    >>> print(repeats_statement("trials", {"item": "utt"}))
     SELECT "utt" AS "item", COUNT(*) AS "n" FROM "trials" GROUP BY "utt" HAVING COUNT(*) > 1 OR COALESCE(CAST("utt" AS VARCHAR), '') = ''
     """
-    _refuse_unknown(dialect)
-    return compiled(repeats({"item": item}, source_of(table, dialect)), dialect)
+    shown = [f"{sql_name(theirs)} AS {sql_name(ours)}" for ours, theirs in columns.items()]
+    return compiled(
+        f"SELECT {', '.join(shown)}, COUNT(*) AS {sql_name(COUNT)} FROM {source_of(table, dialect)} "
+        f"GROUP BY {', '.join(map(sql_name, columns.values()))} HAVING COUNT(*) > 1 OR {_text(columns['item'])} = ''",
+        dialect,
+    )
 
 
-def compiled(plain: str, dialect: str, step: int | None = None, *, pretty: bool = False) -> str:
-    """Translate a DuckDB statement into another dialect; with a step, scores are rounded."""
-    if dialect == PLAIN and step is None:
+def _counts(columns: Mapping[str, str], cells: Sequence[str], source: str, step: int | None = None) -> str:
+    """Return SQL that counts the trials of each cell by score; `columns` maps our names to those of the table."""
+    taken = [f"{_text(columns[name])} AS {sql_name(name)}" for name in cells]
+    taken.append(f"{_score(columns[SCORE], step)} AS {sql_name(SCORE)}")
+    groups = ", ".join(map(sql_name, (*cells, SCORE)))
+    return (
+        f"WITH {TRIALS} AS (SELECT {', '.join(taken)} FROM {source})\n"
+        f"SELECT {groups}, COUNT(*) AS {sql_name(COUNT)}\nFROM {TRIALS}\nGROUP BY {groups}"
+    )
+
+
+def _score(column: str, step: int | None = None) -> str:
+    """Return a score as SQL, rounded down to multiples of 1/step."""
+    score = f"CAST({sql_name(column)} AS DOUBLE)"
+    if step is None:
+        return score
+    # A bare literal would be a decimal number. From 2⁵³ steps on, every double lies on the grid already (and Spark's
+    # FLOOR, which returns 64 bits, would overflow).
+    many, grid, whole = (f"CAST('{value!r}' AS DOUBLE)" for value in (2.0**53, 1 / step, float(step)))
+    scaled = f"({score} * {whole})"
+    return f"CASE WHEN ABS{scaled} < {many} THEN CAST(FLOOR({scaled}) AS DOUBLE) * {grid} ELSE {score} END"
+
+
+def _text(column: str) -> str:
+    return f"COALESCE(CAST({sql_name(column)} AS VARCHAR), '')"
+
+
+def compiled(plain: str, dialect: str, *, pretty: bool = False) -> str:
+    """Translate a DuckDB statement into another dialect."""
+    if dialect == PLAIN:
         return plain
-    sqlglot = _sqlglot()
-    tree = sqlglot.parse_one(plain, read=PLAIN)
-    if step is not None:
-        _round(sqlglot, tree, step)
-    return str(tree.sql(dialect=dialect, identify=True, pretty=pretty))
+    try:
+        import sqlglot
+    except ImportError as error:
+        raise EnvironmentFault(
+            f"SQL of other dialects than {PLAIN} needs the package 'sqlglot' ({error}): pip install 'hitmiss[sql]'"
+        ) from None
+    return str(sqlglot.parse_one(plain, read=PLAIN).sql(dialect=dialect, identify=True, pretty=pretty))
 
 
 def source_of(table: str, dialect: str = PLAIN) -> str:
     """Return a table given by name (`schema.table` too), or files given by path, in DuckDB's SQL."""
-    is_path = "/" in table or table.endswith(".parquet")
-    if not is_path:
+    if dialect not in DIALECTS:
+        raise UnknownName("SQL dialect", dialect, DIALECTS)
+    if "/" not in table and not table.endswith(".parquet"):
         return ".".join(sql_name(part) for part in table.split("."))
     if dialect == PLAIN:
         return sql_text(table)
     if dialect not in FILES:
         raise UsageError(f"{table}: {dialect} counts tables, not files; give the name of one", code="table-name")
     return f"{sql_name('parquet')}.{sql_name(table)}"
-
-
-def _round(sqlglot: ModuleType, tree: Any, step: int) -> None:
-    """Round the scores of a statement down to a grid.
-
-    From 2⁵³ steps on, every double lies on the grid already (and Spark's FLOOR, which returns 64 bits, would overflow).
-    """
-    [score] = [one for one in tree.find_all(sqlglot.exp.Alias) if one.alias == SCORE]
-    value = score.this.sql(dialect=PLAIN)
-    scaled = f"({value} * {number(float(step))})"
-    rounded = f"CAST(FLOOR({scaled}) AS DOUBLE) * {number(1 / step)}"
-    case = f"CASE WHEN ABS{scaled} < {number(2.0**53)} THEN {rounded} ELSE {value} END"
-    score.set("this", sqlglot.parse_one(case, read=PLAIN))
-
-
-def _refuse_unknown(dialect: str) -> None:
-    if dialect not in DIALECTS:
-        raise UnknownName("SQL dialect", dialect, DIALECTS)
-
-
-def _sqlglot() -> ModuleType:
-    try:
-        import sqlglot
-    except ImportError as error:
-        raise EnvironmentFault(
-            f"SQL of other dialects than {PLAIN}, and --step, need the package 'sqlglot' ({error}): "
-            f"pip install 'hitmiss[sql]'"
-        ) from None
-    return sqlglot  # type: ignore[no-any-return]
 
 
 # ----------------------------------------------------------------------
@@ -303,13 +260,8 @@ FAULTS: Final = 1000
 """Rows with a fault that are fetched; more would add no information."""
 
 
-class Warehouse(TypingProtocol):
-    """Runs statements. `dialect` is one of `DIALECTS`."""
-
-    dialect: str
-
-    def query(self, statement: str) -> pl.DataFrame:
-        """Return the answer to a statement in its dialect."""
+Query = Callable[[str], pl.DataFrame]
+"""Returns the answer to a statement in the engine's dialect."""
 
 
 def evaluate_table(
@@ -343,8 +295,8 @@ def evaluate_table(
     UsageError
             For figures that cannot be computed from counts.
     """
-    with opened_warehouse(address) as warehouse:
-        asking = _Asking(warehouse, address, source_of(address.table, warehouse.dialect))
+    with (_spark if address.engine == "spark" else _duckdb)(address.place) as query:
+        asking = _Asking(query, address, source_of(address.table, address.engine))
 
         def tally(opened: list[Opened], plan: ShardPlan) -> ShardTally:
             return asking.tally(opened[0].match, plan, memory)
@@ -357,7 +309,7 @@ def evaluate_table(
 class _Asking:
     """The questions that are sent to a table."""
 
-    warehouse: Warehouse
+    query: Query
     address: TableAddress
     source: str
 
@@ -381,7 +333,7 @@ class _Asking:
         identity = {name: match.theirs[name] for name in named if "item" in named}
         self._refuse_repeats(identity)
         most = max(memory // ROW_BYTES, 10**6)
-        frame = self._answer(f"{counts(match.theirs, cells, self.source)}\nLIMIT {most + 1}")
+        frame = self._answer(f"{_counts(match.theirs, cells, self.source)}\nLIMIT {most + 1}")
         if frame.height > most:
             raise UsageError(
                 f"{self.address.table} has more than {most:,} different scores; give more --memory, or count scores that are "
@@ -406,7 +358,8 @@ class _Asking:
     def _refuse_repeats(self, identity: Mapping[str, str]) -> None:
         if not identity:
             return
-        found = self._answer(f"{repeats(identity, self.source)} LIMIT {FAULTS}")
+        asked = repeats_statement(self.address.table, identity, dialect=self.address.engine)
+        found = self.query(f"{asked} LIMIT {FAULTS}")
         if found.height:
             first = found["item"][0]
             what = "{n} id{s} that the table has more than once" if first else "{n} id{s} repeated or empty"
@@ -424,13 +377,9 @@ class _Asking:
             return
         names = dict.fromkeys(("item", "label", SCORE))
         shown_columns = {n: columns[n] for n in names if n in columns}
-        score = f"CAST({sql_name(columns[SCORE])} AS DOUBLE)"
+        score = _score(columns[SCORE])
         bad = [f"{score} IS NULL OR ISNAN({score})"] if has_nan else []
-        bad += (
-            [f"COALESCE(CAST({sql_name(columns['label'])} AS VARCHAR), '') IN ({', '.join(map(sql_text, words))})"]
-            if words
-            else []
-        )
+        bad += [f"{_text(columns['label'])} IN ({', '.join(map(sql_text, words))})"] if words else []
         selected = ", ".join(f"{sql_name(theirs)} AS {sql_name(ours)}" for ours, theirs in shown_columns.items())
         found = self._answer(f"SELECT {selected} FROM {self.source} WHERE {' OR '.join(bad)} LIMIT {FAULTS}")
         found = pl.DataFrame([settle(column, column.name == SCORE) for column in found])
@@ -442,7 +391,7 @@ class _Asking:
         raise ledger.error()
 
     def _answer(self, plain: str) -> pl.DataFrame:
-        return self.warehouse.query(compiled(plain, self.warehouse.dialect))
+        return self.query(compiled(plain, self.address.engine))
 
 
 def _without_rows(finding: Finding) -> Finding:
@@ -472,28 +421,8 @@ def _digest(frame: pl.DataFrame) -> str:
 
 
 @contextmanager
-def opened_warehouse(address: TableAddress) -> Iterator[Warehouse]:
-    """Open the engine of an address for the block."""
-    with _spark() if address.engine == "spark" else _duckdb(address.place) as found:
-        yield found
-
-
-class _DuckDB:
-    dialect = PLAIN
-
-    def __init__(self, module: ModuleType, connection: Any) -> None:
-        self._module, self._connection = module, connection
-
-    def query(self, statement: str) -> pl.DataFrame:
-        try:
-            found = answer_of(self._connection.sql(statement))
-        except self._module.Error as error:
-            raise _refusal("DuckDB", error) from None
-        return found
-
-
-@contextmanager
-def _duckdb(place: str) -> Iterator[Warehouse]:
+def _duckdb(place: str) -> Iterator[Query]:
+    """Open a database file."""
     try:
         import duckdb
     except ImportError as error:
@@ -501,52 +430,24 @@ def _duckdb(place: str) -> Iterator[Warehouse]:
     if not Path(place).is_file():
         raise DataError(f"{place} is not there", code="missing-file")
     try:
-        connection = duckdb.connect(place, read_only=True)
+        with duckdb.connect(place, read_only=True) as connection:
+            yield lambda statement: answer_of(connection.sql(statement))
     except duckdb.Error as error:
         raise _refusal("DuckDB", error) from None
-    try:
-        yield _DuckDB(duckdb, connection)
-    finally:
-        connection.close()
-
-
-class _Spark:
-    dialect = "spark"
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def query(self, statement: str) -> pl.DataFrame:
-        from pyspark.errors import PySparkException
-
-        try:
-            table = self._session.sql(statement).toArrow()
-        except PySparkException as error:
-            raise _refusal("Spark", error) from None
-        except Exception as error:  # errors from its Java side have no class of their own
-            if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark", "grpc"):
-                raise
-            raise _refusal("Spark", error) from None
-        found = pl.from_arrow(table)
-        assert isinstance(found, pl.DataFrame)  # a table is a frame
-        return found
 
 
 @contextmanager
-def _spark() -> Iterator[Warehouse]:
+def _spark(_: str) -> Iterator[Query]:
     """Use the running session, or start one with Spark's settings on this machine; that one is stopped afterwards."""
     try:
         import pyarrow  # noqa: F401  # answers are transferred as Arrow
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EnvironmentFault(f"spark: needs the package 'pyspark' ({error}): pip install 'hitmiss[spark]'") from None
-    there = SparkSession.getActiveSession()
-    if there is not None:
-        yield _Spark(there)
-        return
+    session = there = SparkSession.getActiveSession()
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL", "spark.ui.enabled": "false"}
     try:
-        session = SparkSession.builder.appName("hitmiss").config(map=quiet).getOrCreate()
+        session = there or SparkSession.builder.appName("hitmiss").config(map=quiet).getOrCreate()
     except Exception as error:
         raise EnvironmentFault(
             f"no Spark session could be started ({_first_line(error)}); it needs Java, or SPARK_REMOTE, and its master is "
@@ -554,9 +455,14 @@ def _spark() -> Iterator[Warehouse]:
             code="no-spark",
         ) from None
     try:
-        yield _Spark(session)
+        yield lambda statement: pl.DataFrame(session.sql(statement).toArrow())
+    except Exception as error:  # errors from its Java side have no class of their own
+        if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark", "grpc"):
+            raise
+        raise _refusal("Spark", error) from None
     finally:
-        session.stop()
+        if there is None:
+            session.stop()
 
 
 def _refusal(engine: str, error: BaseException) -> DataError:
