@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from fractions import Fraction
 from pathlib import Path
@@ -181,3 +182,16 @@ def test_counts_of_billions_give_the_exact_area(tmp_path: Path) -> None:
     assert found.value == pytest.approx(float(Fraction(twice, 2 * (7 * 10**9 + 1) * 11 * 10**9)), rel=1e-15)
     assert found.low is not None and found.high is not None
     assert 0 < found.high - found.low < 1e-4
+
+
+def test_rows_are_chosen_among_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    frame = simulated(600, kind="tied")
+    write(frame, tmp_path / "t.parquet")
+    write(frame.group_by("label", "codec", "score").agg(n=pl.len()), tmp_path / "c.parquet")
+    found = []
+    for more in (["t.parquet"], ["c.parquet", "--counts"]):
+        words = ["score", str(tmp_path / more[0]), *more[1:], "-m", "roc_auc", "--where", "codec=C01", "--json"]
+        assert run(words) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert found[0]["estimates"] == found[1]["estimates"]
+    assert all(f"where:codec=C01({(frame['codec'] == 'C01').sum()}/600)" in one["signature"] for one in found)

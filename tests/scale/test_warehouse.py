@@ -83,6 +83,7 @@ def test_duckdb_counts_what_else_is_asked(database: Path, capsys: pytest.Capture
     file = database.parent / "normal.parquet"
     assert_same(capsys, f"duckdb:{database}#main.normal", file, "-m", "accuracy", "-m", "f1", "--threshold", "0.25")
     assert_same(capsys, f"duckdb:{database}#normal", file, "--higher", "spoof")
+    assert_same(capsys, f"duckdb:{database}#normal", file, "--where", "codec=C01")
 
 
 def test_faults_in_a_table_are_told_with_their_ids(database: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -607,7 +607,8 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
     with suppress(Stop):
         sheet, quick = Sheet(shard, plan, ledger), Ledger()
         seen, match, unlisted = Counting(plan, sheet.late), sheet.opened.match, sheet.unlisted
-        facts = {"layout": match.layout, "columns": dict(match.theirs), "has_ids": "item" in match.picks}
+        facts: dict[str, Any] = {"layout": match.layout, "columns": dict(match.theirs)}
+        facts |= {"layout": "counts"} if plan.is_counted else {"has_ids": "item" in match.picks}
         fact = replace(fact, facts=facts if shard.system is None else {**facts, SYSTEM: shard.system})
         with suppress(Stop):
             for piece in ENGINES[plan.engine](sheet, quick):
@@ -792,7 +793,7 @@ def every_id(
     tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, disk: Disk | None
 ) -> Kept | None:
     """Return the hashes of all ids; None if there are none, or if ids ascend from shard to shard and none can repeat."""
-    if tally.ids is not None or not (plan.ids and any(shard.facts["has_ids"] for shard in tally.shards)):
+    if tally.ids is not None or not (plan.ids and any(shard.facts.get("has_ids") for shard in tally.shards)):
         return tally.ids
     ranges = sorted(tuple(shard.facts[RANGE]) for shard in tally.shards if RANGE in shard.facts)
     if len(ranges) == len(tally.shards) and all(a[1] < b[0] for a, b in pairwise(ranges)):

@@ -83,12 +83,14 @@ def assemble(
     """
     if not tally.cells:
         raise DataError("there are no trials to measure")
+    tally, chosen = keep_cells(tally, plan.options)
     words = _read_words(tally, plan)
     order = sorted(tally.cells)
     kept = [tally.cells[cell] for cell in order]
     header = _header(tally, plan, words["label"], how)
     frame = _frame(order, tally.names, words, plan)
-    header = replace(header, notes=tuple(_notes(tally, kept, frame, header, plan)))
+    notes = _notes(tally, kept, frame, header, plan)
+    header = replace(header, notes=tuple(notes), choices=(*chosen, *header.choices))
     size = np.array([one.total for one in kept], dtype=np.int64)
     is_short = forms is not None and tally.n > sketch.LARGE
     scored = CoarseCells(kept, tuple(forms or ()), memory) if is_short else ExactCells(kept)  # type: ignore[arg-type]
@@ -370,13 +372,11 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     if disk is not None:
         disk.refuse_small(expected)
     tally, covering = _count(shards, plan, run, memory, disk)
-    tally, kept = keep_cells(tally, reads)
     trials = assemble(tally, plan, "stream", None if units else forms, beside_program(memory))
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
-    head = replace(trials.header, reading=said, choices=(*kept, *trials.header.choices))
-    trials = replace(trials, header=files.named(head))
+    trials = replace(trials, header=files.named(replace(trials.header, reading=said)))
     if in_parts and finished is not None:
         if whole.drift is not None:
             is_clean, names = clean_rows(trials, whole), whole.by[0]

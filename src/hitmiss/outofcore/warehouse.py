@@ -52,7 +52,7 @@ from hitmiss.outofcore.stream import (
 
 SCORE: Final = "score"
 # must differ from the name of a user's table: Snowflake would treat an equal name as recursion
-TRIALS: Final = "hitmiss_trials"
+TRIALS: Final = '"hitmiss_trials"'
 PLAIN: Final = "duckdb"
 DIALECTS: Final = (PLAIN, "bigquery", "databricks", "postgres", "snowflake", "spark", "trino")
 FILES: Final = ("databricks", "spark")
@@ -97,9 +97,9 @@ def statement(
     Examples
     --------
     >>> print(statement("lake.trials", ["codec"], score="llr"))
-    WITH hitmiss_trials AS (SELECT COALESCE(CAST("label" AS VARCHAR), '') AS "label", COALESCE(CAST("codec" AS VARCHAR), '') AS "codec", CAST("llr" AS DOUBLE) AS "score" FROM "lake"."trials")
+    WITH "hitmiss_trials" AS (SELECT COALESCE(CAST("label" AS VARCHAR), '') AS "label", COALESCE(CAST("codec" AS VARCHAR), '') AS "codec", CAST("llr" AS DOUBLE) AS "score" FROM "lake"."trials")
     SELECT "label", "codec", "score", COUNT(*) AS "n"
-    FROM hitmiss_trials
+    FROM "hitmiss_trials"
     GROUP BY "label", "codec", "score"
     """
     if step is not None and (step < 1 or step & (step - 1)):
@@ -224,7 +224,8 @@ def _evaluated(
 ) -> Streamed:
     """Evaluate counts: look at where they are, decide what is counted by, fetch and measure them."""
     wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
-    reads, columns, ledger = read_options(design.protocol, reading), list(design.columns), Ledger()
+    reads, ledger = read_options(design.protocol, reading), Ledger()
+    columns = list(dict.fromkeys((*design.columns, *reads.where)))
     refuse_what_needs_trials(design, wanted, columns, reads)
     if reads.score_columns:
         raise UsageError(f"{what} one column of scores; name it with --column score=NAME", code="several-scores")
