@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,6 +12,7 @@ from hitmiss.cli import common
 from hitmiss.cli.common import grouped
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
     import polars as pl

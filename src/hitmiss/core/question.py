@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache
 from typing import Final, Literal, Self
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
-from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind
+from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
 
 # ----------------------------------------------------------------------
 # Names of columns: those that belong to the engine, and how a user's column of the same name is stored.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.registry import Best
-from hitmiss.core.shared import END_DIGITS, steady
+from hitmiss.core.shared import END_DIGITS, dataclass, steady
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -23,6 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.shared import dataclass
 
 # ----------------------------------------------------------------------
 # The tally: for one cell of trials, the counts from which every figure that depends on a threshold is computed.

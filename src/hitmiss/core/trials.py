@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import html
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
-from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
+from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind, dataclass
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
 
 if TYPE_CHECKING:
@@ -575,6 +574,8 @@ class Trials:
     def _repr_html_(self) -> str:
         table = self.frame if self.has_targets else self.frame.drop("target")
         rows = table.head(10).iter_rows()
+        import html  # needed only in notebooks
+
         cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
         names = "".join(f"<th>{html.escape(shown(c))}</th>" for c in table.columns)
         return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"

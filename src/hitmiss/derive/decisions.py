@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Spec, resolve
+from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Threshold, Trials, stretches
 from hitmiss.metrics.counts import Counts, f1_of

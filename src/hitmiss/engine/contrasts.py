@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Final
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OF_ALL, Grouping, Plan, find
-from hitmiss.core.shared import Rate
+from hitmiss.core.shared import Rate, dataclass
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS, Pair

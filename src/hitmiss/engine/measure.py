@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from typing import Final
 
@@ -20,7 +20,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
 from hitmiss.core.results import UNUSED, Estimate, Remark, Results
-from hitmiss.core.shared import Quantile, Rate, each, part, step
+from hitmiss.core.shared import Quantile, Rate, dataclass, each, part, step
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.resample import (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import polars as pl
 
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import shown
+from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Trials
 
 # ----------------------------------------------------------------------

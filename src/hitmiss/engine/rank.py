@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -27,7 +27,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
-from hitmiss.core.shared import each
+from hitmiss.core.shared import dataclass, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import (

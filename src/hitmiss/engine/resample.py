@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 from typing import Final, Protocol
 
@@ -16,7 +16,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
 from hitmiss.core.registry import Metric, Setting
 from hitmiss.core.results import Estimate
-from hitmiss.core.shared import FAILED, Rate
+from hitmiss.core.shared import FAILED, Rate, dataclass
 from hitmiss.core.tally import Array, Floats, Tally, ascending
 from hitmiss.core.trials import Header, Trials, blocks, combined
 from hitmiss.metrics.confidence import Judged

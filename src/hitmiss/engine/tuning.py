@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import SEARCHES, Choice, best_threshold, figures_at

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -38,6 +37,8 @@ __all__ = [
 
 def load_protocol(path: str | Path) -> Protocol:
     """Read a protocol from a TOML file. If it is invalid, the error says in one sentence what is wrong."""
+    import tomllib  # needed only where a protocol is named
+
     try:
         artifacts.note_input(path)
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))

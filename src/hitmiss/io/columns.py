@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final, Literal
 
 from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
-from hitmiss.core.shared import ScoreKind
+from hitmiss.core.shared import ScoreKind, dataclass
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
 

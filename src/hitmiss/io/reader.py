@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +13,7 @@ import polars as pl
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
-from hitmiss.core.shared import ScoreKind, each
+from hitmiss.core.shared import ScoreKind, dataclass, each
 from hitmiss.core.trials import Header, Source, Trials
 from hitmiss.io import tables
 from hitmiss.io.checks import (

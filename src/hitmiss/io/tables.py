@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts, registry
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
+from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import FIXED
 from hitmiss.io.columns import is_number, looks_headed
 from hitmiss.io.parse import (

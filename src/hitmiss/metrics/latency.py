@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Quantile
+from hitmiss.core.shared import Quantile, dataclass
 from hitmiss.core.tally import Array, Floats, check_weight
 from hitmiss.stats.forms import OfWeights
 

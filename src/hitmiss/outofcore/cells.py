@@ -11,7 +11,7 @@ import math
 import shutil
 import tempfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import COARSE, EXACT, Floats, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from hitmiss.core import registry, shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
+from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Keys, keys_of
 from hitmiss.core.trials import FIXED, Header, Source
 from hitmiss.engine.resample import TalliedTrials

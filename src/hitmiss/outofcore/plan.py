@@ -10,7 +10,7 @@ import io
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import EXACT, keys_of
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.io.parse import Finding, Place

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -14,7 +14,7 @@ from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequen
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.shared import tell
+from hitmiss.core.shared import dataclass, tell
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
 
