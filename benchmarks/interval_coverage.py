@@ -349,6 +349,8 @@ def figures_of(label: Array, unit: Array, score: Array, weights: Array) -> dict[
 def ends_of(metric: str, own: dict[str, Array], other: dict[str, Array] | None, units: float, drawn: int) -> Any:
     """The interval of a figure, or of its difference from that of another system or slice."""
     values, bounds = own[metric], RANGES[metric]
+    if units < intervals.LEAST_EFFECTIVE:
+        return math.nan, math.nan
     smooth = metric not in ("eer", "tpr_at_fpr(fpr=0.05)")
     if other is not None:
         values, bounds, smooth = other[metric] - values, (-math.inf, math.inf), smooth and metric != "min_dcf"
@@ -377,7 +379,8 @@ def direct(setting: Setting, repeats: int, known: dict[Any, float], drawn: int =
         inside = figures_of(label[third], unit[third], first.score[third], weights)
         for place, own, other, rows in (("pooled", one, None, ~third | third), ("slice", inside, None, third),
                                         ("paired", one, two, ~third | third)):  # fmt: skip
-            units = intervals.effective_units(intervals.unit_sizes(unit[rows], label[rows]))
+            counted = intervals.error_units if other is None else intervals.effective
+            units = intervals.effective_units(intervals.unit_sizes(unit[rows], label[rows]), count=counted)
             for metric in RANGES:
                 low, high = ends_of(metric, own, other, units, drawn)
                 true = known[metric, place, "c" if place == "slice" else None]

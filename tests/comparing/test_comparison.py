@@ -21,8 +21,8 @@ from hitmiss.core.question import Protocol
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.derive.decisions import at_threshold
-from hitmiss.engine.contrasts import share_of
 from hitmiss.engine.measure import measure
+from hitmiss.engine.resample import share_of
 from hitmiss.stats.forms import OfCounts
 
 seeds = st.integers(0, 2**32 - 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.proportion import proportion_confint
 
 from hitmiss.core.results import Estimate
 from hitmiss.core.trials import Header, Trials
@@ -84,3 +85,26 @@ def test_a_share_of_some_trials_is_bounded_by_the_units_that_have_them() -> None
     found = {e.metric: e for e in measure(trials, ["accuracy", "recall"], bootstrap=50, unit="speaker")}
     for name, units in (("accuracy", 30), ("recall", 10)):
         assert (found[name].low, found[name].high) == pytest.approx(wilson(units, units))
+
+
+def _with_errors(errors: list[int], units: int = 60, each: int = 1) -> Estimate:
+    """The miss rate with these positives missed, with an interval over speakers."""
+    n = units * each
+    label = [1] * n + [0] * units
+    decision = [int(i not in errors) for i in range(n)] + [0] * units
+    trials = Trials.of(
+        label, decision=decision, speaker=[f"s{i // each}" for i in range(n)] + [f"s{i}" for i in range(units)]
+    )
+    return measure(trials, ["fnr"], bootstrap=200, unit="speaker").one("fnr")
+
+
+@pytest.mark.parametrize("each", [1, 5])
+def test_one_error_widens_the_interval_of_a_share_over_units_a_little(each: int) -> None:
+    """None of 60 speakers gives at most 6 %; one wrong trial gave up to 38 %, since one unit alone showed the spread."""
+    none, one, three = (_with_errors(wrong, each=each) for wrong in ([], [0], [0, 20, 59 * each]))
+    expected = proportion_confint(60 * one.value, 60, method="wilson")  # type: ignore[operator]
+    assert (one.low, one.high) == pytest.approx(expected) and one.method == "wilson over units"
+    assert none.high < one.high < 0.1  # type: ignore[operator]
+    widest = proportion_confint(60 * three.value, 60, method="wilson")  # type: ignore[operator]
+    assert three.method.startswith("bootstrap")  # type: ignore[union-attr]
+    assert widest[0] - 1e-9 <= three.low < three.value < three.high <= widest[1] + 1e-9  # type: ignore[operator]

@@ -15,11 +15,17 @@ from hitmiss.metrics.detection import cllr_form, eer_form
 from hitmiss.stats.bootstrap import cut
 from hitmiss.stats.intervals import (
     OPTIMISM,
+    LeftOut,
+    Steps,
     acceleration_of_trials,
     acceleration_of_units,
     bca,
+    effective,
+    error_units,
     of_least_cost,
+    on_scale,
     percentile,
+    student,
     t_quantile,
 )
 
@@ -211,3 +217,61 @@ def test_student_s_quantile_is_exact_to_fourteen_digits() -> None:
                 density = (1 + t * t / v) ** (-(v + 1) / 2) / mp.sqrt(v) / mp.beta(v / 2, mp.mpf(1) / 2)
                 error = (tail - min(mp.mpf(p), 1 - mp.mpf(p))) / (density * t)
                 assert abs(error) < 3e-14, (p, degrees)
+
+
+# ----------------------------------------------------------------------
+# Coverage by simulation, where an earlier interval was too narrow.
+
+
+@pytest.mark.parametrize(("n1", "n0", "gap"), [(30, 70, 3.0), (15, 85, 2.5), (60, 140, 3.6)])
+def test_the_interval_of_a_high_area_holds_the_truth(n1: int, n0: int, gap: float) -> None:
+    """By DeLong's variance on the plain scale 80 to 83 % of these intervals did."""
+    rng, truth = np.random.default_rng(1), stats.norm.cdf(gap / math.sqrt(2.0))
+    held = 0
+    for _ in range(800):
+        low, high = Steps.of_classes(np.sort(rng.normal(gap, size=n1)), np.sort(rng.normal(size=n0))).interval()
+        held += low <= truth <= high
+    assert stats.binomtest(held, 800, 0.93, alternative="less").pvalue > 0.05
+    assert stats.binomtest(held, 800, 0.985, alternative="greater").pvalue > 0.05  # nor is it needlessly wide
+
+
+def test_on_its_scale_an_interval_follows_the_delta_method() -> None:
+    for value, error in ((0.5, 0.1), (0.02, 0.01), (0.97, 0.02)):
+        centre, spread = math.log(value / (1 - value)), error / (value * (1 - value))
+        expected = [1 / (1 + math.exp(-(centre + z * spread))) for z in stats.norm.ppf([0.025, 0.975])]
+        assert on_scale(value, error, (0.0, 1.0)) == pytest.approx(tuple(expected), rel=1e-8)
+    assert on_scale(2.0, 0.1, (-math.inf, math.inf), 0.9) == pytest.approx(stats.norm.interval(0.9, 2.0, 0.1))
+    assert np.isnan(on_scale(1.0, 0.1, (0.0, 1.0))).all()
+
+
+def test_intervals_of_pooled_figures_hold_the_truth_for_units_of_unequal_sizes() -> None:
+    """What all pooled figures rest on: the spread of scores over 20 units, of which a quarter are their levels.
+
+    With as many degrees of freedom as effective units, and without the bias, the intervals are too narrow.
+    """
+    rng, held, n = np.random.default_rng(2), {effective: 0, error_units: 0}, 1200
+
+    def spread(weights: Floats, level: Floats) -> Floats:
+        share = weights / weights.sum(axis=-1, keepdims=True)
+        return np.asarray(0.75 + 0.25 * (share @ level**2 - (share @ level) ** 2))
+
+    for _ in range(n):
+        sizes, level = rng.lognormal(size=20), rng.normal(size=20)
+        replicates = spread(rng.multinomial(20, np.full(20, 0.05), size=200) * sizes, level)
+        left = LeftOut((spread((1.0 - np.eye(20)) * sizes, level),), (effective(sizes),))
+        for count in held:
+            own = LeftOut(left.groups, (count(sizes),))
+            low, high = student(replicates, float(spread(sizes, level)), 1.0, (0.0, math.inf), without=own)
+            held[count] += low <= 1.0 <= high
+    assert held[effective] < 0.92 * n
+    assert stats.binomtest(held[error_units], n, 0.93, alternative="less").pvalue > 0.05
+
+
+def test_an_end_is_moved_out_by_the_bias_of_the_replicates_and_none_is_moved_in() -> None:
+    drawn = np.random.default_rng(3).normal(0.0, 0.1, 4000)
+    below, even = (student(1.0 / (1.0 + np.exp(-(drawn + shift))), 0.5, 9.0, (0.0, 1.0)) for shift in (-0.1, 0.0))
+    assert below[0] == pytest.approx(even[0], abs=1e-3)
+    logit = [math.log(end / (1.0 - end)) for end in (below[1], even[1])]
+    assert logit[0] - logit[1] == pytest.approx(0.1, abs=0.01)
+    # In a difference, which has no bounds, the bias of both sides cancels.
+    assert student(drawn - 0.1, 0.0, 9.0) == pytest.approx(student(drawn, 0.0, 9.0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice
 from typing import Final
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OF_ALL, Grouping, Plan, find
-from hitmiss.core.shared import Rate, dataclass
+from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS, Pair
@@ -28,6 +28,7 @@ from hitmiss.engine.resample import (
     drawn_cells,
     samples_of_runs,
     samples_of_slices,
+    share_of,
     too_few_errors,
 )
 from hitmiss.metrics.counts import Counts
@@ -185,7 +186,8 @@ class PairedDraws:
         values = [y - x for x, y in pairs if x is not None and y is not None]
         if not values or len(values) < len(pairs):
             return None
-        return self.a.left_out(question[0], [p.a for p in sample.parts], np.mean(values, axis=0))
+        # What a unit adds to both runs cancels, so that most of the variance of a difference is inside units.
+        return self.a.left_out(question[0], [p.a for p in sample.parts], np.mean(values, axis=0), effective)
 
     def _of_part(self, questions: Sequence[Both], part: Part) -> list[Floats]:
         if self.a.weights is not None:
@@ -300,28 +302,6 @@ def _figures(form: OfColumns, sample: Sample, drawn: Sequence[NDArray[np.int64]]
 # Metrics of decisions that are shares of trials: which trials they count, among which, and where two runs differ.
 
 Mask = NDArray[np.bool_]
-
-
-@lru_cache(maxsize=256)
-def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Return which outcomes a share counts, and among which; None for figures that are not a plain share of decisions.
-
-    >>> from hitmiss.metrics.counts import accuracy_of, f1_of
-    >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
-    ((1.0, 0.0, 0.0, 1.0), None)
-    """
-    if not isinstance(form, OfCounts):
-        return None
-    single = [form.function(Counts(*row)) for row in np.eye(OUTCOMES, dtype=int).tolist()]
-    if not all(isinstance(rate, Rate) for rate in single):
-        return None
-    hits, of = (tuple(float(getattr(rate, name)) for rate in single) for name in ("hits", "of"))
-    counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different, so a share can be recognised
-    whole = form.function(Counts(*counts))
-    if not isinstance(whole, Rate):
-        return None
-    adds_up = (whole.hits, whole.of) == (float(np.dot(hits, counts)), float(np.dot(of, counts)))
-    return (hits, of) if adds_up and {*hits, *of} <= {0.0, 1.0} else None
 
 
 def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask, Mask, Mask]] | None:

@@ -26,6 +26,7 @@ from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.resample import (
     AT_END,
     ONE_UNIT,
+    OVER_UNITS,
     SAME,
     Columns,
     Draws,
@@ -37,6 +38,7 @@ from hitmiss.engine.resample import (
     by_target,
     samples_of_runs,
     samples_of_slices,
+    share_of_units,
     too_few_errors,
     without_width,
 )
@@ -523,6 +525,13 @@ class Work:
         if little is not None:
             return Ends(note=little)
         low, high = self.draws.interval(question, sample, value, drawn)
+        plan = self.draws.plan
+        if isinstance(value, Rate) and 0.0 < value < 1.0 and len(plan.unit) == 1 and plan.method == "auto":
+            widest = share_of_units(question, sample, value, self.draws)
+            if widest is not None and widest[1]:
+                return Ends.of(widest[0], OVER_UNITS)
+            if widest is not None:
+                low, high = max(low, widest[0][0]), min(high, widest[0][1])
         if math.isclose(low, high, rel_tol=ROUNDING):  # equal replicates do not make the figure certain
             return without_width(question, sample, value, self.draws)
         rare = AT_END if float(value) in question.metric.range else too_few_errors(question.form, sample, high - low)
@@ -572,7 +581,7 @@ def with_interval(
     row = with_units(row, draws, samples, question.labelled)
     if plan.unit and plan.method == "auto":
         bounds = (-math.inf, math.inf) if row.average == "gap" else question.metric.range
-        degrees = min(draws.units(sample, question.labelled)[1] for sample in samples) - 1.0
+        degrees = min(draws.degrees(sample, question.labelled) for sample in samples)
         without = draws.left_out(question, samples, left)
         smooth = not isinstance(question.form, Crossing)
         low, high = intervals.student(drawn, centre, degrees, bounds, plan.level, without, smooth)

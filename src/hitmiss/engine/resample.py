@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Final, Protocol
 
 import numpy as np
@@ -39,11 +39,13 @@ from hitmiss.stats.bootstrap import (
 from hitmiss.stats.forms import Errors, Few, Form, Functional, OfColumns, OfCounts, OfTerms, OfTrials, OfWeights
 from hitmiss.stats.intervals import (
     LEAST_EFFECTIVE,
+    Interval,
     LeftOut,
     Sizes,
     Steps,
     effective_units,
     enough,
+    error_units,
     placements,
     unit_sizes,
 )
@@ -402,7 +404,7 @@ class Draws:
     _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
     _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
     _tallies: dict[str, Tally] = field(default_factory=dict)
-    _held: dict[tuple[str, bool], tuple[int, float]] = field(default_factory=dict)
+    _held: dict[str, list[Sizes]] = field(default_factory=dict)
     _without: dict[tuple[str, int], Floats] = field(default_factory=dict)
 
     @classmethod
@@ -479,13 +481,13 @@ class Draws:
         """
         if self.weights is None:
             return None
-        n, effective = self.units(sample, labelled)
+        n, known = self.units(sample, labelled)[0], self.degrees(sample, labelled) + 1.0
         unit = " × ".join(self.plan.unit)
         # Even the whole range of fewer units would not hold the truth as often as the level says.
         if n < enough(self.plan.level):
             return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
-        if effective < LEAST_EFFECTIVE:
-            return f"no interval: {n} of {unit} say no more than {effective:.1f} of equal size would{', for one class' if labelled else ''}"
+        if known < LEAST_EFFECTIVE:
+            return f"no interval: {n} of {unit} say no more than {known:.1f} of equal size would{', for one class' if labelled else ''}"
         return None
 
     def units(self, sample: Sample, labelled: bool = True) -> tuple[int, float]:
@@ -493,13 +495,20 @@ class Draws:
 
         For a figure without labels (`labelled` false) all trials count, otherwise those of the rarer class.
         """
-        if (sample.name, labelled) not in self._held:
-            sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
-            n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
-            # Units of very different sizes say less than their number: the effective number is what Student's interval uses.
-            counted = sizes if labelled else [(own[0] + own[1], np.zeros_like(own[0])) for own in sizes]
-            self._held[sample.name, labelled] = n, effective_units(*counted)
-        return self._held[sample.name, labelled]
+        sizes = self._sizes(sample, labelled)
+        # Units of very different sizes say less than their number.
+        return max(int(np.count_nonzero(own[0] + own[1])) for own in sizes), effective_units(*sizes)
+
+    def degrees(self, sample: Sample, labelled: bool = True) -> float:
+        """Return the degrees of freedom of an error that the units of a sample show (see `intervals.error_units`)."""
+        return effective_units(*self._sizes(sample, labelled), count=error_units) - 1.0
+
+    def _sizes(self, sample: Sample, labelled: bool) -> list[Sizes]:
+        """Return how many trials each unit holds: of either class, or, for a figure without labels, of both together."""
+        if sample.name not in self._held:
+            self._held[sample.name] = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
+        sizes = self._held[sample.name]
+        return sizes if labelled else [(own[0] + own[1], np.zeros_like(own[0])) for own in sizes]
 
     def unit_sample(self, sample: Sample) -> UnitSample:
         """Return a sample with its units, sorted once."""
@@ -511,8 +520,8 @@ class Draws:
     def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
         """Return the interval of a figure from its replicates.
 
-        `auto`: for trials BCa, for least costs the interval that corrects their optimism, and percentile if neither is
-        possible; for units Student's, which is valid with few of them.
+        `auto`: for trials BCa, the spread on its scale for an AUC and figures of counts, for least costs the interval that corrects
+        their optimism, and percentile if none of these is possible; for units Student's, which is valid with few of them.
         """
         form, plan = question.form, self.plan
         if plan.method == "bca" and not isinstance(form, Form):
@@ -520,13 +529,18 @@ class Draws:
         # Without a value there is nothing to correct towards; replicates may still be defined.
         if plan.method == "percentile" or math.isnan(value):
             return intervals.percentile(replicates, plan.level)
+        if plan.method == "bca" and isinstance(form, Form):
+            return intervals.bca(replicates, value, self._acceleration(form, sample), plan.level)
         beside = self._beside.get((sample.name, question.text))
         if plan.method == "auto" and self.weights is not None:
-            few = Few(self.units(sample, question.labelled)[1] - 1.0, question.metric.range, plan.level)
+            few = Few(self.degrees(sample, question.labelled), question.metric.range, plan.level)
             return form.by_units(
                 replicates, value, few, lambda f: self.left_out(question, [sample], self.left(f, sample)), beside
             )
-        return form.interval(replicates, value, plan.level, lambda f: self._acceleration(f, sample), beside)
+        bounds = question.metric.range
+        if form.is_area:
+            return intervals.of_spread(replicates, value, bounds, plan.level, sample.steps.degrees)
+        return form.interval(replicates, value, plan.level, bounds, lambda f: self._acceleration(f, sample), beside)
 
     def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
         """Return replicates for figures made of several figures: those of a least cost without its optimism."""
@@ -541,13 +555,22 @@ class Draws:
         beside = self._beside.get((sample.name, question.text))
         return question.form.left_for_averages(lambda f: self.left(f, sample), replicates, value, beside)
 
-    def left_out(self, question: Question, samples: Sequence[Sample], values: Floats | None) -> LeftOut | None:
-        """Return figures without one unit each, sorted by what varies on its own; None without units."""
+    def left_out(
+        self,
+        question: Question,
+        samples: Sequence[Sample],
+        values: Floats | None,
+        count: Callable[[Array], float] = error_units,
+    ) -> LeftOut | None:
+        """Return figures without one unit each, sorted by what varies on its own; None without units.
+
+        `count`: how the units behind the error are counted (see `effective_units`).
+        """
         if values is None:
             return None
         blocks, labelled = self._blocks, question.labelled
         groups = tuple(values[blocks.group == k] for k in range(blocks.groups))
-        held = [self._effective(sample, labelled) for sample in samples]
+        held = [self._effective(sample, labelled, count) for sample in samples]
         apart = len(self.plan.unit) > 1 or self.plan.by_class(question.metric.prevalence)
         cells = values[blocks.group == blocks.groups] if len(self.plan.unit) > 1 else None
         return LeftOut(groups, tuple(min(own) for own in zip(*held, strict=True)), apart, cells)
@@ -556,17 +579,17 @@ class Draws:
         """Return the figures of a form without one block of units each; None without units."""
         return self._without.get((sample.name, id(form)))
 
-    def _effective(self, sample: Sample, labelled: bool) -> tuple[float, ...]:
+    def _effective(self, sample: Sample, labelled: bool, count: Callable[[Array], float]) -> tuple[float, ...]:
         """Return the effective number of units of each group (see `_Blocks`)."""
+        sizes = self._sizes(sample, labelled)
         if self._blocks.groups == 1:
-            return (self.units(sample, labelled)[1],)
-        sizes = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
+            return (effective_units(*sizes, count=count),)
         if len(sizes) == 1:
-            return tuple(max(intervals.effective(own), 1.0) for own in sizes[0])
+            return tuple(max(count(own), 1.0) for own in self._sizes(sample, True)[0])
         if not labelled:
-            return tuple(intervals.effective(own[0] + own[1]) for own in sizes)
+            return tuple(count(own[0]) for own in sizes)
         several = [[own for own in pair if np.count_nonzero(own) > 1] for pair in sizes]
-        return tuple(min(map(intervals.effective, own), default=1.0) for own in several)
+        return tuple(min(map(count, own), default=1.0) for own in several)
 
     def _leave_out(self, forms: Sequence[Functional], trials: _DrawnTrials) -> None:
         """Compute all figures without one block of units at a time."""
@@ -839,6 +862,22 @@ class Ends:
         return cls(note=note) if math.isnan(ends[0]) else cls(*ends, method, note)
 
 
+def share_of_units(question: Question, sample: Sample, value: Rate, draws: Draws) -> tuple[Interval, bool] | None:
+    """Return the widest interval that a share over whole units can need, and whether it is the only one it can have.
+
+    At worst all trials of a unit are right or wrong together. The share is then one of units, and Wilson's interval of as
+    many as its denominator effectively has holds it; trials that differ inside units only make it narrower. Where all
+    hits, or all misses, are those of one unit, nothing shows how much units differ, so there is no other interval.
+    None if the units are too few, or unknown.
+    """
+    behind = [_units_behind(question.form, sample, draws.columns.asked_codes(name)[0]) for name in draws.plan.unit]
+    n = min(intervals.effective(of) for _, of in behind)
+    if n < LEAST_EFFECTIVE:
+        return None
+    alone = any(min(np.count_nonzero(hits), np.count_nonzero(of - hits)) < 2 for hits, of in behind)
+    return intervals.wilson(value * n, n, draws.plan.level), alone
+
+
 def without_width(question: Question, sample: Sample, value: float, draws: Draws) -> Ends:
     """Return the interval of a figure that is the same in every replicate: a bound by counting, if there is one.
 
@@ -847,10 +886,8 @@ def without_width(question: Question, sample: Sample, value: float, draws: Draws
     """
     plan = draws.plan
     if plan.unit and isinstance(value, Rate) and value in (0.0, 1.0):
-        n = min(_units_behind(question.form, sample, draws.columns.asked_codes(name)[0]) for name in plan.unit)
-        return (
-            Ends.of(intervals.wilson(value * n, n, plan.level), OVER_UNITS) if n >= LEAST_EFFECTIVE else Ends(note=SAME)
-        )
+        found = share_of_units(question, sample, value, draws)
+        return Ends(note=SAME) if found is None else Ends.of(found[0], OVER_UNITS)
     if plan.unit:
         return Ends(note=SAME)
     if question.form.is_area:
@@ -897,17 +934,39 @@ def _errors_of_decisions(form: OfCounts, sample: Sample) -> tuple[Errors, ...]:
     )
 
 
-def _units_behind(form: Functional, sample: Sample, unit: NDArray[np.int64]) -> float:
-    """Return the effective number of units in the denominator of a share, which may be a part of the trials."""
+@lru_cache(maxsize=256)
+def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Return which outcomes a share counts, and among which; None for figures that are not a plain share of decisions.
+
+    >>> from hitmiss.metrics.counts import accuracy_of, f1_of
+    >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))
+    ((1.0, 0.0, 0.0, 1.0), None)
+    """
+    if not isinstance(form, OfCounts):
+        return None
+    single = [form.function(Counts(*row)) for row in np.eye(OUTCOMES, dtype=int).tolist()]
+    if not all(isinstance(rate, Rate) for rate in single):
+        return None
+    hits, of = (tuple(float(getattr(rate, name)) for rate in single) for name in ("hits", "of"))
+    counts = [2**k for k in range(OUTCOMES)]  # sums of these are all different, so a share can be recognised
+    whole = form.function(Counts(*counts))
+    if not isinstance(whole, Rate):
+        return None
+    adds_up = (whole.hits, whole.of) == (float(np.dot(hits, counts)), float(np.dot(of, counts)))
+    return (hits, of) if adds_up and {*hits, *of} <= {0.0, 1.0} else None
+
+
+def _units_behind(form: Functional, sample: Sample, unit: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Return the hits of a share in each unit, and the trials in its denominator, which may be a part of the trials."""
     if isinstance(form, OfTerms):
-        sizes = np.bincount(unit[sample.rows], weights=form.terms(**sample.arrays(form.columns))[1])
-    elif isinstance(form, OfCounts):
-        held = sample.unit_outcomes(unit, int(unit.max(initial=-1)) + 1)
-        rates = [form.function(Counts(*row)) for row in held[held.any(axis=1)].tolist()]
-        sizes = np.array([rate.of if isinstance(rate, Rate) else 0.0 for rate in rates])
-    else:
-        return 0.0
-    return intervals.effective(sizes)
+        terms = form.terms(**sample.arrays(form.columns))
+        found = [np.asarray(np.bincount(unit[sample.rows], weights=own), dtype=np.float64) for own in terms]
+        return found[0], found[1]
+    share = share_of(form)
+    if share is None:
+        return np.zeros(1), np.zeros(1)
+    held = sample.unit_outcomes(unit, int(unit.max(initial=-1)) + 1)
+    return held @ np.array(share[0]), held @ np.array(share[1])
 
 
 # ----------------------------------------------------------------------

@@ -175,7 +175,7 @@ def bootstrap_ci(
         drawn = replicates[0]
         if second is not None:  # a minimum cost is optimistic; its percentile interval covers too rarely
             accelerated = partial(_acceleration, tally)
-            low, high = form.interval(drawn, estimate, ci, accelerated, (second, replicates[1]))
+            low, high = form.interval(drawn, estimate, ci, (0.0, 1.0), accelerated, (second, replicates[1]))
             return estimate, low, high
     else:
         given = np.asarray(_list(labels))

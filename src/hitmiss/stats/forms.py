@@ -169,10 +169,14 @@ class Functional(ABC):
         replicates: Floats,
         value: float,
         level: float,
+        bounds: intervals.Interval,
         acceleration: Callable[[Form], float],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
-        """Return the interval of the figure from its replicates; `beside` is what `Form.beside` asked for."""
+        """Return the interval of the figure from its replicates.
+
+        `bounds` are those of the figure; `beside` is what `Form.beside` asked for.
+        """
         return intervals.percentile(replicates, level)
 
     def by_units(
@@ -247,6 +251,7 @@ class Form(Functional):
         replicates: Floats,
         value: float,
         level: float,
+        bounds: intervals.Interval,
         acceleration: Callable[[Form], float],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
@@ -564,12 +569,13 @@ class MinimumCost(Located):
         replicates: Floats,
         value: float,
         level: float,
+        bounds: intervals.Interval,
         acceleration: Callable[[Form], float],
         beside: tuple[Form, Floats] | None = None,
     ) -> intervals.Interval:
         """Return the interval that corrects the optimism of a least cost, if costs at the best threshold were drawn."""
         if beside is None:
-            return super().interval(replicates, value, level, acceleration)
+            return super().interval(replicates, value, level, bounds, acceleration)
         fixed, costs = beside
         # A threshold that was chosen on these trials suits them too well, and one chosen on a replicate even more so: its
         # costs lie too low. The cost at the fixed threshold has no such bias, so it gives the spread.
@@ -938,6 +944,18 @@ class OfCounts(OfTrials):
     def measure(self, sample: Sampled) -> float:
         """Return the figure of the counted decisions."""
         return cast(float, self.function(sample.counts))  # of numbers it is a number, of arrays an array
+
+    def interval(
+        self,
+        replicates: Floats,
+        value: float,
+        level: float,
+        bounds: intervals.Interval,
+        acceleration: Callable[[Form], float],
+        beside: tuple[Form, Floats] | None = None,
+    ) -> intervals.Interval:
+        """Return the normal interval on the scale of the figure; percentiles are too narrow where errors are few."""
+        return intervals.of_spread(replicates, value, bounds, level)
 
     def of_counts(self, counts: object) -> Floats:
         """Return the figure of counts that hold one entry per replicate."""
