@@ -405,6 +405,7 @@ class Draws:
     _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
     _tallies: dict[str, Tally] = field(default_factory=dict)
     _held: dict[str, list[Sizes]] = field(default_factory=dict)
+    _counts: dict[tuple[str, bool, Callable[[Array], float]], float] = field(default_factory=dict)
     _without: dict[tuple[str, int], Floats] = field(default_factory=dict)
 
     @classmethod
@@ -497,11 +498,19 @@ class Draws:
         """
         sizes = self._sizes(sample, labelled)
         # Units of very different sizes say less than their number.
-        return max(int(np.count_nonzero(own[0] + own[1])) for own in sizes), effective_units(*sizes)
+        n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
+        return n, self._counted(sample, labelled, intervals.effective)
 
     def degrees(self, sample: Sample, labelled: bool = True) -> float:
         """Return the degrees of freedom of an error that the units of a sample show (see `intervals.error_units`)."""
-        return effective_units(*self._sizes(sample, labelled), count=error_units) - 1.0
+        return self._counted(sample, labelled, error_units) - 1.0
+
+    def _counted(self, sample: Sample, labelled: bool, count: Callable[[Array], float]) -> float:
+        """Return `effective_units` of a sample; every figure asks for it."""
+        place = sample.name, labelled, count
+        if place not in self._counts:
+            self._counts[place] = effective_units(*self._sizes(sample, labelled), count=count)
+        return self._counts[place]
 
     def _sizes(self, sample: Sample, labelled: bool) -> list[Sizes]:
         """Return how many trials each unit holds: of either class, or, for a figure without labels, of both together."""
@@ -583,7 +592,7 @@ class Draws:
         """Return the effective number of units of each group (see `_Blocks`)."""
         sizes = self._sizes(sample, labelled)
         if self._blocks.groups == 1:
-            return (effective_units(*sizes, count=count),)
+            return (self._counted(sample, labelled, count),)
         if len(sizes) == 1:
             return tuple(max(count(own), 1.0) for own in self._sizes(sample, True)[0])
         if not labelled:
@@ -725,9 +734,13 @@ class _DrawnTrials:
                 yield drawn_cells(code, cells, sample.positive, size, self.rng, self.by_class)
             return
         unit = draws.unit[sample.rows]
-        for start in range(0, len(draws.weights), step):
-            part = draws.weights[start : start + step]
-            yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
+        parts = (draws.weights[start : start + step] for start in range(0, len(draws.weights), step))
+        if draws.n_units * cells > MOST_CELLS:  # a count per unit and code would not fit
+            for part in parts:
+                yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
+            return
+        held = np.bincount(unit * cells + code, minlength=draws.n_units * cells).reshape(draws.n_units, cells)
+        yield from (weighted_totals(part, held) for part in parts)
 
     def ratio(self, form: OfTerms) -> Floats:
         """Return the ratio of two sums over the drawn trials."""
