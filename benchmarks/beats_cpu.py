@@ -141,7 +141,7 @@ def command(old: str, *more: str) -> None:
                 for n in (FEW, MANY):
                     for which, env in trees(old).items():
                         words = ["detect", "--detector", f"beats:{place}/beats.pt", "--data", str(folder / f"{n}.csv")]
-                        words += ["--check", "0", "-o", str(folder / f"{which}-{n}-{turn}")]
+                        words += ["--outputs", "logit", "--check", "0", "-o", str(folder / f"{which}-{n}-{turn}")]
                         words += more if which == "now" else ()
                         taken.setdefault((which, n), []).append(spent(env, words))
             print(row(name, {key: tuple(map(min, zip(*found, strict=True))) for key, found in taken.items()}, folder))

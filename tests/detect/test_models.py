@@ -14,11 +14,14 @@ from detect_parts import clip, corpus
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.question import ReadSpec
 from hitmiss.detection.detector import open_detector
+from hitmiss.detection.loader import make_loader
 from hitmiss.detection.loop import detect, run_detector
 from hitmiss.detection.outputs import to_probability
 from hitmiss.detection.scoring import Settings
 from hitmiss.io.embeddings import load_embeddings
+from hitmiss.io.manifest import read_manifest
 
 pytestmark = pytest.mark.extras
 
@@ -207,6 +210,23 @@ def test_transformers_texts_of_any_length_share_a_batch(tmp_path: Path) -> None:
     together = detector.outputs(texts)
     alone = np.concatenate([detector.outputs([text]) for text in texts])
     assert np.abs(together - alone).max() < 1e-5 and together.shape == (3, 2)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+@pytest.mark.filterwarnings("ignore")
+def test_a_precision_of_a_transformers_model_is_measured_and_reported(precision: str, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
+    model = text_model(tmp_path / "model", ["non-toxic", "toxic"])
+    texts = comments(tmp_path / "c.csv")
+    exact = open_detector(f"hf-text:{model}", device="cpu")
+    rounded = open_detector(f"hf-text:{model}", device="cpu", precision=precision)
+    manifest = read_manifest(tmp_path / "c.csv", options=ReadSpec(positive="toxic", negative="non-toxic"))
+    load = make_loader("text", manifest, None)
+    outcome = run_detector(rounded, manifest, Settings(), output=tmp_path / "run", load=load)
+    odds = np.array([float(np.diff(exact.outputs([text])[0])[0]) for text in texts])
+    change = np.abs(hm.read(tmp_path / "run").score - odds)
+    told = next(note for note in outcome.notes if note.startswith(f"{precision}: "))
+    assert change.max() > 0 and told.endswith(f"{change.max():.2g} at most")
 
 
 def text_model(folder: Path, labels: list[str], **settings: object) -> Path:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName
-from hitmiss.detection.detector import Batch, need
+from hitmiss.detection.detector import Batch, Detector, need
 from hitmiss.detection.outputs import OutputKind, Outputs
 from hitmiss.detection.pinning import digest_of_files, file_digest
 from hitmiss.detection.torch import Placed, find_layers, in_precision, parameters_digest, run_with_layers
@@ -57,7 +57,7 @@ class TransformersDetector(Placed):
             self._processor = processor_class.from_pretrained(place, trust_remote_code=False)
         except (OSError, ValueError) as error:
             raise DataError(f"{place} is no {kind} model of transformers: {str(error).splitlines()[0]}") from None
-        self.kind, self.name = kind, f"hf-{kind}:{Path(place).name}"
+        self.kind, self.name, self._place = kind, f"hf-{kind}:{Path(place).name}", place
         self._digest = self._weights_digest(Path(place), model)
         self._about = self._files_digest(Path(place))
         self.model = in_precision(self.torch, model.to(self.device).eval(), self.precision)
@@ -74,6 +74,12 @@ class TransformersDetector(Placed):
         """Its name, the digest of its weights, and that of its settings and vocabulary."""
         about = {"name": self.name, "weights": self._digest, "files": self._about, "precision": self.precision}
         return {**about, "layers": list(self.layers)} if self.layers else about
+
+    def in_float32(self) -> Detector | None:
+        """Return the model as its folder holds it."""
+        if self.precision == "float32":
+            return None
+        return TransformersDetector(self._place, self.kind, device=self.device, layers=self.layers)
 
     def outputs(self, batch: Batch) -> Outputs:
         """Return the logits, one row per item."""
