@@ -15,7 +15,7 @@ from detect_parts import clip, kill_once, two_logits
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, Fault
-from hitmiss.detection.detector import Base
+from hitmiss.detection.detector import Base, CallableDetector
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,18 @@ class Noted:
         note.touch()
         time.sleep(self.seconds)
         return self.function(*given)
+
+
+class Coarse(Base):
+    """The level of a clip as two logits, to a tenth."""
+
+    name, sample_rate, precision = "coarse", 16000, "bfloat16"
+
+    def outputs(self, batch: Any) -> NDArray[Any]:
+        return np.round(two_logits(batch), 1)
+
+    def in_float32(self) -> CallableDetector:
+        return CallableDetector(two_logits, "level", 16000)
 
 
 class Levels(Base):

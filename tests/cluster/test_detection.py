@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from cluster_parts import AfterTwo, HostDetector, Levels
+from cluster_parts import AfterTwo, Coarse, HostDetector, Levels
 from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expected, louder, slow_clip, two_logits
 
 import hitmiss as hm
@@ -69,6 +69,14 @@ def test_the_run_is_that_of_one_process(cluster: Cluster, tmp_path: Path, given:
     assert {k: many[k] for k in kept} == {k: one[k] for k in kept}, "the same provenance"
     assert many["facts"].keys() == one["facts"].keys() and many["facts"]["invariance"] == one["facts"]["invariance"]
     assert verify(tmp_path / "many") == [] and set(positions(tmp_path / "many").values()) == {1}
+
+
+def test_the_effect_of_a_precision_is_measured_as_in_one_process(cluster: Cluster, tmp_path: Path) -> None:
+    manifest = corpus(20)
+    outcome, _ = on_cluster(cluster, tmp_path / "many", manifest, Coarse, actors=1)
+    here = alone(tmp_path / "one", manifest, Coarse)
+    told = [[n for n in found.notes if n.startswith("bfloat16: log-odds of 8 clips")] for found in (outcome, here)]
+    assert told[0] == told[1] and len(told[0]) == 1
 
 
 def test_embeddings_come_along(cluster: Cluster, tmp_path: Path) -> None:

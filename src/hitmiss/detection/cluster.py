@@ -142,6 +142,7 @@ def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 Tallying = Callable[[pl.DataFrame, Sequence[Record], Extraction], bytes]
 """Makes a tally from the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
 LAYERS: Final = "layers"
+FLOAT32: Final = "float32"
 
 
 @dataclass(frozen=True)
@@ -155,6 +156,7 @@ class About:
     output_kind: OutputKind
     max_batch: int | None
     layers: tuple[str, ...]
+    precision: str
     identity: Mapping[str, object]
     host: str = field(default_factory=socket.gethostname)
     pid: int = field(default_factory=os.getpid)
@@ -170,6 +172,7 @@ class About:
             getattr(detector, "output_kind", "auto"),
             getattr(detector, "max_batch", None),
             tuple(getattr(detector, "layers", ())),
+            str(getattr(detector, "precision", FLOAT32)),
             dict(getattr(detector, "identity", {"name": detector.name})),
         )
 
@@ -233,6 +236,7 @@ class Scorer:
 
     def __init__(self) -> None:
         self._detector: Detector | None = None
+        self._exact: Detector | None = None
         self._loop: Loop | None = None
         self._tallying: Tallying | None = None
 
@@ -259,10 +263,16 @@ class Scorer:
     def outputs(self, work: Sent[Work], batch: Batch) -> Outputs | Refusal:
         """Return the raw outputs of a batch."""
 
+        return attempted(lambda: _outputs(self._begun(work).detector, batch))
+
+    def outputs_in_float32(self, work: Sent[Work], batch: Batch) -> Outputs | Refusal:
+        """Return the raw outputs of a batch in float32, if the detector uses a lower precision."""
+
         def answer() -> Outputs:
             detector = self._begun(work).detector
-            prepare = getattr(detector, "prepare", None)
-            return np.asarray(detector.outputs(prepare(batch) if prepare is not None else batch))
+            if self._exact is None:
+                self._exact = cast(Base, detector).in_float32()
+            return _outputs(self._exact or detector, batch)
 
         return attempted(answer)
 
@@ -315,6 +325,11 @@ TALLIES: Final = "tallies"
 """The folder of a run with the tallies of its parts, if requested."""
 FUTILE: Final = 10
 """The run stops after this many deaths without a completed part in between: the items are not the cause."""
+
+
+def _outputs(detector: Detector, batch: Batch) -> Outputs:
+    prepare = getattr(detector, "prepare", None)
+    return np.asarray(detector.outputs(prepare(batch) if prepare is not None else batch))
 
 
 class ClusterLoop(Loop):
@@ -467,6 +482,7 @@ class Fleet(Base):
     """
 
     loop_class = ClusterLoop
+    precision = FLOAT32
 
     def __init__(
         self,
@@ -529,7 +545,7 @@ class Fleet(Base):
             self._about = about
             self.name, self.sample_rate, self.ragged = about.name, about.sample_rate, about.ragged
             self.labels, self.output_kind = about.labels, about.output_kind
-            self.max_batch, self.layers = about.max_batch, about.layers
+            self.max_batch, self.layers, self.precision = about.max_batch, about.layers, about.precision
         differing = differences(dict(self._about.identity), dict(about.identity))
         if differing:
             raise UsageError(
@@ -545,13 +561,17 @@ class Fleet(Base):
 
     def prepare_one(self, row: Row) -> Prepared | Failed:
         """Prepare one item somewhere on the cluster."""
-        found: Prepared | Failed = self._asked("prepare", row)
+        found: Prepared | Failed = self.asked("prepare", row)
         return found
 
     def outputs(self, batch: Batch) -> Outputs:
         """Return the outputs of one batch, from any of the processes."""
-        found: Outputs = self._asked("outputs", batch)
+        found: Outputs = self.asked("outputs", batch)
         return found
+
+    def in_float32(self) -> Detector | None:
+        """Return the detector in float32, if it uses a lower precision."""
+        return None if self.precision == FLOAT32 else InFloat32(self)
 
     def prepare(self, batch: Batch) -> Batch:
         """Return the batch unchanged: the process that has the model prepares it."""
@@ -571,7 +591,7 @@ class Fleet(Base):
         if self._ray.is_initialized() and not self.cluster.is_lost:
             self._ray.kill(member.actor)
 
-    def _asked(self, method: str, given: object) -> Any:
+    def asked(self, method: str, given: object) -> Any:
         """Return the answer of any of the processes; one that dies on the question is not asked again."""
         actor = next((member.actor for member in self.members if member.about is not None), None)
         if actor is None:
@@ -606,6 +626,18 @@ class Fleet(Base):
         hosts = {member.about.host for member in self.members if member.about is not None}
         words = f"scored by {self.size} process{'es' * (self.size > 1)} on {len(hosts)} machine{'s' * (len(hosts) > 1)}"
         return words + (f"; {self.deaths} died, and others did their work" if self.deaths else "")
+
+
+class InFloat32(Base):
+    """The detector of a fleet in float32: any of its processes opens it once more, to measure the effect of rounding."""
+
+    def __init__(self, fleet: Fleet) -> None:
+        self._fleet, self.name, self.sample_rate = fleet, fleet.name, fleet.sample_rate
+
+    def outputs(self, batch: Batch) -> Outputs:
+        """Return the outputs of one batch."""
+        found: Outputs = self._fleet.asked("outputs_in_float32", batch)
+        return found
 
 
 def needs(cluster: Cluster, actors: int | None, decoders: int, device: str) -> dict[str, float]:

@@ -207,7 +207,9 @@ def _rounding(loop: Loop, answers: Answers, rule: Extraction) -> str | None:
         return None
     scores = answers.scores(rule, loop.settings.pooling)
     places = np.unique(np.linspace(0, len(scores) - 1, min(loop.settings.check, len(scores))).astype(int))
-    change = np.array([abs(_alone(loop, answers, rule, exact, int(i)) - scores[i]) for i in places])
+    change = np.array([])
+    with suppress(EnvironmentFault):
+        change = np.array([abs(_alone(loop, answers, rule, exact, int(i)) - scores[i]) for i in places])
     change = change[np.isfinite(change)]
     precision = getattr(loop.detector, "precision", "less than float32")
     if not len(change):
