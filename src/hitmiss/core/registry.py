@@ -599,11 +599,25 @@ def add(kind: Kind, name: str, value: object, *, origin: str = "") -> None:
     _origins[kind, name] = origin
 
 
+@dataclass(frozen=True, eq=False)
+class Later:
+    """An entry that is made when it is first asked for."""
+
+    make: Callable[[], object]
+
+
+def _made(kind: Kind, name: str) -> Any:
+    held = _entries[kind][name]
+    if isinstance(held, Later):
+        held = _entries[kind][name] = held.make()
+    return held
+
+
 def find(kind: Kind, name: str) -> Any:
     """Return the entry of that name, or raise `UnknownName`; plug-ins are searched only if it is not built in."""
     _load(kind)
     if name in _entries[kind]:
-        return _entries[kind][name]
+        return _made(kind, name)
     known = all_of(kind)
     if name not in known:
         raise UnknownName(kind, name, known)
@@ -614,7 +628,7 @@ def all_of(kind: Kind) -> dict[str, Any]:
     """Return every entry of a kind by name."""
     _load(kind)
     _load_plugins()
-    return dict(sorted(_entries[kind].items()))
+    return {name: _made(kind, name) for name in sorted(_entries[kind])}
 
 
 def load_plugin_file(path: str | Path) -> None:
