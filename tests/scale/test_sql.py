@@ -16,7 +16,8 @@ from tests.scale.conftest import simulated, write
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore.warehouse import DIALECTS, evaluate_counts, repeats_statement, statement
+from hitmiss.outofcore.stream import evaluate_streamed
+from hitmiss.outofcore.warehouse import DIALECTS, repeats_statement, statement
 
 ASKED: dict[str, Any] = {"by": ["codec"], "bootstrap": 40}
 
@@ -28,7 +29,7 @@ def test_counts_give_the_figures_of_the_trials(tmp_path: Path) -> None:
     counts[:100].write_parquet(tmp_path / "a.parquet")
     counts[100:].write_parquet(tmp_path / "b.parquet")
     whole = evaluate(str(tmp_path / "trials.csv"), None, "asvspoof5", **ASKED)
-    found = evaluate_counts(str(tmp_path / "*.parquet"), "asvspoof5", **ASKED)
+    found = evaluate_streamed(str(tmp_path / "*.parquet"), "asvspoof5", are_counts=True, **ASKED)
     assert found.results.estimates == whole.estimates
     assert "|choices:counts|n:4000/" in found.results.signature
 
@@ -131,7 +132,7 @@ def test_duckdb_makes_the_counts(tmp_path: Path, capsys: pytest.CaptureFixture[s
 def _assert_same(trials: Path, counts: Path, columns: dict[str, str], by: str) -> None:
     asked: dict[str, Any] = {"by": [by], "bootstrap": 30, "metrics": ["eer", "min_dcf", "roc_auc"]}
     whole = evaluate(str(trials), None, "asvspoof5", columns=columns, **asked)
-    found = evaluate_counts(str(counts), "asvspoof5", **asked)
+    found = evaluate_streamed(str(counts), "asvspoof5", are_counts=True, **asked)
     assert found.results.estimates == whole.estimates
 
 
@@ -161,7 +162,10 @@ def test_spark_makes_the_counts(tmp_path: Path) -> None:
             session.stop()
     pl.DataFrame([row.asDict() for row in rows]).write_parquet(tmp_path / "counts.parquet")
     whole = evaluate(str(folder / "part.parquet"), None, "asvspoof5", **ASKED)
-    assert evaluate_counts(str(tmp_path / "counts.parquet"), "asvspoof5", **ASKED).results.estimates == whole.estimates
+    assert (
+        evaluate_streamed(str(tmp_path / "counts.parquet"), "asvspoof5", are_counts=True, **ASKED).results.estimates
+        == whole.estimates
+    )
     expected = frame.group_by("label", "codec", score=(pl.col("score") * 4).floor() / 4).agg(n=pl.len())
     assert sorted(map(tuple, rounded)) == sorted(expected.rows())
 
@@ -175,7 +179,9 @@ def test_counts_of_billions_give_the_exact_area(tmp_path: Path) -> None:
         ("spoof", 1.0, 9 * 10**9),
     ]
     pl.DataFrame(rows, schema=["label", "score", "n"], orient="row").write_parquet(tmp_path / "c.parquet")
-    found = evaluate_counts(str(tmp_path / "c.parquet"), "asvspoof5", metrics=["roc_auc"]).results.one("roc_auc")
+    found = evaluate_streamed(
+        str(tmp_path / "c.parquet"), "asvspoof5", are_counts=True, metrics=["roc_auc"]
+    ).results.one("roc_auc")
     twice = sum(
         p * n * (2 if a > b else 1 if a == b else 0) for (_, a, p), (_, b, n) in itertools.product(rows[:2], rows[2:])
     )

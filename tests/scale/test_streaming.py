@@ -219,7 +219,7 @@ def test_a_pass_is_the_same_over_a_file_of_the_engine_and_over_one_of_ours(tmp_p
         other = careful.cells[cell]
         assert isinstance(binned, Binned) and isinstance(other, Binned)
         assert (binned.bins.tolist(), binned.each.tolist()) == (other.bins.tolist(), other.each.tolist())
-    ids = [hashes_of(Shard(str(tmp_path / name)), plan).ids for name in ("a.parquet", "a.csv")]
+    ids = [first_pass(Shard(str(tmp_path / name)), plan, hashes_of).ids for name in ("a.parquet", "a.csv")]
     assert isinstance(ids[0], Binned) and isinstance(ids[1], Binned)
     assert ids[0].bins.tolist() == ids[1].bins.tolist() and ids[0].total == 3000
     assert merge_tallies([quick]).n == 3000

@@ -18,7 +18,6 @@ from hitmiss.core.question import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import plan, stream
 from hitmiss.outofcore.stream import evaluate_streamed
-from hitmiss.outofcore.warehouse import evaluate_counts
 from hitmiss.stats import sketch
 
 
@@ -88,7 +87,10 @@ def test_counts_with_the_unit_beside_them_will_do(tmp_path: Path) -> None:
         "unit": "speaker",
     }
     memory = evaluate(str(tmp_path / "trials.csv"), None, "asvspoof5", **asked)
-    assert evaluate_counts(str(tmp_path / "counts.parquet"), "asvspoof5", **asked).results.estimates == memory.estimates
+    assert (
+        evaluate_streamed(str(tmp_path / "counts.parquet"), "asvspoof5", are_counts=True, **asked).results.estimates
+        == memory.estimates
+    )
 
 
 @given(seed=st.integers(0, 2**16), n=st.integers(20, 120), shards=st.integers(1, 4))

@@ -322,13 +322,13 @@ def _board(run: Run, plan: Plan, undefined: str) -> Results:
 def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool) -> Results:
     """Recompute the figures of counts or tallies, whose files hold no trials."""
     from hitmiss.outofcore.at_once import evaluate_tallies
-    from hitmiss.outofcore.warehouse import evaluate_counts
+    from hitmiss.outofcore.stream import evaluate_streamed
 
     if files.keys:
         raise UsageError("counts and tallies have no ids to join a key with; leave --key out", code="key-of-counts")
     if are_tallies:
         return evaluate_tallies(list(files.scores), design=design).results
-    return evaluate_counts(list(files.scores), reading=reading, design=design).results
+    return evaluate_streamed(list(files.scores), are_counts=True, reading=reading, design=design).results
 
 
 def _document(made: Results | Comparison | Ranking) -> dict[str, object]:

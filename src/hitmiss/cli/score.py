@@ -93,11 +93,6 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
         raise UsageError("counts are counted already; leave --engine out", code="counted-already")
     if are_tallies:
         return measured_tallies(files, reading, asked)
-    if how.counts:
-        from hitmiss.outofcore.warehouse import evaluate_counts
-
-        found = evaluate_counts(files, reading=reading, design=asked)
-        return found.results, found.trials
     from hitmiss.outofcore.stream import evaluate_streamed
 
     with _executor(how.cluster) as run:
@@ -108,6 +103,7 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
             memory=size(how.memory),
             scratch=how.scratch,
             key=how.key,
+            are_counts=how.counts,
             reading=reading,
             design=asked,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import field, replace
 from functools import cache, cached_property
@@ -50,6 +50,7 @@ from hitmiss.outofcore.plan import (
     cell_codes,
     cells_of,
     merge_tallies,
+    sequential,
 )
 from hitmiss.stats import sketch
 
@@ -596,9 +597,22 @@ MOST_TOLD: Final = 1000
 """The number of ids on one side only that are listed, per shard and for the key; beyond that they are only counted."""
 
 
-def first_pass(shard: Shard, plan: ShardPlan) -> ShardTally:
+Counter = Callable[[Shard, ShardPlan], Iterator[ShardTally]]
+
+
+def tallies(
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, counter: Counter | None = None
+) -> Iterator[ShardTally]:
+    """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
+    own = counter or count
+    found = None if run is sequential else run(first_pass, [(shard, plan, own) for shard in shards])
+    for shard in shared.each(shards, "shards counted"):
+        yield from own(shard, plan) if found is None else [next(found)]
+
+
+def first_pass(shard: Shard, plan: ShardPlan, counter: Counter | None = None) -> ShardTally:
     """Count every trial of a shard: per cell, how many have each score. Faults are in the tally's findings."""
-    return merge_tallies(count(shard, plan))
+    return merge_tallies((counter or count)(shard, plan))
 
 
 def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
@@ -784,10 +798,10 @@ MOST = 1000
 """The number of repeated ids that are looked up; more would add no information."""
 
 
-def hashes_of(shard: Shard, plan: ShardPlan) -> ShardTally:
-    """Return a tally of nothing but the ids of a shard."""
-    parts = [Binned(ids.to_numpy(), is_sorted=False) for _, ids in Sheet(shard, plan, Ledger()).hashes()]
-    return ShardTally(plan.fingerprint, plan.cells, (), {}, merge_binned(parts))
+def hashes_of(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
+    """Yield tallies of nothing but the ids of a shard."""
+    for _, ids in Sheet(shard, plan, Ledger()).hashes():
+        yield ShardTally(plan.fingerprint, plan.cells, (), {}, Binned(ids.to_numpy(), is_sorted=False))
 
 
 def every_id(
@@ -799,7 +813,7 @@ def every_id(
     ranges = sorted(tuple(shard.facts[RANGE]) for shard in tally.shards if RANGE in shard.facts)
     if len(ranges) == len(tally.shards) and all(a[1] < b[0] for a, b in pairwise(ranges)):
         return None
-    return merge_tallies(run(hashes_of, [(shard, plan) for shard in shards]), disk).ids
+    return merge_tallies(tallies(shards, plan, run, hashes_of), disk).ids
 
 
 def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:

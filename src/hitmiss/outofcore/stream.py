@@ -38,18 +38,18 @@ from hitmiss.io.reader import (
 from hitmiss.io.tables import find_reshaping
 from hitmiss.outofcore.cells import CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
+    COUNT,
     ENGINES,
     RANGE,
     Covering,
     Plugged,
-    count,
     every_id,
-    first_pass,
     joined,
     look,
     plugged,
     refuse_repeats,
     settle_coverage,
+    tallies,
     with_key,
     words_of,
 )
@@ -236,6 +236,7 @@ def evaluate_streamed(
     memory: int = MEMORY,
     scratch: str | None = None,
     key: str | Sequence[str] | None = None,
+    are_counts: bool = False,
     reading: ReadSpec | Mapping[str, object] | None = None,
     design: Design | None = None,
     **asked: object,
@@ -258,6 +259,8 @@ def evaluate_streamed(
         The folder in which the temporary folder is made.
     key
         The files with the labels, if the score files do not have them.
+    are_counts
+        Whether a row of the files stands for as many trials as its column `n` says (see `hitmiss sql`).
     reading
         How to read the files, as a spec or its fields.
     design
@@ -286,7 +289,7 @@ def evaluate_streamed(
     """
     design = design or asked_design(protocol, asked)
     said = read_options(design.protocol, reading)
-    means = _Means(run, engine, memory, scratch)
+    means = _Means(run, engine, memory, scratch, are_counts)
     with fetched(scores, scratch) as found, fetched(key, scratch) as labels:
         try:
             with plugged(found, said, scratch) as files:
@@ -312,7 +315,13 @@ def _of_rows(
     """Evaluate what counts cannot answer: files are read in pieces, and of their rows only the columns are kept."""
     protocol = design.protocol
     reads_itself = protocol is not None and bool(protocol.reader or protocol.measured_by)
-    if reads_itself or design.drift is not None or means.run is not sequential or means.engine != "polars":
+    if (
+        reads_itself
+        or design.drift is not None
+        or means.are_counts
+        or means.run is not sequential
+        or means.engine != "polars"
+    ):
         raise why
     spec = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
     sources = expand(scores)
@@ -324,12 +333,13 @@ def _of_rows(
 
 @dataclass(frozen=True)
 class _Means:
-    """The resources of an evaluation: executor, engine, memory limit and temporary folder."""
+    """The resources of an evaluation (executor, engine, memory limit, temporary folder), and whether files hold counts."""
 
     run: Executor
     engine: str
     memory: int
     scratch: str | None
+    are_counts: bool
 
 
 def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
@@ -337,7 +347,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         raise UnknownName("engine", means.engine, ENGINES)
     scores, reads, run = files.scores, files.options, means.run
     chosen, threshold, whole = design.protocol, design.threshold, design
-    finished = open_finished(scores, reads)
+    finished = None if means.are_counts else open_finished(scores, reads)
     in_parts = design.drift is not None or (chosen is not None and bool(chosen.measured_by))
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     if in_parts:  # trials are only counted here; their figures are measured attack by attack, or condition by condition
@@ -355,24 +365,37 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         scores, reads = finished.table, finished.options
     units = design.unit if design.bootstrap else ()
     columns = list(dict.fromkeys((*design.columns, *reads.where)))
-    refuse_what_needs_trials(design, wanted, columns, reads.changed(match=None))  # files have ids that can be matched
+    # files of trials have ids that can be matched
+    refuse_what_needs_trials(design, wanted, columns, reads if means.are_counts else reads.changed(match=None))
+    if means.are_counts and reads.score_columns:
+        raise UsageError(
+            "a file of counts has one column of scores; name it with --column score=NAME", code="several-scores"
+        )
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     noted = {shard.path: stamp(shard.path) for shard in shards}
     looked = look(shards, key, reads, columns, means.memory)
     memory, columns = looked.memory, list(looked.columns)
+    absent = [name for name in ("score", COUNT) if means.are_counts and name not in looked.there]
+    if absent:
+        raise UsageError(
+            f"{shards[0].name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n "
+            "(see hitmiss sql)",
+            code="missing-column",
+        )
     keep = kept_columns(looked.there, wanted, columns, threshold, reads)
     expected = looked.expected
     forms = asked_forms(wanted, chosen, reads)
     room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
     if units and max(expected, 1) * UNIT_BYTES > memory and expected > sketch.LARGE:
         raise too_many_for_units(units, expected)
-    plan = ShardPlan(reads, keep, turned=looked.turned, threshold=threshold, key=looked.key, engine=means.engine)
+    is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
+    plan = ShardPlan(reads, keep, looked.turned, threshold, not is_counted, looked.key, means.engine, is_counted)
     disk = None if units else Disk(means.scratch, room, sketch.thresholds(forms))
     if disk is not None:
         disk.refuse_small(expected)
     tally, covering = _count(shards, plan, run, memory, disk)
-    trials = assemble(tally, plan, "stream", None if units else forms, beside_program(memory))
+    trials = assemble(tally, plan, how, None if units else forms, beside_program(memory))
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
@@ -566,7 +589,7 @@ def _count(
     shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None
 ) -> tuple[ShardTally, Covering | None]:
     """Count all shards, each id once; return also how much of the key they cover, if there is one."""
-    tally = merge_tallies(_tallies(shards, plan, run), disk)
+    tally = merge_tallies(tallies(shards, plan, run), disk)
     if tally.findings:
         raise Ledger(list(joined(tally.findings))).error()  # one finding per kind, over all shards
     covering = None
@@ -575,10 +598,3 @@ def _count(
     else:
         refuse_repeats(every_id(tally, shards, plan, run, disk), shards, plan, run, beside_program(memory))
     return replace(tally, ids=None), covering
-
-
-def _tallies(shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> Iterator[ShardTally]:
-    """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
-    found = None if run is sequential else run(first_pass, [(shard, plan) for shard in shards])
-    for shard in shared.each(shards, "shards counted"):
-        yield from count(shard, plan) if found is None else [next(found)]

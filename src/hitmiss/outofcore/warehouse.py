@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.core.question import Design, ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores
 from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
-from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, expand, quoted
+from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, quoted
 from hitmiss.io.tables import Stack, head_of, settle
 from hitmiss.outofcore.count import (
     COUNT,
@@ -25,11 +25,8 @@ from hitmiss.outofcore.count import (
     Opened,
     Piece,
     answer_of,
-    count,
     found_columns,
     is_turned,
-    joined,
-    open_shard,
     sql_name,
     sql_text,
 )
@@ -185,65 +182,6 @@ def source_of(table: str, dialect: str = PLAIN) -> str:
 
 
 # ----------------------------------------------------------------------
-# Counts by score that another program made (see `statement`): read, checked, and measured like trials.
-
-
-def evaluate_counts(
-    files: Any,
-    protocol: str | Path | Protocol | None = None,
-    *,
-    reading: ReadSpec | Mapping[str, object] | None = None,
-    design: Design | None = None,
-    **asked: object,
-) -> Streamed:
-    """Evaluate like `evaluate_streamed`, from tables with one row per (slice, label, score) and a count `n`."""
-
-    def look(reads: ReadSpec, ledger: Ledger) -> list[Opened]:
-        return [open_shard(Shard(str(path)), reads, ledger) for path in expand(files)]
-
-    def tally(opened: list[Opened], plan: ShardPlan) -> ShardTally:
-        for file, name in ((one, name) for one in opened for name in (SCORE, COUNT) if name not in one.match.picks):
-            raise UsageError(
-                f"{file.name} has no column {name!r}; a file of counts has the label, the score, the slices and n (see "
-                "hitmiss sql)",
-                code="missing-column",
-            )
-        plan = replace(plan, is_counted=True)
-        return merge_tallies(part for one in opened for part in count(one.shard, plan))
-
-    return _evaluated("a file of counts has", "counts", design or asked_design(protocol, asked), reading, look, tally)
-
-
-def _evaluated(
-    what: str,
-    how: str,
-    design: Design,
-    reading: ReadSpec | Mapping[str, object] | None,
-    look: Callable[[ReadSpec, Ledger], list[Opened]],
-    tally: Callable[[list[Opened], ShardPlan], ShardTally],
-) -> Streamed:
-    """Evaluate counts: look at where they are, decide what is counted by, fetch and measure them."""
-    wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
-    reads, ledger = read_options(design.protocol, reading), Ledger()
-    columns = list(dict.fromkeys((*design.columns, *reads.where)))
-    refuse_what_needs_trials(design, wanted, columns, reads)
-    if reads.score_columns:
-        raise UsageError(f"{what} one column of scores; name it with --column score=NAME", code="several-scores")
-    try:
-        opened = look(reads, ledger)
-    except Stop:
-        raise ledger.error() from None
-    there = opened[0].match.picks
-    keep = kept_columns(there, wanted, found_columns(columns, there), design.threshold, reads)
-    plan = ShardPlan(reads, keep, turned=is_turned(opened, reads), threshold=design.threshold, ids=False)
-    found = tally(opened, plan)
-    if found.findings:
-        raise Ledger(list(joined(found.findings))).error()
-    trials = assemble(found, plan, how).retitle(reading=reads)
-    return Streamed(measure_trials(trials, design), trials)
-
-
-# ----------------------------------------------------------------------
 # Trials in a table of Spark or DuckDB: the engine counts them there, and only the counts are transferred.
 #
 #     hitmiss score "spark:lake.trials" ...         a table of the session's catalogue (or the path of Parquet files)
@@ -296,14 +234,29 @@ def evaluate_table(
     UsageError
             For figures that cannot be computed from counts.
     """
+    design = design or asked_design(None, asked)
+    wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
+    reads, ledger = read_options(design.protocol, reading), Ledger()
+    columns = list(dict.fromkeys((*design.columns, *reads.where)))
+    refuse_what_needs_trials(design, wanted, columns, reads)
+    if reads.score_columns:
+        raise UsageError(
+            "a table is counted for one column of scores; name it with --column score=NAME", code="several-scores"
+        )
     with (_spark if address.engine == "spark" else _duckdb)(address.place) as query:
         asking = _Asking(query, address, source_of(address.table, address.engine))
-
-        def tally(opened: list[Opened], plan: ShardPlan) -> ShardTally:
-            return asking.tally(opened[0].match, plan, memory)
-
-        design = design or asked_design(None, asked)
-        return _evaluated("a table is counted for", "stream", design, reading, asking.look, tally)
+        try:
+            opened = asking.look(reads, ledger)
+        except Stop:
+            raise ledger.error() from None
+        there = opened.match.picks
+        keep = kept_columns(there, wanted, found_columns(columns, there), design.threshold, reads)
+        plan = ShardPlan(reads, keep, turned=is_turned([opened], reads), threshold=design.threshold, ids=False)
+        tally = asking.tally(opened.match, plan, memory)
+    if tally.findings:
+        raise Ledger(list(tally.findings)).error()
+    trials = assemble(tally, plan, "stream").retitle(reading=reads)
+    return Streamed(measure_trials(trials, design), trials)
 
 
 @dataclass(frozen=True)
@@ -314,7 +267,7 @@ class _Asking:
     address: TableAddress
     source: str
 
-    def look(self, options: ReadSpec, ledger: Ledger) -> list[Opened]:
+    def look(self, options: ReadSpec, ledger: Ledger) -> Opened:
         """Recognise the table's columns like those of a file."""
         frame = self._answer(f"SELECT * FROM {self.source} LIMIT {LOOK}")
         name = self.address.name
@@ -324,7 +277,7 @@ class _Asking:
         match = recognise(shape, "both", options, ledger)
         refuse_undeclared(options, tuple(frame.columns), name, ledger)
         names = {ours: frame.columns[at] for ours, at in match.picks.items()}
-        return [Opened(Shard(name), shape, replace(match, theirs=names))]
+        return Opened(Shard(name), shape, replace(match, theirs=names))
 
     def tally(self, match: Match, plan: ShardPlan, memory: int) -> ShardTally:
         """Return the counts, checked."""
