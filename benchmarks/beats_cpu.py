@@ -6,6 +6,7 @@
 As many threads as the process may use processors. Weights and clips are random: only their cost matters here. The whole
 command is `hitmiss detect --detector beats:checkpoint.pt` with its own choice of batches; it runs over a few clips and over
 more of them, and the difference divided by the further clips is the cost of a clip without the start of the command.
+Options after `--command`, such as `--precision int8`, are given to the command of this checkout only.
 """
 
 from __future__ import annotations
@@ -127,7 +128,7 @@ def command(old: str, *more: str) -> None:
     print(
         f"Seconds per clip: {MANY} clips less {FEW}, least of {TURNS} turns, {len(os.sched_getaffinity(0))} processors. The "
         "check of clips one by one, the same number in every run, is left out (`--check 0`).\n\n"
-        "| clips | before | now | ratio | processor time before | now | ratio | start before | now | scores differ by |\n"
+        "| clips | before | now | ratio | processor time before | now | ratio | start (processor) before | now | scores differ by |\n"
         "|---|---|---|---|---|---|---|---|---|---|"
     )
     with tempfile.TemporaryDirectory() as place:
