@@ -45,7 +45,17 @@ from hitmiss.engine.resample import (
 from hitmiss.io.columns import same_class
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals
-from hitmiss.stats.forms import Crossing, Form, Functional, MinimumCost, OfColumns, OfConfidences, OfTerms, equal_error
+from hitmiss.stats.forms import (
+    Crossing,
+    Form,
+    Functional,
+    MinimumCost,
+    OfColumns,
+    OfConfidences,
+    OfTerms,
+    Replicated,
+    equal_error,
+)
 from hitmiss.stats.intervals import quantile_interval, wilson
 
 # ----------------------------------------------------------------------
@@ -450,20 +460,20 @@ class Work:
 
     def drawn(self, sample: Sample, index: int) -> Floats:
         """Return the replicates of a question for a measured sample, for an average or a difference of figures."""
-        question = self.questions[index]
-        return self.draws.for_averages(question, sample, question.value(sample), self.replicates[sample.name][index])
+        return self.questions[index].form.for_averages(self._replicated(sample, index))
 
     def left(self, sample: Sample, index: int) -> Floats | None:
         """Return the figures of a question without one unit each, as `drawn` returns replicates; None without units."""
-        question = self.questions[index]
-        replicates = self.replicates[sample.name][index]
-        return self.draws.left_for_averages(question, sample, float(question.value(sample)), replicates)
+        of = self._replicated(sample, index)
+        return self.questions[index].form.left_for_averages(of, lambda form: self.draws.left(form, sample))
 
     def corrected(self, sample: Sample, index: int) -> float:
         """Return the figure of a question for a measured sample, without the optimism of a minimum."""
-        question = self.questions[index]
-        value = float(question.value(sample))
-        return self.draws.corrected(question, sample, value, self.replicates[sample.name][index])
+        return self.questions[index].form.corrected(self._replicated(sample, index))
+
+    def _replicated(self, sample: Sample, index: int) -> Replicated:
+        question, replicates = self.questions[index], self.replicates[sample.name][index]
+        return self.draws.replicated(question, sample, float(question.value(sample)), replicates)
 
     def _replicates(self, sample: Sample) -> list[Floats]:
         """Return the replicates of every question; a figure that gets no interval needs none."""

@@ -36,7 +36,18 @@ from hitmiss.stats.bootstrap import (
     unit_sides,
     weighted_totals,
 )
-from hitmiss.stats.forms import Errors, Few, Form, Functional, OfColumns, OfCounts, OfTerms, OfTrials, OfWeights
+from hitmiss.stats.forms import (
+    Errors,
+    Few,
+    Form,
+    Functional,
+    OfColumns,
+    OfCounts,
+    OfTerms,
+    OfTrials,
+    OfWeights,
+    Replicated,
+)
 from hitmiss.stats.intervals import (
     LEAST_EFFECTIVE,
     Interval,
@@ -540,29 +551,18 @@ class Draws:
             return intervals.percentile(replicates, plan.level)
         if plan.method == "bca" and isinstance(form, Form):
             return intervals.bca(replicates, value, self._acceleration(form, sample), plan.level)
-        beside = self._beside.get((sample.name, question.text))
+        of = self.replicated(question, sample, value, replicates)
         if plan.method == "auto" and self.weights is not None:
             few = Few(self.degrees(sample, question.labelled), question.metric.range, plan.level)
-            return form.by_units(
-                replicates, value, few, lambda f: self.left_out(question, [sample], self.left(f, sample)), beside
-            )
+            return form.by_units(of, few, lambda f: self.left_out(question, [sample], self.left(f, sample)))
         bounds = question.metric.range
         if form.is_area:
             return intervals.of_spread(replicates, value, bounds, plan.level, sample.steps.degrees)
-        return form.interval(replicates, value, plan.level, bounds, lambda f: self._acceleration(f, sample), beside)
+        return form.interval(of, plan.level, bounds, lambda f: self._acceleration(f, sample))
 
-    def for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats:
-        """Return replicates for figures made of several figures: those of a least cost without its optimism."""
-        return question.form.for_averages(replicates, value, self._beside.get((sample.name, question.text)))
-
-    def corrected(self, question: Question, sample: Sample, value: float, replicates: Floats) -> float:
-        """Return the figure without the optimism that a minimum has in its own sample."""
-        return question.form.corrected(replicates, value, self._beside.get((sample.name, question.text)))
-
-    def left_for_averages(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Floats | None:
-        """Return the figures without one unit each, as `for_averages` returns replicates; None without units."""
-        beside = self._beside.get((sample.name, question.text))
-        return question.form.left_for_averages(lambda f: self.left(f, sample), replicates, value, beside)
+    def replicated(self, question: Question, sample: Sample, value: float, replicates: Floats) -> Replicated:
+        """Return a figure with its replicates, and those of the second form that its interval needs."""
+        return Replicated(value, replicates, self._beside.get((sample.name, question.text)))
 
     def left_out(
         self,

@@ -32,7 +32,7 @@ from hitmiss.metrics import detection
 from hitmiss.probes.domain import accuracy_as_documented
 from hitmiss.stats import intervals
 from hitmiss.stats.bootstrap import Random, cut, generator, resampled, trial_replicates
-from hitmiss.stats.forms import Form, OfCounts
+from hitmiss.stats.forms import Form, OfCounts, Replicated
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -175,7 +175,8 @@ def bootstrap_ci(
         drawn = replicates[0]
         if second is not None:  # a minimum cost is optimistic; its percentile interval covers too rarely
             accelerated = partial(_acceleration, tally)
-            low, high = form.interval(drawn, estimate, ci, (0.0, 1.0), accelerated, (second, replicates[1]))
+            of = Replicated(estimate, drawn, (second, replicates[1]))
+            low, high = form.interval(of, ci, (0.0, 1.0), accelerated)
             return estimate, low, high
     else:
         given = np.asarray(_list(labels))

@@ -28,7 +28,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,6 +125,15 @@ class Few:
     level: float
 
 
+@dataclass(frozen=True, eq=False)
+class Replicated:
+    """A figure with its replicates; `beside`: the second form that it asked for (`Form.beside`), and its replicates."""
+
+    value: float
+    replicates: Floats
+    beside: tuple[Form, Floats] | None = None
+
+
 class Errors(NamedTuple):
     """Errors of one kind behind a figure: their name, how often they occurred, and by how much one more changes it."""
 
@@ -141,6 +150,14 @@ class Passing(Protocol):
 
     def value(self) -> float:
         """Return the figure, after all scores were read."""
+
+
+L = TypeVar("L")
+Bounds = intervals.Interval
+Accelerated = Callable[["Form"], float]
+"""Returns the acceleration of a form, for a BCa interval."""
+Left = Callable[["Functional"], L | None]
+"""Returns the figures of a form without one unit each; None without units."""
 
 
 class Functional(ABC):
@@ -164,49 +181,25 @@ class Functional(ABC):
     def measure(self, sample: Sampled) -> float:
         """Return the figure of a sample."""
 
-    def interval(
-        self,
-        replicates: Floats,
-        value: float,
-        level: float,
-        bounds: intervals.Interval,
-        acceleration: Callable[[Form], float],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
-        """Return the interval of the figure from its replicates.
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+        """Return the interval of the figure, which lies in `bounds`, from its replicates."""
+        return intervals.percentile(of.replicates, level)
 
-        `bounds` are those of the figure; `beside` is what `Form.beside` asked for.
-        """
-        return intervals.percentile(replicates, level)
-
-    def by_units(
-        self,
-        replicates: Floats,
-        value: float,
-        few: Few,
-        without: Callable[[Functional], intervals.LeftOut | None],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
+    def by_units(self, of: Replicated, few: Few, without: Left[intervals.LeftOut]) -> intervals.Interval:
         """Return the interval from replicates of units, which may be few: Student's, on a suitable scale."""
-        return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self))
+        return intervals.student(of.replicates, of.value, few.degrees, few.bounds, few.level, without(self))
 
-    def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
+    def for_averages(self, of: Replicated) -> Floats:
         """Return replicates for figures that are made of several figures."""
-        return replicates
+        return of.replicates
 
-    def left_for_averages(
-        self,
-        left: Callable[[Functional], Floats | None],
-        replicates: Floats,
-        value: float,
-        beside: tuple[Form, Floats] | None,
-    ) -> Floats | None:
+    def left_for_averages(self, of: Replicated, left: Left[Floats]) -> Floats | None:
         """Return the figures without one unit each, for figures that are made of several figures."""
         return left(self)
 
-    def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
+    def corrected(self, of: Replicated) -> float:
         """Return the figure without the optimism that it has in its own sample."""
-        return value
+        return of.value
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
         """Return the upper end if the figure is 0 and no error was seen; None if no bound is known."""
@@ -246,17 +239,9 @@ class Form(Functional):
         """Return the figure of a sample."""
         return self.value(sample.tally)
 
-    def interval(
-        self,
-        replicates: Floats,
-        value: float,
-        level: float,
-        bounds: intervals.Interval,
-        acceleration: Callable[[Form], float],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
         """Return the BCa interval."""
-        return intervals.bca(replicates, value, acceleration(self), level)
+        return intervals.bca(of.replicates, of.value, acceleration(self), level)
 
     def beside(self, tally: Tally) -> Form | None:
         """Return a second form whose replicates the interval needs as well."""
@@ -355,16 +340,10 @@ class Crossing(Located):
     read: Callable[[Number, Number, Number, Number, Number, Number], Number]
     unseen: Callable[[int, int, float], float] | None = None
 
-    def by_units(
-        self,
-        replicates: Floats,
-        value: float,
-        few: Few,
-        without: Callable[[Functional], intervals.LeftOut | None],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
+    def by_units(self, of: Replicated, few: Few, without: Left[intervals.LeftOut]) -> intervals.Interval:
         """Return Student's interval without the jackknife error, which is not valid for what is read at a quantile."""
-        return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self), smooth=False)
+        left = without(self)
+        return intervals.student(of.replicates, of.value, few.degrees, few.bounds, few.level, left, smooth=False)
 
     def value(self, tally: Tally) -> float:
         """Return the figure at the crossing; NaN without both classes."""
@@ -564,65 +543,47 @@ class MinimumCost(Located):
         """Return the errors at the sample's best threshold."""
         return self.at_best(sample.tally).errors(sample) if sample.tally.has_both_classes else ()
 
-    def interval(
-        self,
-        replicates: Floats,
-        value: float,
-        level: float,
-        bounds: intervals.Interval,
-        acceleration: Callable[[Form], float],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
         """Return the interval that corrects the optimism of a least cost, if costs at the best threshold were drawn."""
-        if beside is None:
-            return super().interval(replicates, value, level, bounds, acceleration)
-        fixed, costs = beside
+        if of.beside is None:
+            return super().interval(of, level, bounds, acceleration)
+        fixed, costs = of.beside
         # A threshold that was chosen on these trials suits them too well, and one chosen on a replicate even more so: its
         # costs lie too low. The cost at the fixed threshold has no such bias, so it gives the spread.
-        low, high = intervals.of_least_cost(replicates, costs, value, acceleration(fixed), level)
+        low, high = intervals.of_least_cost(of.replicates, costs, of.value, acceleration(fixed), level)
         # No least cost is above that of the trivial system; the value itself stays inside.
-        return low, min(high, max(self.trivial, value))
+        return low, min(high, max(self.trivial, of.value))
 
-    def by_units(
-        self,
-        replicates: Floats,
-        value: float,
-        few: Few,
-        without: Callable[[Functional], intervals.LeftOut | None],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
+    def by_units(self, of: Replicated, few: Few, without: Left[intervals.LeftOut]) -> intervals.Interval:
         """Return Student's interval of the cost at the best threshold, moved up by the optimism of choosing it."""
-        if beside is None:
-            return intervals.student(replicates, value, few.degrees, few.bounds, few.level, without(self), smooth=False)
-        growth = intervals.growth_of_least_cost(replicates, value)
+        value = of.value
+        if of.beside is None:
+            left = without(self)
+            return intervals.student(of.replicates, value, few.degrees, few.bounds, few.level, left, smooth=False)
+        fixed, costs = of.beside
+        growth = self._growth(of)
         # What is left out is raised like the rest: the spread then belongs to the same scale as the centre.
-        left, bounds = without(beside[0]), (0.0, self.trivial)
+        left, bounds = without(fixed), (0.0, self.trivial)
         raised = None if left is None else left.each(lambda costs: costs * growth)
-        low, high = intervals.student(beside[1] * growth, value * growth, few.degrees, bounds, few.level, raised)
+        low, high = intervals.student(costs * growth, value * growth, few.degrees, bounds, few.level, raised)
         return min(low, value), max(min(high, self.trivial), value)
 
-    def for_averages(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> Floats:
+    def for_averages(self, of: Replicated) -> Floats:
         """Return the costs at the best threshold, without the optimism."""
-        return replicates if beside is None else beside[1] * intervals.growth_of_least_cost(replicates, value)
+        return of.replicates if of.beside is None else of.beside[1] * self._growth(of)
 
-    def left_for_averages(
-        self,
-        left: Callable[[Functional], Floats | None],
-        replicates: Floats,
-        value: float,
-        beside: tuple[Form, Floats] | None,
-    ) -> Floats | None:
+    def left_for_averages(self, of: Replicated, left: Left[Floats]) -> Floats | None:
         """Return the costs at the best threshold without one unit each, without the optimism."""
-        costs = left(self) if beside is None else left(beside[0])
-        return (
-            costs
-            if costs is None
-            else costs * (1.0 if beside is None else intervals.growth_of_least_cost(replicates, value))
-        )
+        costs = left(self if of.beside is None else of.beside[0])
+        return None if costs is None else costs * self._growth(of)
 
-    def corrected(self, replicates: Floats, value: float, beside: tuple[Form, Floats] | None) -> float:
+    def corrected(self, of: Replicated) -> float:
         """Return the least cost without the optimism of choosing the threshold."""
-        return value if beside is None else value * intervals.growth_of_least_cost(replicates, value)
+        return of.value * self._growth(of)
+
+    def _growth(self, of: Replicated) -> float:
+        """Return by how much a least cost grows on other trials; 1 if costs at the best threshold were not drawn."""
+        return 1.0 if of.beside is None else intervals.growth_of_least_cost(of.replicates, of.value)
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
         """Return the cost with both unseen shares as errors, or that of the trivial system.
@@ -945,17 +906,9 @@ class OfCounts(OfTrials):
         """Return the figure of the counted decisions."""
         return cast(float, self.function(sample.counts))  # of numbers it is a number, of arrays an array
 
-    def interval(
-        self,
-        replicates: Floats,
-        value: float,
-        level: float,
-        bounds: intervals.Interval,
-        acceleration: Callable[[Form], float],
-        beside: tuple[Form, Floats] | None = None,
-    ) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
         """Return the normal interval on the scale of the figure; percentiles are too narrow where errors are few."""
-        return intervals.of_spread(replicates, value, bounds, level)
+        return intervals.of_spread(of.replicates, of.value, bounds, level)
 
     def of_counts(self, counts: object) -> Floats:
         """Return the figure of counts that hold one entry per replicate."""
