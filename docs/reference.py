@@ -104,16 +104,17 @@ Written by `python docs/reference.py` from `hitmiss VERB --help`; do not edit.
 
 def cli() -> str:
     """The help of every verb."""
-    return CLI + "".join(f"\n## hitmiss {verb}\n\n```text\n{shown_help(verb)}\n```\n" for verb in VERBS)
+    shown = zip(VERBS, shown_helps(), strict=True)
+    return CLI + "".join(f"\n## hitmiss {verb}\n\n```text\n{text}\n```\n" for verb, text in shown)
 
 
-def shown_help(verb: str) -> str:
-    """What `hitmiss VERB --help` prints where nobody looks at a terminal, 100 columns wide."""
+def shown_helps() -> list[str]:
+    """What `hitmiss VERB --help` prints for each verb where nobody looks at a terminal, 100 columns wide."""
     plain = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
-    done = subprocess.run(
-        [sys.executable, "-m", "hitmiss", verb, "--help"], capture_output=True, encoding="utf-8", env=plain, check=True
-    )
-    return "\n".join(line.rstrip() for line in done.stdout.strip().splitlines())
+    every = "from hitmiss.cli.main import VERBS, run\nfor verb in VERBS:\n    run([verb, '--help'])\n    print('\\x1e')"
+    done = subprocess.run([sys.executable, "-c", every], capture_output=True, encoding="utf-8", env=plain, check=True)
+    texts = done.stdout.split("\x1e")[:-1]
+    return ["\n".join(line.rstrip() for line in text.strip().splitlines()) for text in texts]
 
 
 PAGES = {"metrics.md": page, "api.md": api, "cli.md": cli}

@@ -12,14 +12,14 @@ import contextlib
 import io
 import re
 import shlex
-import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.docs.conftest import SetUp
 
 import hitmiss as hm
 from hitmiss.cli.main import run
@@ -77,24 +77,6 @@ def readable() -> Iterator[object]:
             continue
         if any(b.why_not is None and (b.commands or b.kind == "python") for b in blocks(page)):
             yield pytest.param(page, id=str(page.relative_to(ROOT)))
-
-
-SetUp = Callable[[str, Path], None]
-
-
-@pytest.fixture(scope="module")
-def set_up(tmp_path_factory: pytest.TempPathFactory) -> SetUp:
-    """Run a set-up command in an empty folder; a page with the same command gets a copy of what it wrote."""
-    made: dict[str, Path] = {}
-
-    def in_folder(command: str, folder: Path) -> None:
-        if command not in made:
-            made[command] = tmp_path_factory.mktemp("setup")
-            with contextlib.chdir(made[command]), contextlib.redirect_stdout(io.StringIO()):
-                assert run(shlex.split(command)) == 0, command
-        shutil.copytree(made[command], folder, dirs_exist_ok=True)
-
-    return in_folder
 
 
 @pytest.mark.parametrize("page", list(readable()))

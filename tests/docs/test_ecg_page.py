@@ -9,6 +9,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from tests.docs.conftest import SetUp
 
 from hitmiss.cli.main import run
 
@@ -26,10 +27,13 @@ def shown() -> list[tuple[list[str], list[str]]]:
     return found
 
 
-def test_the_commands_print_what_the_page_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_commands_print_what_the_page_shows(
+    set_up: SetUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "`hitmiss demo --files --only ecg`" in PAGE
+    set_up("demo --files --only ecg", tmp_path)
+    capsys.readouterr()
     with contextlib.chdir(tmp_path):
-        assert run(["demo", "--files", "--only", "ecg"]) == 0 and "`hitmiss demo --files --only ecg`" in PAGE
-        capsys.readouterr()
         assert len(shown()) == 5
         for words, lines in shown():
             assert run(words[1:]) == 0

@@ -51,14 +51,11 @@ def faults(text: str) -> list[str]:
 
 def messages(path: Path) -> Iterator[tuple[int, str]]:
     """Every text of a source file that a user may see: literals of two words and more, without docstrings."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    prose = {
-        id(node.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
-    }
-    for node in ast.walk(tree):
-        if (
+    prose = set[int]()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):  # a statement comes before what it contains
+        if isinstance(node, ast.Expr):
+            prose.add(id(node.value))
+        elif (
             isinstance(node, ast.Constant)
             and isinstance(node.value, str)
             and id(node) not in prose

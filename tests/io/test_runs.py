@@ -51,6 +51,32 @@ with start(folder, kind="test", config={"a": 1}, items=items, resume=how == "res
 """
 
 
+MORTALS = """
+import os, sys, time
+from itertools import islice
+from hitmiss.io.runs import start
+items = [f"i{n:04d}" for n in range(300)]
+
+def say(word):
+    os.write(1, f"{word}\\n".encode())  # in one piece, or not at all
+
+for _ in sys.stdin:
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        say("dead")
+        continue
+    say(os.getpid())
+    with start(sys.argv[1], kind="test", config={"a": 1}, items=items, resume=True) as run:
+        say("ready")
+        for at in islice(run.todo(), 14):
+            run.add(at, {"score": at / 7})
+            say(at)
+        time.sleep(3600)  # until it is killed
+"""
+"""A child per line of input, which works until it is killed: at any place in the work, but never after its end."""
+
+
 def begin(folder: Path, items: list[str] = ITEMS, config: dict[str, Any] | None = None, **how: bool) -> Run:
     return start(folder, kind="test", config=config or {"a": 1}, items=items, **how)
 
@@ -87,18 +113,23 @@ def test_a_run_from_start_to_end(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_twenty_kills_lose_and_double_nothing(tmp_path: Path) -> None:
-    folder, rng, acknowledged = tmp_path / "run", random.Random(5), set()
+    folder, rng, acknowledged = tmp_path / "run", random.Random(5), set[int]()
     begin(folder).close()
-    for _ in range(20):
-        process = worker(folder, 0.002)
-        assert process.stdout is not None and process.stdout.readline() == "ready\n"
-        time.sleep(rng.uniform(0.0, 0.05))
-        process.kill()
-        out, _ = process.communicate()
-        acknowledged |= {int(line) for line in out.splitlines(keepends=True) if line.endswith("\n")}
+    words = [sys.executable, "-c", MORTALS, str(folder)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as mother:
+        assert mother.stdin is not None and mother.stdout is not None
+        for _ in range(20):
+            mother.stdin.write("\n")
+            mother.stdin.flush()
+            child = int(mother.stdout.readline())
+            assert mother.stdout.readline() == "ready\n"
+            seen = [int(mother.stdout.readline()) for _ in range(rng.randint(1, 8))]
+            os.kill(child, signal.SIGKILL)
+            acknowledged |= {*seen, *map(int, iter(mother.stdout.readline, "dead\n"))}
+        mother.stdin.close()
     assert acknowledged <= set(scores(folder)), "an acknowledged item was lost"
     assert lines(folder) == len(scores(folder)), "an item was written twice"
-    assert 20 <= len(acknowledged) < len(ITEMS), "the kills must fall into the work"
+    assert 20 <= len(acknowledged) < len(ITEMS), "each child does 1 to 14 items"
     with begin(folder, resume=True) as run:
         for at in run.todo():
             run.add(at, {"score": at / 7})
@@ -233,7 +264,7 @@ def test_processes_that_join_share_the_work_exactly(tmp_path: Path) -> None:
 def test_the_work_of_a_killed_partner_is_taken_over(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     begin(folder).close()
-    partner = worker(folder, 0.2, "join")
+    partner = worker(folder, -1, "join")
     assert partner.stdout is not None and partner.stdout.readline() == "ready\n"
     with begin(folder, resume=False, join=True) as run:
         mine = []

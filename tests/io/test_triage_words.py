@@ -35,7 +35,9 @@ def figures(trials: Trials) -> dict[str, float | None]:
     return {e.metric: e.value for e in found if not e.slice}
 
 
-def test_other_words_for_the_classes_and_for_no_answer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_words_for_the_classes_and_for_no_answer(
+    tmp_path: Path, plain: dict[str, float | None], capsys: pytest.CaptureFixture[str]
+) -> None:
     words = {"fake": "ai", "real": "human", "uncertain": "dunno"}
     other = [
         {"sample_id": r["id"], "gold": words[r["label"]], "answer": words[r["prediction"]].title(), "conf": "90%"}
@@ -43,7 +45,6 @@ def test_other_words_for_the_classes_and_for_no_answer(tmp_path: Path, capsys: p
     ]
     path = tmp_path / "r.json"
     path.write_text(json.dumps(other, indent=1), encoding="utf-8")
-    plain = figures(read_results(write(tmp_path / "p.jsonl", rows())))
     columns = {"item": "sample_id", "label": "gold", "verdict": "answer", "confidence": "conf"}
     trials = read_results(path, positive="ai", negative="human", abstain=("dunno",), columns=columns)
     assert figures(trials) == plain and any("ai is read as fake" in note for note in trials.header.notes)
@@ -54,9 +55,14 @@ def test_other_words_for_the_classes_and_for_no_answer(tmp_path: Path, capsys: p
     assert {e["metric"]: e["value"] for e in shown_rows if not e["slice"]} == pytest.approx(plain, rel=1e-11)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> dict[str, float | None]:
+    """The figures of the rows as they are documented."""
+    return figures(read_results(write(tmp_path_factory.mktemp("plain") / "p.jsonl", rows())))
+
+
 @pytest.mark.parametrize("said", [False, "false", "False", 0, "0", "none", "None", None, "", "no", "null", "NaN"])
-def test_no_error_in_any_spelling_is_no_error(tmp_path: Path, said: object) -> None:
-    plain = figures(read_results(write(tmp_path / "p.jsonl", rows())))
+def test_no_error_in_any_spelling_is_no_error(tmp_path: Path, plain: dict[str, float | None], said: object) -> None:
     assert figures(read_results(write(tmp_path / "e.jsonl", rows(error=said)))) == plain
 
 
@@ -85,11 +91,12 @@ def test_trials_are_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("confidence", [None, "", "n/a", "NaN", "quite"])
-def test_a_verdict_without_confidence_counts(tmp_path: Path, confidence: object) -> None:
+def test_a_verdict_without_confidence_counts(
+    tmp_path: Path, plain: dict[str, float | None], confidence: object
+) -> None:
     given = rows()
     given[0]["confidence"] = confidence
     trials = read_results(write(tmp_path / "c.jsonl", given))
-    plain = figures(read_results(write(tmp_path / "p.jsonl", rows())))
     assert {k: v for k, v in figures(trials).items() if k == "accuracy"} == {"accuracy": plain["accuracy"]}
     assert trials.column("confidence").to_list() == [None, *[0.9] * 7]
 
@@ -98,26 +105,32 @@ NAMES = (*FIXED, "unparsed", "label_word", "system", "model", "trial", "tools", 
          "prediction", "verdict", "id", "cost", "retries", "yes", "no", "asked", "served", "component", "user:score", ":n")  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_field_of_meta_may_be_called_anything(tmp_path: Path, name: str) -> None:
-    def found(called: str) -> tuple[dict[str, float | None], list[tuple[str, str, float | None]]]:
-        given = [{**row, "meta": {called: "a" if i % 2 else "b"}} for i, row in enumerate(rows())]
-        if called in given[0]:
-            for row in given:
-                del row["meta"][called]
-            given = [{**row, "meta": {called: row[called]}} for row in given]
-        trials = read_results(write(tmp_path / "m.jsonl", given))
-        if called in rows()[0]:
-            return figures(trials), []
-        by = [(called,)]
-        sliced = evaluate_trials(trials, bootstrap=0, by=by).figures
-        cut = [(e.metric, e.slice[called], e.value) for e in sliced if called in e.slice and e.average is None]
-        assert cut and called in map(shown, trials.header.slices)
-        return figures(trials), cut
+Cut = list[tuple[str, str, float | None]]
 
-    plain = figures(read_results(write(tmp_path / "p.jsonl", rows())))
-    whole, cut = found(name)
-    assert whole == plain and (not cut or cut == found("harmless")[1])
+
+def with_meta(folder: Path, called: str) -> tuple[dict[str, float | None], Cut]:
+    """The figures of rows with a field of meta of that name: of all of them, and by that field."""
+    given = [{**row, "meta": {called: row.get(called, "a" if i % 2 else "b")}} for i, row in enumerate(rows())]
+    trials = read_results(write(folder / "m.jsonl", given))
+    if called in rows()[0]:
+        return figures(trials), []
+    sliced = evaluate_trials(trials, bootstrap=0, by=[(called,)]).figures
+    cut = [(e.metric, e.slice[called], e.value) for e in sliced if called in e.slice and e.average is None]
+    assert cut and called in map(shown, trials.header.slices)
+    return figures(trials), cut
+
+
+@pytest.fixture(scope="module")
+def by_a_harmless_name(tmp_path_factory: pytest.TempPathFactory) -> Cut:
+    return with_meta(tmp_path_factory.mktemp("meta"), "harmless")[1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_field_of_meta_may_be_called_anything(
+    tmp_path: Path, plain: dict[str, float | None], by_a_harmless_name: Cut, name: str
+) -> None:
+    whole, cut = with_meta(tmp_path, name)
+    assert whole == plain and (not cut or cut == by_a_harmless_name)
 
 
 def test_meta_that_says_otherwise_than_its_row_is_refused_with_both_values(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from hitmiss.core.shared import visible
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.html import render, write_report
-from hitmiss.reports.page import Options, compose
+from hitmiss.reports.page import Options, Page, compose
 from hitmiss.reports.pictures import pictures
 from hitmiss.reports.sources import Measuring, measured
 
@@ -66,9 +66,14 @@ def page(hostile: RunData) -> str:
     return render(compose([hostile], Options(title=HOSTILE[3])))
 
 
+@pytest.fixture(scope="module")
+def both(hostile: RunData) -> Page:
+    return compose([hostile, replace(hostile, name="b")], Options(title=HOSTILE[3]))
+
+
 @pytest.mark.parametrize("static", [False, True])
-def test_names_are_text_and_nothing_else(hostile: RunData, static: bool) -> None:
-    made = render(compose([hostile, replace(hostile, name="b")], Options(title=HOSTILE[3])), static=static)
+def test_names_are_text_and_nothing_else(both: Page, static: bool) -> None:
+    made = render(both, static=static)
     seen = Seen(made)
     known = {
         "html", "head", "meta", "title", "link", "style", "body", "a", "header", "div", "button", "nav", "ul", "li", "main", "h1", "h2",
