@@ -487,6 +487,9 @@ UNCOUNTED = ("review", "demo")
 SELDOM = 200_000
 """Garbage collection starts after this many new objects instead of 700: imports alone create half as many."""
 
+SLEEPY = "4"
+"""Threads for matrix products sleep until there is work. Otherwise each core first spins for 40 ms, once numpy is imported."""
+
 ABOUT_SIGNING = "Sign every file that is written with this SSH key: FILE.sig beside each; see `verify --signers`."
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
 
@@ -576,6 +579,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         atexit.register(_mute_native_code)  # registered first, so it is called last
         gc.set_threshold(SELDOM)
         atexit.register(gc.freeze)
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SLEEPY)
     words = list(sys.argv[1:] if arguments is None else arguments)
     common.begin()
     if words == ["--version"]:
