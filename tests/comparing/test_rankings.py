@@ -12,6 +12,7 @@ from scipy.stats import norm
 
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.trials import Trials
+from hitmiss.engine import rank
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
 from hitmiss.reports.verb_tables import ranking_tables
@@ -82,6 +83,17 @@ def test_the_order_of_rows_and_of_runs_changes_no_figure() -> None:
     assert [asdict(d.difference) for d in one.duels] == [asdict(d.difference) for d in other.duels]
     back = compare_all(dict(reversed(given.items())), ["eer"], bootstrap=100)
     assert {s.run: s.letters for s in back.standings} == {s.run: s.letters for s in one.standings}
+
+
+def test_runs_that_are_measured_side_by_side_give_the_same_ranking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Warnings included, in the order of the runs: one of them has scores of a single value."""
+    given = {**systems((0.05, 0.1, 0.2, 0.3)), "flat": Trials.of((np.arange(1500) % 5 == 0).astype(int), np.ones(1500))}
+    found = []
+    for large in (1, 10**9):
+        monkeypatch.setattr(rank, "LARGE", large)
+        monkeypatch.setattr(rank, "cores", lambda: 3)
+        found.append(compare_all(given, ["eer", "min_dcf", "roc_auc"], bootstrap=100).to_json())
+    assert found[0] == found[1] and "flat: " in found[0]
 
 
 def test_what_a_ranking_cannot_do_is_said() -> None:

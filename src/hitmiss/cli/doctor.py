@@ -14,6 +14,7 @@ import typer
 
 from hitmiss._version import __version__
 from hitmiss.cli import common
+from hitmiss.core.shared import cores
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -103,7 +104,7 @@ def _bytecode() -> Finding:
 
 
 def _threads() -> Finding:
-    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    usable = cores()
     limits = [f"{name}={os.environ[name]}" for name in THREAD_LIMITS if name in os.environ]
     advice = "limits are set; the numbers do not depend on them, only the time does" if limits else ""
     return Finding("threads", "note" if limits else "ok", ", ".join([f"{usable} usable", *limits]), advice)

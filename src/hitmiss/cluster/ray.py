@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, GateFailed, HitmissError, IncompleteRun, UsageError
+from hitmiss.core.shared import cores
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -275,11 +276,6 @@ def deaths(ray: ModuleType) -> tuple[type[Exception], ...]:
     """Return the exceptions that Ray raises when the process or the machine of a task, or its result, is gone."""
     names = ("WorkerCrashedError", "OutOfMemoryError", "ObjectLostError", "NodeDiedError", "LocalRayletDiedError")
     return tuple(getattr(ray.exceptions, name) for name in names)
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def silence(ray: ModuleType) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import os
 import sys
+import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -33,6 +35,12 @@ ABSTAIN: Final = -1
 """The decision of a detector that abstained."""
 FAILED: Final = -2
 """In arrays, the decision of a detector whose call failed; in a table of trials this decision is null."""
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
 
 ScoreKind = Literal["llr", "logit", "probability", "raw"]
 SCORE_KINDS: Final[tuple[str, ...]] = ("llr", "logit", "probability", "raw")
@@ -313,8 +321,8 @@ def each(things: Sequence[T], what: str, sizes: Sequence[float] | None = None) -
 
 
 def tell(what: str = "", done: float = 0, total: float | None = None) -> None:
-    """Report progress inside the current part, if there is one."""
-    if not _listeners:
+    """Report progress inside the current part, if there is one; parts that run side by side report none of their own."""
+    if not _listeners or threading.current_thread() is not threading.main_thread():
         return
     share = min(done / total, 1.0) if total else 0.0
     for own in reversed(_steps):

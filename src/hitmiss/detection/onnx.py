@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.shared import cores
 from hitmiss.detection.detector import Array, Base, Batch, Detector, need
 from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
 from hitmiss.detection.pinning import external_data, file_digest
@@ -128,7 +129,7 @@ class OnnxDetector(Base):
     def _open(self, device: str, threads: int | None) -> InferenceSession:
         options = self._runtime.SessionOptions()
         options.log_severity_level = 3
-        options.intra_op_num_threads = threads or _limit() or _processors()
+        options.intra_op_num_threads = threads or _limit() or cores()
         is_cuda = device == "auto" or device.startswith("cuda")
         number = device.partition(":")[2] or "0"
         available = self._runtime.get_available_providers()
@@ -263,7 +264,3 @@ def _rows(answer: object) -> Outputs:
     if isinstance(answer, list) and answer and isinstance(answer[0], dict):
         return np.array([[row[key] for key in sorted(row)] for row in answer], dtype=np.float64)
     return pick_output(answer)
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from functools import cached_property
 from itertools import combinations
@@ -27,7 +28,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
-from hitmiss.core.shared import dataclass, each
+from hitmiss.core.shared import cores, dataclass, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import (
@@ -54,6 +55,9 @@ from hitmiss.stats.tests import CORRECTIONS, Simultaneous, adjusted, letters, ma
 
 MAX_T: Final = "max-t"
 """All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
+LARGE: Final = 1 << 17
+"""From this many trials on, runs are measured several at a time; numpy holds a lock while it works on short arrays."""
+MOST_AT_ONCE: Final = 8
 MOST_BLOCKS: Final = 2000
 """Number of blocks that the trials of a class are divided into; with fewer trials, each is drawn on its own."""
 
@@ -409,13 +413,23 @@ class Field:
         shape = (len(samples), len(self.questions[0]), len(self.names))
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
         unseen = np.zeros(shape)
-        for k in each(range(len(self.names)), "runs"):
+
+        def measure_run(k: int) -> Alarmed:
+            warned = Alarmed([], [])
             for s, sample in enumerate(samples):
                 own = sample.of(self.columns[k])
                 draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
                 unseen[s, :, k] = [_unseen(q, own) for q in self.questions[k]]
                 if s < len(wholes):
-                    alarmed.look(self.names[k], own, self.questions[k])
+                    warned.look(self.names[k], own, self.questions[k])
+            return warned
+
+        # Runs share nothing but the weights, so how many are measured at a time changes no digit.
+        with ThreadPoolExecutor(self._at_once) as pool:
+            done = pool.map(measure_run, range(len(self.names)))
+            for _, warned in zip(each(range(len(self.names)), "runs"), done, strict=True):
+                alarmed.found.extend(warned.found)
+                alarmed.areas.extend(warned.areas)
         found = {
             (s, i): Cell(
                 self.questions[0][i],
@@ -435,6 +449,11 @@ class Field:
             for i in asked[place[id(parts[0])]]:
                 averages.append(_macro(whole, grouping, [found[place[id(p)], i] for p in parts]))
         return [*found.values(), *averages], alarmed
+
+    @property
+    def _at_once(self) -> int:
+        """How many runs are measured at a time: one per core if their arrays are large, because numpy then shares cores."""
+        return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
 
     def _wholes(self) -> list[Together]:
         parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}

@@ -713,7 +713,7 @@ class UnitSample:
     @classmethod
     def of(cls, positive: NDArray[np.bool_], score: Floats, unit: Ints, n_units: int) -> UnitSample:
         """Sort trials given as arrays; `unit` counts from 0."""
-        order = np.argsort(score, kind="stable")
+        order = np.argsort(score)  # equal scores are one group, so their order changes nothing
         values, is_positive = score[order], positive[order]
         last = np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, dtype=bool)
         ends = np.flatnonzero(last) + 1
