@@ -174,7 +174,7 @@ def repeated() -> Trials:
 
 def test_repeated_trials_are_one_run_with_the_mean_as_headline() -> None:
     trials = repeated()
-    results = measure_repeated(trials, ["accuracy"], bootstrap=20)
+    results = measure_repeated(trials, Design.of(["accuracy"], bootstrap=20))
     data = RunData("r", results, tuple(pictures(trials, results)), trials)
     (evaluation,) = evaluations([data])
     assert [lane.name for lane in evaluation.lanes] == ["no", "yes"]

@@ -9,7 +9,7 @@ import pytest
 
 from hitmiss import measure
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Protocol
+from hitmiss.core.question import Design, Plan, Protocol
 from hitmiss.core.trials import Header, Trials
 from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.latency import by_component, latency
@@ -45,7 +45,7 @@ def repeated(seed: int = 0, spread: float = 0.15) -> Trials:
 
 def test_mean_and_deviation_are_those_of_the_trials() -> None:
     trials = repeated()
-    found = measure_repeated(trials, ["accuracy", "mcc", "aurc"], bootstrap=200)
+    found = measure_repeated(trials, Design.of(["accuracy", "mcc", "aurc"], bootstrap=200))
     for metric in ("accuracy", "mcc", "aurc"):
         each = [found.one(metric, model="m", trial=str(k)).value for k in range(K)]
         assert found.one(metric, model="m", average="mean").value == pytest.approx(np.mean(each))
@@ -57,7 +57,7 @@ def test_mean_and_deviation_are_those_of_the_trials() -> None:
 
 def test_the_interval_is_over_items_and_so_wider_than_over_rows() -> None:
     trials = repeated()
-    mean = measure_repeated(trials, ["accuracy"], bootstrap=2000).one("accuracy", model="m", average="mean")
+    mean = measure_repeated(trials, Design.of(["accuracy"], bootstrap=2000)).one("accuracy", model="m", average="mean")
     assert mean.value is not None and mean.low is not None and mean.high is not None
     over_rows = wilson(mean.value * N * K, N * K)
     assert mean.high - mean.low > 1.3 * (over_rows[1] - over_rows[0])
@@ -76,13 +76,13 @@ def test_pooled_rows_get_no_interval_without_their_items() -> None:
 
 
 def test_each_trial_by_itself_has_wilson() -> None:
-    one = measure_repeated(repeated(), ["accuracy"], bootstrap=100).one("accuracy", model="m", trial="0")
+    one = measure_repeated(repeated(), Design.of(["accuracy"], bootstrap=100)).one("accuracy", model="m", trial="0")
     assert one.method == "wilson" and one.n == N and one.of == N
     assert (one.low, one.high) == pytest.approx(wilson(one.value * N, N))  # type: ignore[operator]
 
 
 def test_slices_are_over_all_trials_and_by_items() -> None:
-    found = measure_repeated(repeated(), ["accuracy"], by=["source"], bootstrap=100, protocol=Protocol())
+    found = measure_repeated(repeated(), Design.of(["accuracy"], by=["source"], bootstrap=100, protocol=Protocol()))
     row = next(e for e in found if e.slice == {"source": "a"} and e.average is None)
     assert row.n == 40 * K and row.method is not None and "unit=item" in row.method
 
@@ -125,11 +125,11 @@ def test_one_trial_is_no_repetition() -> None:
     alone = repeated().where(trial="0")
     assert not is_repeated(alone)
     with pytest.raises(UsageError, match="more than one trial"):
-        measure_repeated(alone, ["accuracy"])
+        measure_repeated(alone, Design.of(["accuracy"]))
 
 
 def test_times_of_repeated_items_have_intervals_over_items() -> None:
-    found = latency(repeated(), bootstrap=200)
+    found = latency(repeated(), Plan(200))
     row = found.one("median_seconds", model="m", component="total", served="unknown")
     assert row.of == N * K and row.method is not None and "unit=item" in row.method
     assert row.value == pytest.approx(np.median(repeated().column("total_seconds").to_numpy()))
@@ -169,7 +169,7 @@ def test_the_reliability_table_counts_what_it_should() -> None:
         right = int((own["decision"] == own["label"]).sum())
         assert (b.n, b.accuracy, b.method) == (own.height, right / own.height, "wilson")
         assert (b.low, b.high) == pytest.approx(wilson(right, own.height))
-    together = reliability(pooled(trials), bootstrap=500)
+    together = reliability(pooled(trials), Plan(500))
     assert sum(b.n for b in together) == int((trials.frame["decision"] >= 0).sum())
     for b in together:
         assert b.method.startswith("bootstrap 500,unit=item")

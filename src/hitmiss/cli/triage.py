@@ -157,15 +157,7 @@ def _team(trials: Trials, human: str | None, where: str, design: Design) -> Team
     from hitmiss.verdicts.people import evaluate_teamwork
 
     said = read_verdicts(human, trials.header.positive, trials.header.negative)
-    return evaluate_teamwork(
-        trials,
-        said,
-        where=where,  # type: ignore[arg-type]
-        bootstrap=design.bootstrap,
-        unit=design.unit,
-        seed=design.seed,
-        level=design.level,
-    )
+    return evaluate_teamwork(trials, said, design.plan, where=where)  # type: ignore[arg-type]
 
 
 def _swept(trials: Trials) -> list[Table]:
@@ -318,16 +310,7 @@ def _reliability(trials: Trials, rule: Bins, design: Design) -> Table:
     from hitmiss.verdicts.reliability import reliability
     from hitmiss.verdicts.stability import pooled
 
-    found = reliability(
-        pooled(trials),
-        bins=rule.bins,
-        closed=rule.closed,
-        bootstrap=design.bootstrap,
-        unit=design.unit,
-        seed=design.seed,
-        level=design.level,
-    )
-    return reliability_table(found)
+    return reliability_table(reliability(pooled(trials), design.plan, bins=rule.bins, closed=rule.closed))
 
 
 def _show(

@@ -721,6 +721,24 @@ class Design(Stated):
             **others,
         )
 
+    @classmethod
+    def by_plan(
+        cls, plan: Plan, metrics: Sequence[str], by: tuple[Grouping, ...] = (), protocol: Protocol | None = None
+    ) -> Design:
+        """Make the design of metrics whose intervals a plan makes, without a gap."""
+        return cls(
+            protocol=protocol,
+            metrics=tuple(metrics),
+            by=by,
+            gap="none",
+            unit=plan.unit,
+            bootstrap=plan.bootstrap,
+            seed=plan.seed,
+            level=plan.level,
+            interval=plan.method,
+            stratify=plan.stratify,
+        )
+
     def alone(self, keywords: Design, unsaid: Design) -> Design:
         """Return this design, which was given instead of metrics or a protocol; other keywords would contradict it."""
         if keywords != unsaid:

@@ -24,7 +24,7 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate
-from hitmiss.engine.measure import measure
+from hitmiss.engine.measure import measure_design
 from hitmiss.engine.resample import Columns, Sample, samples_of_runs
 from hitmiss.evaluation.protocol import Protocol, find_protocol, fitting, left_out, read_trials
 from hitmiss.metrics.confidence import binned, calibrated_ece, judged
@@ -391,19 +391,8 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
     plan = Plan(design.bootstrap, design.unit, design.seed, design.level)
     wanted, warnings = _wanted(design.metrics, protocol, trials)
-    repeated = is_repeated(trials)
-    work = measure_repeated if repeated else measure
-    figures = work(
-        trials,
-        wanted,
-        by=design.by,
-        remarks=warnings,
-        protocol=protocol,
-        bootstrap=plan.bootstrap,
-        unit=plan.unit,
-        seed=plan.seed,
-        level=plan.level,
-    )
+    work = measure_repeated if is_repeated(trials) else measure_design
+    figures = work(trials, Design.by_plan(plan, wanted, design.by, protocol), warnings)
     figures = _with_reference(figures, trials, design.level, design.seed)
     own = replace(figures, design=design, reading=trials.header.reading)
     return Triage(trials=trials, figures=own, **vars(asides_of(trials, protocol, plan)))
@@ -411,13 +400,12 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
 
 def asides_of(trials: Trials, protocol: Protocol, plan: Plan) -> Asides:
     """Return the additional parts for trials with verdicts."""
-    bootstrap, unit, seed, level = plan.bootstrap, plan.unit, plan.seed, plan.level
     repeated = is_repeated(trials)
     return Asides(
         confusions=tuple(confusions(trials)),
-        flips=flips(trials, bootstrap=bootstrap, unit=unit, seed=seed, level=level) if repeated else Results(()),
+        flips=flips(trials, plan) if repeated else Results(()),
         majority=_majority(trials, protocol, plan) if repeated else Results(()),
-        latency=latency(trials, bootstrap=bootstrap, unit=unit, seed=seed, level=level),
+        latency=latency(trials, plan),
         spending=spending(trials),
     )
 
@@ -431,15 +419,8 @@ def _wanted(metrics: Sequence[str], protocol: Protocol, trials: Trials) -> tuple
 
 
 def _majority(trials: Trials, protocol: Protocol, plan: Plan) -> Results:
-    return measure(
-        majority(trials),
-        ["accuracy", *protocol.slice_metrics],
-        protocol=protocol,
-        bootstrap=plan.bootstrap,
-        unit=plan.unit,
-        seed=plan.seed,
-        level=plan.level,
-    )
+    metrics = ("accuracy", *protocol.slice_metrics)
+    return measure_design(majority(trials), Design.by_plan(plan, metrics, protocol=protocol))
 
 
 def _with_reference(results: Results, trials: Trials, level: float, seed: int) -> Results:

@@ -246,8 +246,7 @@ def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides 
     said = read_verdicts(measuring.human, trials.header.positive, trials.header.negative)
     if not set(said.frame["item"]) & set(trials.items):
         return found  # with several runs, people may have judged the items of another one
-    people = evaluate_teamwork(trials, said, bootstrap=plan.bootstrap, unit=plan.unit, seed=plan.seed, level=plan.level)
-    return replace(found, people=people)
+    return replace(found, people=evaluate_teamwork(trials, said, plan))
 
 
 def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequence[str] = ()) -> list[str]:

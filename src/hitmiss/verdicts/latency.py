@@ -8,11 +8,11 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.core.question import names_of, shown
+from hitmiss.core.question import Design, Plan, shown
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import measure
-from hitmiss.verdicts.stability import TRIAL, is_repeated, pooled
+from hitmiss.engine.measure import measure_design
+from hitmiss.verdicts.stability import TRIAL, USUAL, is_repeated, pooled
 
 SUFFIX: Final = "_seconds"
 SERVED: Final = "served"
@@ -52,24 +52,17 @@ def _served(trials: Trials) -> pl.Expr:
     return pl.when(pl.col("retries") > 0).then(pl.lit("retried")).otherwise(known)
 
 
-def latency(
-    trials: Trials,
-    *,
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-) -> Results:
+def latency(trials: Trials, plan: Plan = USUAL) -> Results:
     """Measure median and 95th percentile of each component, by how the answer was served; hits and misses never mix.
 
-    Intervals are from order statistics, or over items if those repeat, or over the given `unit`.
+    Intervals are from order statistics, or over items if those repeat, or over the unit of the plan.
     """
-    over = names_of(unit) or (("item",) if is_repeated(trials) else ())
+    over = plan.unit or (("item",) if is_repeated(trials) else ())
     times = by_component(trials, over)
     if times is None:
         return Results(())
-    drawn = bootstrap if over else 0
-    found = measure(pooled(times, TRIAL), METRICS, by=[SERVED], bootstrap=drawn, unit=over, seed=seed, level=level)
+    drawn = replace(plan, unit=over, bootstrap=plan.bootstrap if over else 0)
+    found = measure_design(pooled(times, TRIAL), Design.by_plan(drawn, METRICS, ((SERVED,),)))
     apart = {tuple(e.run.items()) for e in found if e.slice and e.average is None}
     rows = [e for e in found if e.average is None and (e.slice or tuple(e.run.items()) not in apart)]
     return Results(tuple(_placed(e, times) for e in rows), warnings=_doubts(times))

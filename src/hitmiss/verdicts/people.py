@@ -8,7 +8,7 @@ people's decision. An item whose review is not finished keeps the system's resul
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, Fault, UnknownName
-from hitmiss.core.question import Plan, Protocol, names_of
+from hitmiss.core.question import Design, Plan
 from hitmiss.core.results import Results, rows_of
 from hitmiss.core.shared import ABSTAIN, Rate
 from hitmiss.core.trials import Header, Trials, stack
-from hitmiss.engine.measure import measure
+from hitmiss.engine.measure import measure_design
 from hitmiss.io.triage import HUMAN, PeoplesVerdicts
 from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
-from hitmiss.verdicts.stability import TRIAL, is_repeated, majority, measure_repeated
+from hitmiss.verdicts.stability import TRIAL, USUAL, is_repeated, majority, measure_repeated
 
 Where = Literal["unanswered", "reviewed"]
 WHERE: Final = get_args(Where)
@@ -136,22 +136,12 @@ class _Stored:
 
 
 def evaluate_teamwork(
-    system: Trials,
-    said: PeoplesVerdicts,
-    *,
-    where: Where = "unanswered",
-    metrics: Sequence[str] = METRICS,
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    protocol: Protocol | None = None,
+    system: Trials, said: PeoplesVerdicts, plan: Plan = USUAL, *, where: Where = "unanswered"
 ) -> Teamwork:
     """Measure every figure for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
     both = together(system, people, where)
-    plan = Plan(bootstrap, names_of(unit), seed, level)
-    figures = _figures(system, people, both, list(metrics), plan, protocol)
+    figures = _figures(system, people, both, plan)
 
     judged = _by_item(said.reviews)
     rows = [dict(zip(own["reviewer"], map(str, own["decision"]), strict=True)) for own in judged]
@@ -161,7 +151,7 @@ def evaluate_teamwork(
     drawn = {name: [value[own["item"][0]] for own in judged] for name, value in units.items()}
 
     def agreeing(counts: NDArray[np.floating]) -> Agreement:
-        return agreement(counts, bootstrap=bootstrap, seed=seed, level=level, units=drawn)
+        return agreement(counts, bootstrap=plan.bootstrap, seed=plan.seed, level=plan.level, units=drawn)
 
     seconds = said.frame["seconds"].drop_nulls()
     return Teamwork(
@@ -178,27 +168,20 @@ def evaluate_teamwork(
     )
 
 
-def _figures(
-    system: Trials, people: Trials, both: Trials, metrics: list[str], plan: Plan, protocol: Protocol | None
-) -> Results:
+def _figures(system: Trials, people: Trials, both: Trials, plan: Plan) -> Results:
     """Measure the three. For repeated runs, the mean over trials; people have judged each item once."""
     unit = plan.unit
-
-    def measured(work: Callable[..., Results], trials: Trials) -> Results:
-        return work(
-            trials, metrics, bootstrap=plan.bootstrap, unit=unit, seed=plan.seed, level=plan.level, protocol=protocol
-        )
-
+    design = Design.by_plan(plan, METRICS)
     machine = stack({SYSTEM: _bare(system, unit), TOGETHER: _bare(both, unit)}, WHO)
     repeated = is_repeated(machine)
-    figures = measured(measure_repeated if repeated else measure, machine)
+    figures = (measure_repeated if repeated else measure_design)(machine, design)
     if not len(people):
         return figures
     runs = system.header.runs
     named = replace(people, frame=people.frame.with_columns(pl.lit("-").alias(name) for name in runs)).retitle(
         runs=runs
     )
-    alone = measured(measure, stack({PEOPLE: _bare(named, unit)}, WHO))
+    alone = measure_design(stack({PEOPLE: _bare(named, unit)}, WHO), design)
     rows = [replace(e, run={k: v for k, v in e.run.items() if k != TRIAL}, average="mean") for e in alone]
     return figures + (replace(alone, estimates=tuple(rows)) if repeated else alone)
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hitmiss.core.question import Plan, Protocol, names_of
+from hitmiss.core.question import Plan, Protocol
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import Work, ask
 from hitmiss.engine.resample import Columns, Draws, Sample, samples_of_runs
 from hitmiss.metrics.confidence import bin_of
+from hitmiss.verdicts.stability import USUAL
 
 
 @dataclass(frozen=True)
@@ -29,27 +29,18 @@ class Bin:
     method: str
 
 
-def reliability(
-    trials: Trials,
-    *,
-    bins: int = 10,
-    closed: str = "left",
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-) -> list[Bin]:
+def reliability(trials: Trials, plan: Plan = USUAL, *, bins: int = 10, closed: str = "left") -> list[Bin]:
     """Return the non-empty bins of every run: the accuracy of the answers whose confidence lies in each.
 
-    Intervals are Wilson's, or over items if those repeat, or over `unit`.
+    Intervals are Wilson's, or over items if those repeat, or over the unit of the plan.
 
     >>> t = Trials.of([1, 1, 0, 0], decision=[1, 1, 0, 1], confidence=[0.9, 0.9, 0.7, 0.7])
     >>> [(b.edges, b.n, b.confidence, b.accuracy) for b in reliability(t)]
     [((0.7, 0.8), 2, 0.7, 0.5), ((0.9, 1.0), 2, 0.9, 1.0)]
     """
     columns = Columns(trials)
-    over = names_of(unit) or (("item",) if columns.is_repeated else ())
-    draws = Draws.prepare(Plan(bootstrap if over else 0, over, seed, level), columns)
+    over = plan.unit or (("item",) if columns.is_repeated else ())
+    draws = Draws.prepare(replace(plan, unit=over, bootstrap=plan.bootstrap if over else 0), columns)
     work = Work(columns, [ask("accuracy_answered", trials, Protocol())], draws)
     return [b for sample in samples_of_runs(columns) for b in _bins(work, sample, bins, closed)]
 

@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Final
 
 import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Plan, Protocol, names_of, parse_by
-from hitmiss.core.registry import Spec
+from hitmiss.core.question import Design, Grouping, Plan, Protocol
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import digest_of, measure, measure_share, read_signature, render
+from hitmiss.engine.measure import digest_of, measure_design, measure_share, read_signature, render
 
 TRIAL: Final = "trial"
+USUAL: Final = Plan(1000)
+"""How intervals of verdicts are made unless the caller says otherwise."""
 FLIPS: Final = ("flip_rate", "hard_flip_rate")
 
 
@@ -40,38 +40,24 @@ def pooled(trials: Trials, column: str = TRIAL) -> Trials:
     return trials.retitle(runs=tuple(r for r in head.runs if r != column), slices=(*head.slices, column))
 
 
-def measure_repeated(
-    trials: Trials,
-    metrics: Sequence[str | Spec],
-    *,
-    by: Sequence[str | Sequence[str]] = (),
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    protocol: Protocol | None = None,
-    remarks: Sequence[str] = (),
-    column: str = TRIAL,
-) -> Results:
+def measure_repeated(trials: Trials, design: Design, remarks: Sequence[str] = (), column: str = TRIAL) -> Results:
     """Measure each repetition; then `mean` over them with the interval over items, and `sd` over them.
 
-    Slices cover all repetitions together, with intervals over items. `unit`: wider units than items (speakers,
-    sources), resampled with all their items and repetitions.
+    Slices cover all repetitions together, with intervals over items, or over a unit of the design that is wider than
+    items (speakers, sources), resampled with all their items and repetitions.
     """
     if not is_repeated(trials, column):
         raise UsageError(f"no run has more than one {column}")
-    own = partial(measure, bootstrap=bootstrap, seed=seed, level=level)
-    each = own(trials, metrics, remarks=remarks, unit=unit, protocol=protocol)
-    over = names_of(unit) or ("item",)
-    wide = replace(protocol or Protocol(), slice_metrics=())
-    together = own(pooled(trials, column), metrics, by=[column], unit=over, protocol=wide)
+    each = measure_design(trials, replace(design, by=()), remarks)
+    over = replace(design, unit=design.unit or ("item",))
+    wide = replace(over, by=((column,),), protocol=replace(design.protocol or Protocol(), slice_metrics=()))
+    together = measure_design(pooled(trials, column), wide)
     means = [_mean(e, column) for e in together if e.average == "macro"]
     means += _made_once(each, means, column)
-    sliced = own(pooled(trials, column), metrics, by=by, unit=over, protocol=protocol) if by else Results(())
+    sliced = measure_design(pooled(trials, column), over) if design.by else Results(())
     rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
-    return replace(
-        each, estimates=rows, warnings=merged(each.warnings, sliced.warnings), signature=_signed(together, rows, by)
-    )
+    warnings = merged(each.warnings, sliced.warnings)
+    return replace(each, estimates=rows, warnings=warnings, signature=_signed(together, rows, design.by))
 
 
 def _mean(e: Estimate, column: str) -> Estimate:
@@ -104,25 +90,17 @@ def _deviation(own: list[Estimate]) -> Estimate:
     return replace(row, value=float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
 
-def _signed(together: Results, rows: tuple[Estimate, ...], by: Sequence[str | Sequence[str]]) -> str:
+def _signed(together: Results, rows: tuple[Estimate, ...], by: Sequence[Grouping]) -> str:
     parts = {k: v for k, v in read_signature(together.signature).items() if k not in ("out", "by")}
-    groupings = ",".join("*".join(g) for g in parse_by(by))
+    groupings = ",".join("*".join(g) for g in by)
     return render({**parts, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)})
 
 
-def flips(
-    trials: Trials,
-    column: str = TRIAL,
-    level: float = 0.95,
-    *,
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-) -> Results:
+def flips(trials: Trials, plan: Plan = USUAL, column: str = TRIAL) -> Results:
     """Return, per run, the share of items whose verdict differs between trials, and of those given both classes.
 
     A failed call counts as a separate verdict. Items asked once are left out. Intervals are Wilson's over items, or
-    bootstrap intervals over a wider `unit` (over items, if each is asked about several targets).
+    bootstrap intervals over a wider unit of the plan (over items, if each is asked about several targets).
 
     >>> from hitmiss.core.trials import Header
     >>> t = Trials.of([1, 1, 0, 0], item=list("aabb"), decision=[1, 0, 0, 0], trial=["1", "2", "1", "2"],
@@ -133,7 +111,7 @@ def flips(
     head = trials.header
     rest = tuple(r for r in head.runs if r != column)
     said = pl.col("decision").fill_null(FAILED)
-    units = tuple(name for name in names_of(unit) if name != "item") or (("item",) if trials.has_targets else ())
+    units = tuple(name for name in plan.unit if name != "item") or (("item",) if trials.has_targets else ())
     kept = tuple(dict.fromkeys(trials.own(name) for name in units if name != "item"))
     items = trials.frame.group_by(["item", "target", *rest], maintain_order=True).agg(
         pl.col("label", *kept).first(),
@@ -143,7 +121,7 @@ def flips(
     )
     once = replace(head, runs=rest, slices=kept, numbers=FLIPS, notes=(), choices=())
     asked = Trials.from_frame(items.filter(pl.col(":asked") > 1).drop(":asked"), once)
-    plan = Plan(bootstrap, units, seed, level)
+    plan = replace(plan, unit=units)
     rows = [_explained(e, plan) for name in FLIPS for e in measure_share(asked, name, plan)] if len(asked) else []
     return Results(tuple(sorted(rows, key=lambda e: tuple(e.run.values()))))
 
