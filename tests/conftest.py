@@ -13,7 +13,9 @@ import pytest
 from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
-settings.register_profile("hitmiss", deadline=None, max_examples=100, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("hitmiss", deadline=None, max_examples=60, derandomize=bool(os.environ.get("CI")))
+settings.register_profile("thorough", deadline=None, max_examples=500)
+"""What the nightly workflow asks for: other examples each time, and many more of them."""
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "hitmiss"))
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

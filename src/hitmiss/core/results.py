@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, field, fields, replace
+from dataclasses import field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -264,8 +264,10 @@ class Results:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
+        names = [field.name for field in fields(Estimate)]  # `asdict` would copy every value, which takes far longer
         rows = [
-            {**{k: finite(v) for k, v in asdict(e).items()}, "value": finite(steady(e.value))} for e in self.estimates
+            {**{name: finite(getattr(e, name)) for name in names}, "value": finite(steady(e.value))}
+            for e in self.estimates
         ]
         return {
             "schema": SCHEMA,

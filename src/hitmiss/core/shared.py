@@ -148,7 +148,9 @@ def visible(text: str, *, keep: str = "") -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c in keep or unicodedata.category(c) not in HIDDEN else ascii(c)[1:-1] for c in text)
+    # a long text has few distinct characters: those are looked up, not each of its millions
+    hidden = {ord(c): ascii(c)[1:-1] for c in set(text) if c not in keep and unicodedata.category(c) in HIDDEN}
+    return text.translate(hidden) if hidden else text
 
 
 SPELLED = {
