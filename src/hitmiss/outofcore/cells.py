@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.shared import dataclass
-from hitmiss.core.tally import COARSE, EXACT, Floats, Keys, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.tally import COARSE, EXACT, Array, Floats, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows
 from hitmiss.stats.forms import Form, Passing, ReadTally
-from hitmiss.stats.intervals import Steps, standing, whole_sum
+from hitmiss.stats.intervals import MANY, Steps, degrees_of, standing, whole_sum
 from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 
 # ----------------------------------------------------------------------
@@ -501,7 +501,8 @@ class Pairs:
     below: tuple[int, int] = (0, 0)
     twice: int = 0
     tied: int = 0
-    moments: Floats = field(default_factory=lambda: np.zeros(4))
+    moments: Floats = field(default_factory=lambda: np.zeros((2, 4)))
+    """For each class, the sums of the shares and of their second to fourth powers."""
 
     def add(self, part: Tally) -> None:
         """Add the next stretch of scores."""
@@ -516,8 +517,7 @@ class Pairs:
         right = (0.5 / max(self.n_negative, 1)) * under - self.guess
         wrong = (1.0 - self.guess) - (0.5 / max(self.n_positive, 1)) * over
         for i, (counts, share) in enumerate(((gained, right), (lost, wrong))):
-            self.moments[2 * i] += float(np.sum(counts * share))
-            self.moments[2 * i + 1] += float(np.sum(counts * share * share))
+            self.moments[i] += _powers(counts, share)
         self.below = int(p[-1]), int(q[-1])
 
     def add_classes(self, positive: Keys, negative: Keys) -> None:
@@ -531,10 +531,8 @@ class Pairs:
         passed = np.append(0, np.cumsum(held)) + p0  # positives before each step and after the last
         between = np.append(below, len(negative)) - np.append(0, upto)
         apart, level = ((1.0 - self.guess) - p / max(self.n_positive, 1) for p in (passed, passed[:-1] + 0.5 * held))
-        self.moments[0] += float(np.sum(held * own))
-        self.moments[1] += float(np.sum(held * own * own))
-        self.moments[2] += float(np.sum(between * apart)) + float(np.sum(tied * level))
-        self.moments[3] += float(np.sum(between * apart * apart)) + float(np.sum(tied * level * level))
+        self.moments[0] += _powers(held, own)
+        self.moments[1] += _powers(between, apart) + _powers(tied, level)
         self.below = p0 + len(positive), q0 + len(negative)
 
     @property
@@ -547,27 +545,38 @@ class Pairs:
         return KnownSteps.of(self)
 
 
+def _powers(counts: Array, share: Array) -> Floats:
+    """Return the sums of the first four powers of shares that so many trials have."""
+    terms, sums = counts * share, []
+    for _ in range(4):
+        sums.append(float(np.sum(terms)))
+        terms = terms * share
+    return np.array(sums)
+
+
 @dataclass(frozen=True, eq=False)
 class KnownSteps(Steps):
-    """An AUC whose area and variance are known."""
+    """An AUC whose area, variance and degrees of freedom are known."""
 
     @classmethod
     def of(cls, pairs: Pairs) -> KnownSteps:
         """Make it from counted pairs."""
         nothing = np.zeros(0, dtype=np.int64)
-        made = cls(nothing, nothing, nothing, pairs.n_positive, pairs.n_negative, True)
+        sizes = pairs.n_positive, pairs.n_negative
+        made = cls(nothing, nothing, nothing, *sizes, True)
         total = pairs.n_positive * pairs.n_negative
         made.__dict__["area"] = pairs.twice / (2 * total) if total else math.nan
-        made.__dict__["variance"] = _variance(pairs)
+        central = [_central(n, own) for n, own in zip(sizes, pairs.moments.tolist(), strict=True)]
+        is_known = min(sizes) > 1
+        made.__dict__["variance"] = (
+            sum(own[0] / (n - 1) / n for n, own in zip(sizes, central, strict=True)) if is_known else math.nan
+        )
+        made.__dict__["degrees"] = degrees_of(sizes, *zip(*central, strict=True)) if is_known else MANY
         return made
 
 
-def _variance(pairs: Pairs) -> float:
-    if pairs.n_positive < 2 or pairs.n_negative < 2:
-        return math.nan
-    found = 0.0
-    for n, (first, second) in zip(
-        (pairs.n_positive, pairs.n_negative), pairs.moments.reshape(2, 2).tolist(), strict=True
-    ):
-        found += (second - first * first / n) / (n - 1) / n
-    return found
+def _central(n: int, sums: list[float]) -> tuple[float, float]:
+    """Return the sums of squares and of fourth powers around the mean, from the sums of the first four powers."""
+    one, two, three, four = sums
+    mean = one / max(n, 1)
+    return two - one * mean, four - 4.0 * three * mean + 6.0 * two * mean**2 - 3.0 * one * mean**3

@@ -591,19 +591,10 @@ class Steps:
         others = float(np.sum(between * apart**power)) + float(np.sum((self.upto - self.below) * tied**power))
         return float(np.sum(self.held * own**power)), others
 
-    @property
+    @cached_property
     def degrees(self) -> float:
-        """The degrees of freedom of the variance: 3 (Σ l²)² / Σ l⁴ over what each trial adds to the area.
-
-        That is the number of trials if what they add is normal, and about three times the number of errors if a few
-        errors are all that the variance rests on.
-        """
-        squares, fourths = (
-            own / self.n**power + others / self.n_other**power
-            for power in (2, 4)
-            for own, others in (self._moments(power),)
-        )
-        return max(3.0 * squares * squares / fourths, 1.0) if fourths > 0.0 else MANY
+        """The degrees of freedom of the variance (see `degrees_of`)."""
+        return degrees_of((self.n, self.n_other), self._moments(2), self._moments(4))
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval of the AUC by DeLong's variance, on the logit scale.
@@ -618,6 +609,17 @@ class Steps:
         if not deviation:
             return area_score_interval(self.area, int(self.n), int(self.n_other), level)
         return on_scale(self.area, deviation, (0.0, 1.0), level, self.degrees)
+
+
+def degrees_of(sizes: Sequence[float], squares: Sequence[float], fourths: Sequence[float]) -> float:
+    """Return the degrees of freedom of a variance: 3 (Σ l²)² / Σ l⁴ over what each trial adds to a mean of each class.
+
+    That is the number of trials if what they add is normal, and about three times the number of errors if a few errors
+    are all that the variance rests on. `squares` and `fourths` are sums of powers in each class, of these sizes.
+    """
+    second = sum(own / n**2 for own, n in zip(squares, sizes, strict=True))
+    fourth = sum(own / n**4 for own, n in zip(fourths, sizes, strict=True))
+    return max(3.0 * second * second / fourth, 1.0) if fourth > 0.0 else MANY
 
 
 def standing(few: Array, many: Array) -> tuple[Array, Array, Array]:
