@@ -10,12 +10,12 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Plan, Protocol, ReadSpec
+from hitmiss.core.question import Contest, Design, Plan, Protocol, ReadSpec
 from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
-from hitmiss.engine.compare import compare
-from hitmiss.engine.measure import measure
+from hitmiss.engine.compare import compare_design
+from hitmiss.engine.measure import measure_design
 from hitmiss.engine.tuning import DEFAULT, Tuned, tune
 from hitmiss.io.predictions import files_of, language_of, without_own_outputs
 from hitmiss.io.write import write_csv
@@ -80,22 +80,9 @@ def tune_files(
 def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: Plan) -> Tuned:
     """Add the interval of the figure on test data and of its gain over 0.5, both from draws of trials or units."""
     at = [at_threshold(test, t) for t in (DEFAULT, row.chosen.threshold)]
-    bootstrap, unit, seed, level = plan.bootstrap, plan.unit, plan.seed, plan.level
-    zero = Protocol(zero_undefined=True)
-    own = measure(at[1], [maximize], protocol=zero, bootstrap=bootstrap, unit=unit, seed=seed, level=level)
-    whole = own.one(maximize)
-    differences = compare(
-        at[0],
-        at[1],
-        [maximize],
-        force=True,
-        test="bootstrap",
-        protocol=zero,
-        bootstrap=bootstrap,
-        unit=unit,
-        seed=seed,
-        level=level,
-    )
+    design = Design.by_plan(plan, [maximize], protocol=Protocol(zero_undefined=True))
+    whole = measure_design(at[1], design).one(maximize)
+    differences = compare_design(at[0], at[1], replace(design, contest=Contest(test="bootstrap", force=True)))
     (gain,) = [d for d in differences if not d.slice and d.average is None]
     note = "; ".join(dict.fromkeys(filter(None, (whole.note, gain.note)))) or None
     return replace(

@@ -9,14 +9,14 @@ from typing import Final
 
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, parse_by, shown
+from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, Triage, parse_by, shown
 from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
 from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
-from hitmiss.protocols.triage import Asides, asides_of, evaluate_trials
+from hitmiss.protocols.triage import Asides, asides_of, evaluate_design
 from hitmiss.reports.dossier import dossier_of
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.evidence import (
@@ -202,15 +202,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
     asides = _asides(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
     if asides is not None and is_repeated(decided):
-        results = evaluate_trials(
-            decided,
-            metrics=design.metrics,
-            by=design.by,
-            bootstrap=design.bootstrap,
-            unit=design.unit,
-            seed=design.seed,
-            level=design.level,
-        ).figures
+        results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=Triage())).figures
     else:
         results = measure_trials(decided, design)
     if not len(results):
