@@ -345,3 +345,10 @@ def test_ids_match_without_folder_and_suffix_as_in_memory(tmp_path: Path, suffix
     with pytest.raises(DataError) as err:
         evaluate_streamed(files, "asvspoof5", key=str(tmp_path / "key.csv"), reading=said, **asked)
     assert err.value.code == "duplicate-id"
+
+
+def test_different_ids_with_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores, key = two_sides(300)
+    shards = write_shards(scores, tmp_path / "s", ".parquet", 2)
+    monkeypatch.setattr(count, "hashed_ids", lambda frame, names: (frame[names[0]].str.len_bytes() % 2).cast(pl.UInt64))
+    assert_alike(*both(shards, write_key(key, tmp_path, "tsv"), by=["codec"]))

@@ -40,6 +40,7 @@ from hitmiss.io.tables import Read, Stack, damaged_parquet, frame_of, is_plain_n
 from hitmiss.io.tables import look as look_whole
 from hitmiss.outofcore.cells import NOTHING, SPARSE, Binned, Disk, Kept, merge_binned, stretches
 from hitmiss.outofcore.plan import (
+    SHOWN,
     Cell,
     Executor,
     KeyFiles,
@@ -504,15 +505,15 @@ def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
         return
     module, database = _database()
     cells = [name for name in sheet.plan.cells if name in columns]
-    taken = [f"COALESCE({sql_name(columns[name])}, '') AS {sql_name(name)}" for name in cells]
+    taken = [f"{sql_name(columns[name])} AS {sql_name(name)}" for name in cells]
     score = f"CAST({sql_name(columns['score'])} AS DOUBLE)"
     rows, groups = sheet.opened.trials, ", ".join(map(sql_name, cells))
     more = ", file_row_number = true" if rows > AT_ONCE else ""
     source = f"read_parquet({sql_text(sheet.opened.shard.path)}{more})"
+    some = pl.scan_parquet(sheet.opened.shard.path, glob=False).select(columns["score"]).head(SHOWN).collect()
+    is_shared = some.to_series().n_unique() * SPARSE < some.height
     connection = database.cursor()
     try:
-        some = f"SELECT COUNT(DISTINCT s) FROM (SELECT {score} AS s FROM {source} LIMIT {SAMPLE})"
-        is_shared = connection.sql(some).fetchall()[0][0] * SPARSE < min(rows, SAMPLE)
         for first in range(0, rows, AT_ONCE):
             own = f" WHERE file_row_number BETWEEN {first} AND {first + AT_ONCE - 1}" if rows > AT_ONCE else ""
             asked = (
@@ -523,7 +524,7 @@ def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
             found = answer_of(connection.sql(f"SELECT {groups}, {lists} FROM ({asked}) GROUP BY ALL"))
             code = np.repeat(np.arange(found.height), found["s"].list.len().to_numpy())
             counts = found["n"].explode() if is_shared else None
-            yield Piece(found.select(cells), code, found["s"].explode(), counts)
+            yield Piece(found.select(pl.col(cells).fill_null("")), code, found["s"].explode(), counts)
     except module.Error as error:
         raise damaged_parquet(sheet.opened.name, error, ledger) from None
     finally:
@@ -580,8 +581,6 @@ LIMIT: Final = "500MB"
 """The memory that DuckDB may use."""
 AT_ONCE: Final = 2**22
 """The rows whose scores DuckDB collects at a time."""
-SAMPLE: Final = 2**14
-"""The rows whose scores show whether many trials share a score."""
 
 
 # ----------------------------------------------------------------------
