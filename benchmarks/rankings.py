@@ -31,7 +31,9 @@ from hitmiss.engine.measure import measure
 from hitmiss.engine.rank import compare_all
 from hitmiss.stats.intervals import wilson
 
-SYSTEMS = (2, 8, 30, 100)
+ENOUGH = {2: 200, 8: 200, 30: 200, 100: 100}
+"""How many data sets there are of each number of systems."""
+SYSTEMS = tuple(ENOUGH)
 EERS = (0.003, 0.012, 0.03, 0.06, 0.10, 0.16, 0.23, 0.32, 0.419)
 METRICS = ("eer", "min_dcf", "roc_auc")
 
@@ -76,24 +78,24 @@ def false_alarms(systems: int, at: int, k: int) -> dict[str, bool]:
 
 
 def error_rows(workers: int, minutes: float, kept: Path | None = None) -> Iterator[Row]:
-    """The family-wise error, in rounds over the settings until the time is over; the dearest are in fewer rounds."""
+    """The family-wise error, in rounds over the settings until each has enough data sets or the time is over."""
     counts: dict[str, list[int]] = json.loads(kept.read_text()) if kept and kept.exists() else {}
     ends = time.monotonic() + 60.0 * minutes
     begun = {name.rpartition(" ")[0]: of for name, (_, of) in counts.items()}
     tasks = (
-        (m, at, k)
-        for k in range(100_000)
+        (m, at, j * (1 + (m == 100)) * (8 if at == 1 else 1))
+        for j in range(max(ENOUGH.values()))
         for m in SYSTEMS
         for at in range(len(DATA))
-        if k % ((1 + (m == 100)) * (8 if at == 1 else 1)) == 0
-        if k // ((1 + (m == 100)) * (8 if at == 1 else 1)) >= begun.get(f"{m} {at}", 0)
+        if begun.get(f"{m} {at}", 0) <= j < ENOUGH[m]
     )
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
         pending: dict[Future[dict[str, bool]], tuple[int, int]] = {}
         while time.monotonic() < ends:
-            while len(pending) < 2 * workers:
-                task = next(tasks)
+            while len(pending) < 2 * workers and (task := next(tasks, None)) is not None:
                 pending[pool.submit(false_alarms, *task)] = task[:2]
+            if not pending:
+                break
             for future in wait(pending, timeout=1.0, return_when=FIRST_COMPLETED)[0]:
                 setting = pending.pop(future)
                 for metric, called in future.result().items():
