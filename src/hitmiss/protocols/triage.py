@@ -20,39 +20,14 @@ from hitmiss.core.question import Triage as TriageDesign
 from hitmiss.core.registry import fit
 from hitmiss.core.results import Estimate, Results, rows_of
 from hitmiss.core.shared import Rate
-from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate
-from hitmiss.engine.measure import measure_design
+from hitmiss.engine.measure import ask, measure_design
 from hitmiss.engine.resample import Columns, Sample, samples_of_runs
 from hitmiss.evaluation.protocol import Protocol, find_protocol, fitting, left_out, read_trials
-from hitmiss.metrics.confidence import binned, calibrated_ece, judged
-from hitmiss.metrics.counts import (
-    Counts,
-    accuracy_of,
-    balanced_accuracy_of,
-    mcc_of,
-    precision_of,
-    recall_of,
-    share,
-    specificity_of,
-)
-from hitmiss.metrics.triage import (
-    abstain_rate_of,
-    accuracy_answered_of,
-    catch_of,
-    coverage_fake_of,
-    coverage_of,
-    coverage_real_of,
-    error_rate_of,
-    f1_fake_of,
-    f1_real_of,
-    false_flag_of,
-    pass_of,
-    precision_real_of,
-    slip_of,
-)
+from hitmiss.metrics.confidence import calibrated_ece, judged
+from hitmiss.metrics.counts import Counts, share
 from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.latency import latency, spending
 from hitmiss.verdicts.people import Teamwork
@@ -61,18 +36,10 @@ from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_rep
 # ----------------------------------------------------------------------
 # The documented metrics file: `_meta`, then for each `model|tools` every trial and a summary over trials.
 
-RATES: Final = {
-    "accuracy": accuracy_of,
-    "accuracy_answered": accuracy_answered_of,
-    "coverage": coverage_of,
-    "precision_fake": precision_of,
-    "recall_fake": recall_of,
-    "f1_fake": f1_fake_of,
-    "precision_real": precision_real_of,
-    "recall_real": specificity_of,
-    "f1_real": f1_real_of,
-    "balanced_accuracy": balanced_accuracy_of,
-}
+RATES: Final = (
+    *("accuracy", "accuracy_answered", "coverage", "precision_fake", "recall_fake", "f1_fake"),
+    *("precision_real", "recall_real", "f1_real", "balanced_accuracy"),
+)
 ANSWERED: Final = (
     "balanced_accuracy",
     "precision_fake",
@@ -83,18 +50,10 @@ ANSWERED: Final = (
     "f1_real",
 )
 """Figures that the triage evaluation document also writes with `_answered`: they use answered trials anyway."""
-LATER: Final = {
-    "abstain_rate": abstain_rate_of,
-    "abstain_rate_fake": lambda c: share(c.abstained_positive, c.n_positive),
-    "abstain_rate_real": lambda c: share(c.abstained_negative, c.n_negative),
-    "error_rate": error_rate_of,
-    "coverage_fake": coverage_fake_of,
-    "coverage_real": coverage_real_of,
-    "fake_slip_rate": slip_of,
-    "real_false_flag_rate": false_flag_of,
-    "fake_catch_rate": catch_of,
-    "real_pass_rate": pass_of,
-}
+LATER: Final = (
+    *("error_rate", "coverage_fake", "coverage_real"),
+    *("fake_slip_rate", "real_false_flag_rate", "fake_catch_rate", "real_pass_rate"),
+)
 HEADLINES: Final = (
     *(
         "accuracy",
@@ -132,8 +91,13 @@ def documented(trials: Trials, undefined: str = "null") -> dict[tuple[tuple[str,
 
 def _documented(sample: Sample, undefined: str) -> dict[str, object]:
     c, frame = sample.counts, sample.columns.trials.frame[sample.rows]
-    first = {name: function(c) for name, function in RATES.items()}
-    later = {name: function(c) for name, function in LATER.items()}
+    first = {name: _figure(name, sample) for name in RATES}
+    later = {
+        "abstain_rate": _figure("abstain_rate", sample),
+        "abstain_rate_fake": share(c.abstained_positive, c.n_positive),
+        "abstain_rate_real": share(c.abstained_negative, c.n_negative),
+        **{name: _figure(name, sample) for name in LATER},
+    }
     shares: dict[str, float] = {**first, **{f"{name}_answered": first[name] for name in ANSWERED}}
     means = _means(frame.filter(pl.col("decision").is_in([0, 1])))
     counts = {
@@ -152,32 +116,25 @@ def _documented(sample: Sample, undefined: str) -> dict[str, object]:
         **{name: _defined(value, undefined) for name, value in later.items()},
         "confusion": {"tp": c.tp, "tn": c.tn, "fp": c.fp, "fn": c.fn},
         "support": {"real": c.n_negative, "fake": c.n_positive},
-        **_ours(sample, c, frame, {**first, **later}, undefined),
+        **_ours(sample, frame, {**first, **later}, undefined),
     }
 
 
-def _ours(
-    sample: Sample, c: Counts[float], frame: pl.DataFrame, shares: Mapping[str, float], undefined: str
-) -> dict[str, object]:
+def _figure(metric: str, sample: Sample) -> float:
+    return ask(metric, sample.columns.trials, Protocol()).value(sample)
+
+
+def _ours(sample: Sample, frame: pl.DataFrame, shares: Mapping[str, float], undefined: str) -> dict[str, object]:
     """Return what the document describes but its file lacks: MCC, unparsed verdicts, calibration, intervals."""
-    found: dict[str, object] = {"mcc": _defined(mcc_of(c), undefined)}
+    found: dict[str, object] = {"mcc": _defined(_figure("mcc", sample), undefined)}
     if "unparsed" in frame.columns:
         found["unparsed_count"] = int(frame["unparsed"].sum())
     if "confidence" in frame.columns:
-        tally = judged(sample.label, sample.columns.named("decision")[sample.rows], frame["confidence"].to_numpy())
-        found |= {name: _defined(value, undefined) for name, value in _calibration(tally).items()}
+        found["ece"] = _defined(_figure("ece", sample), undefined)
+        found["brier"] = _defined(_figure("brier_confidence", sample), undefined)
     rates = {name: value for name, value in shares.items() if isinstance(value, Rate) and value.of}
     found["wilson_95"] = {name: list(wilson(value.hits, value.of)) for name, value in rates.items()}
     return found
-
-
-def _calibration(tally: Tally) -> dict[str, float]:
-    n = tally.n_positive + tally.n_negative
-    if not n:
-        return {"ece": math.nan, "brier": math.nan}
-    bins = binned(tally)
-    squares = tally.positive_counts @ (1 - tally.score) ** 2 + tally.negative_counts @ tally.score**2
-    return {"ece": float(bins.gaps @ bins.n[bins.n > 0]) / n, "brier": float(squares) / n}
 
 
 def _means(answered: pl.DataFrame) -> dict[str, float]:
