@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,6 @@ def test_any_cut_gives_the_same_draws(tmp_path_factory: pytest.TempPathFactory, 
             "drawing whole units of speaker needs every score at once, and there are about",
         ),
         (["--unit", "nobody"], "unknown column 'nobody'. Known: attack, codec"),
-        (["--unit", "codec_seed"], "each trial whose codec_seed is '-' is a group of its own"),
-        (["--unit", "item"], "trials cannot be counted by item"),
-        (["--unit", "number"], "number have more than 100 combinations of values, too many to be counted apart"),
         (["--unit", "speaker", "--stratify"], "cannot stratify by class while drawing whole units of 'speaker'"),
         (["--unit", "one"], "there is only one one ('x'); units can be drawn only from two or more"),
     ],
@@ -141,3 +139,17 @@ def test_what_cannot_be_drawn_is_said(
         3,
     )
     assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("unit", ["codec_seed", "item", "number"])
+def test_units_that_are_too_many_to_be_counted_are_drawn_from_the_rows(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, unit: str
+) -> None:
+    monkeypatch.setattr(plan, "MOST_CELLS", 100)
+    write(spoken(300).with_columns(codec_seed=pl.lit("-"), number=pl.col("item")), tmp_path / "a.csv")
+    words = ["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--bootstrap", "20", "--unit", unit, "--json"]
+    found = []
+    for more in ([], ["--stream"]):
+        assert run([*words, *more]) == 0
+        found.append(json.loads(capsys.readouterr().out)["estimates"])
+    assert found[0] == found[1]
