@@ -441,11 +441,15 @@ def _hint(extra: list[str], absent: list[str]) -> str:
 def _beside(scores: Stack, key: pl.DataFrame, on: list[str], ledger: Ledger) -> pl.DataFrame:
     """Return the columns of the key beside the scores. Facts that both sides state must agree."""
     for name in [c for c in key.columns if c in scores.frame.columns and c not in on]:
-        differ = scores.frame[name].ne_missing(key[name])
-        if differ.any():
-            kind = "label-conflict" if name == "label" else "column-conflict"
-            what = f"{{n}} row{{s}} with another {name} than in the key"
-            fix = "make both files say the same, or take the column out of one"
-            ledger.add(kind, what, fix, scores.places(differ, name), scores.title(name), f"the key says another {name}")
+        refuse_conflicts(scores, name, scores.frame[name].ne_missing(key[name]), ledger)
     new = key.select(name for name in key.columns if name not in scores.frame.columns)
     return pl.concat([scores.frame, new], how="horizontal")
+
+
+def refuse_conflicts(scores: Stack, name: str, differ: pl.Series, ledger: Ledger) -> None:
+    """Report rows whose column `name` says something else than the key."""
+    if differ.any():
+        kind = "label-conflict" if name == "label" else "column-conflict"
+        what = f"{{n}} row{{s}} with another {name} than in the key"
+        fix = "make both files say the same, or take the column out of one"
+        ledger.add(kind, what, fix, scores.places(differ, name), scores.title(name), f"the key says another {name}")

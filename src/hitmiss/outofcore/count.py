@@ -30,6 +30,7 @@ from hitmiss.io.checks import (
     check_scores,
     no_common_id,
     note_missing,
+    refuse_conflicts,
     refuse_missing,
     to_numbers,
 )
@@ -225,12 +226,7 @@ def _refuse_conflict(stack: Stack, name: str, theirs: pl.Series, options: ReadSp
         reading = understand(words, options.positive, options.negative, options.positive_value)
         check_labels(stack, name, reading, ledger)
         ours, other = (values.is_in(list(reading.positive_words)) for values in (ours, other))
-    if (ours != other).any():
-        kind = "label-conflict" if name == "label" else "column-conflict"
-        what = f"{{n}} row{{s}} with another {name} than in the key"
-        fix = "make both files say the same, or take the column out of one"
-        places = stack.places(ours != other, name)
-        ledger.add(kind, what, fix, places, stack.title(name), f"the key says another {name}")
+    refuse_conflicts(stack, name, ours != other, ledger)
 
 
 def open_key(given: object, options: ReadSpec, ledger: Ledger) -> Side:
