@@ -22,7 +22,7 @@ from hitmiss.reports.html import print_pdf, render
 from hitmiss.reports.page import compose
 
 
-def test_a_saved_comparison_becomes_a_page(tmp_path: Path) -> None:
+def test_a_saved_comparison_becomes_a_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a, b = (source.trials for source in stories.systems(2))
     assert a is not None and b is not None
     made = compare(a, b, ["eer"], names=("ours", "theirs"), by=["codec"], bootstrap=200)
@@ -32,6 +32,7 @@ def test_a_saved_comparison_becomes_a_page(tmp_path: Path) -> None:
     assert is_contest(file) and isinstance(again, Comparison)
     assert [d.verdict for d in again] == [d.verdict for d in made] and again.names == made.names
     assert run(["report", str(file), "-o", str(tmp_path / "page.html")]) == 0
+    assert capsys.readouterr().err.endswith(f"MB, from {file}\n"), "two runs, not one"
     page = (tmp_path / "page.html").read_text()
     assert (
         "ours does better than theirs" in page and "Can I trust it?" in page and made.signature.split("|")[-1] in page

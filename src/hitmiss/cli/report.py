@@ -69,7 +69,7 @@ def report(
 
     if len(runs) == 1 and is_contest(runs[0]):
         size = write_page(contest_page(runs[0], title), output, static=static)
-        tell(output, size, [runs[0]], json)
+        tell(output, size, [runs[0]], json, f"from {runs[0]}")  # which may hold any number of runs
         _printed(output, pdf)
         return
     measuring = Measuring(asked, reading, tuple(media or ()), human, lossless)
@@ -89,9 +89,10 @@ def _printed(path: str, pdf: str | None) -> None:
     common.note(f"wrote {pdf}")
 
 
-def tell(path: str, size: int, names: list[str], json: bool) -> None:
+def tell(path: str, size: int, names: list[str], json: bool, about: str = "") -> None:
     """Report what was written."""
     if json:
         common.out_json({"schema": 1, "report": path, "bytes": size, "runs": names})
     else:
-        common.note(f"wrote {path}: {size / 1e6:.2f} MB, {len(names)} run{'s' if len(names) != 1 else ''}")
+        about = about or f"{len(names)} run{'s' if len(names) != 1 else ''}"
+        common.note(f"wrote {path}: {size / 1e6:.2f} MB, {about}")
