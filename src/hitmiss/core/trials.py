@@ -517,7 +517,10 @@ class Trials:
         if not {*(self.unique_over or ("",))} <= {"item", "target"}:
             once = self.frame.select(*QUESTION).unique().sort(*QUESTION)
             asked = {name: _bytes(once[name]) for name in QUESTION}
-        questions = hashlib.sha256(b"\x1e".join(asked[name] for name in QUESTION))
+        questions = hashlib.sha256(asked[QUESTION[0]])
+        for name in QUESTION[1:]:
+            questions.update(b"\x1e")
+            questions.update(asked[name])
         return content.hexdigest(), questions.hexdigest()
 
     def content_like(self, content: str) -> str:
@@ -613,26 +616,31 @@ def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
     return pl.concat([frame, alone], how="horizontal")
 
 
-def _order(frame: pl.DataFrame, names: Sequence[str]) -> NDArray[np.intp]:
+def _order(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
     """Return the order of the rows by the first column, then of rows that it leaves equal by the next, and so on.
 
     An id may be that of several rows, as in files of several languages. Further columns only split the rows that are
     equal so far, and sorting numbers that are nearly in order takes a fraction of the time of sorting texts.
     """
-    first = frame[names[0]]
-    order = first.arg_sort().to_numpy().astype(np.intp)
-    held = first.gather(order)
-    # the number of the group of equal rows, in this order
-    group = np.append(0, np.cumsum(held.ne_missing(held.shift()).to_numpy()[1:])) if len(frame) else order
+    found = frame[names[0]].arg_sort()
+    held = frame[names[0]].gather(found)
+    is_new = held.ne_missing(held.shift()).to_numpy().copy()
+    is_new[:1] = False
+    if is_new[1:].all():
+        return found
+    order = found.to_numpy().astype(np.intp)
+    group = np.cumsum(is_new)  # the number of the group of equal rows, in this order
     for name in names[1:]:
-        if not len(group) or group[-1] == len(group) - 1:
-            break
         rank, size = _rank(frame[name])
-        code = group * size + rank[order]
+        code = rank[order]
+        code += group * size
         again = np.argsort(code, kind="stable")
         order, code = order[again], code[again]
-        group = np.append(0, np.cumsum(code[1:] != code[:-1]))
-    return order
+        np.not_equal(code[1:], code[:-1], out=is_new[1:])
+        if is_new[1:].all():
+            break
+        group = np.cumsum(is_new)
+    return pl.Series(order.astype(np.uint32 if len(order) < 2**32 else np.uint64))
 
 
 def _rank(values: pl.Series) -> tuple[NDArray[np.int64], int]:
