@@ -201,3 +201,10 @@ def test_rows_are_chosen_among_counts(tmp_path: Path, capsys: pytest.CaptureFixt
         found.append(json.loads(capsys.readouterr().out))
     assert found[0]["estimates"] == found[1]["estimates"]
     assert all(f"where:codec=C01({(frame['codec'] == 'C01').sum()}/600)" in one["signature"] for one in found)
+
+
+def test_counts_are_joined_with_no_key(tmp_path: Path) -> None:
+    write(pl.DataFrame({"label": ["real", "fake"], "score": [1.0, 0.0], "n": [2, 3]}), tmp_path / "c.csv")
+    with pytest.raises(UsageError) as caught:
+        evaluate_streamed(str(tmp_path / "c.csv"), are_counts=True, key=str(tmp_path / "c.csv"), metrics=["eer"])
+    assert caught.value.code == "key-of-counts"

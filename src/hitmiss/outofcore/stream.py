@@ -367,6 +367,8 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     columns = list(dict.fromkeys((*design.columns, *reads.where)))
     # files of trials have ids that can be matched
     refuse_what_needs_trials(design, wanted, columns, reads if means.are_counts else reads.changed(match=None))
+    if means.are_counts and key is not None:
+        raise UsageError("a file of counts has no ids to join a key with; leave it out", code="key-of-counts")
     if means.are_counts and reads.score_columns:
         raise UsageError(
             "a file of counts has one column of scores; name it with --column score=NAME", code="several-scores"
