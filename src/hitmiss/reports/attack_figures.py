@@ -20,7 +20,7 @@ from hitmiss.metrics.robustness import surviving
 from hitmiss.reports.displays import RobustnessDisplay, StrengthLine, attack_name
 from hitmiss.reports.matplots import GREY, PALETTE, axes_for, require_matplotlib
 from hitmiss.robustness.attacks import aim_of, measure_attacks
-from hitmiss.robustness.campaign import CLEAN, Campaign, Cell
+from hitmiss.robustness.campaign import CLEAN, Campaign, Cell, strength_of
 from hitmiss.stats.intervals import wilson
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def save_figures(folder: str | Path, trials: Trials, results: Results, examples:
 
 def _curves(results: Results) -> Iterator[tuple[str, Figure]]:
     for metric in CURVES:
-        if any(e.metric == metric and _is_attack(e) and _strength(e.run) is not None for e in results):
+        if any(e.metric == metric and _is_attack(e) and strength_of(e.run) is not None for e in results):
             yield metric, cast("Figure", RobustnessDisplay.from_results(results, metric).plot().figure)
 
 
@@ -64,7 +64,7 @@ def _norms(campaign: Campaign) -> Iterator[tuple[str, Figure]]:
     """Draw box plots of the norms by family and strength, aims and places together; controls share the L2 norm."""
     norms: dict[tuple[str, float], tuple[list[float], list[float]]] = {}
     for cell in campaign.cells:
-        strength = _strength(cell.run)
+        strength = strength_of(cell.run)
         if not cell.is_control and strength is not None and "delta_l2" in cell.numbers:
             two, peak = norms.setdefault((cell.run["attack"], strength), ([], []))
             two += cell.numbers["delta_l2"].tolist()
@@ -77,7 +77,7 @@ def _classes(trials: Trials, campaign: Campaign) -> Iterator[tuple[str, Figure]]
     """Draw the AUC of every class, clean and under each attack at its greatest strength."""
     last: dict[str, Cell] = {}
     for cell in campaign.cells:
-        if not cell.is_control and _strength(cell.run) is not None:
+        if not cell.is_control and strength_of(cell.run) is not None:
             last[attack_name(cell.run)] = cell  # cells are sorted by strength
     if not last:
         return
@@ -99,7 +99,7 @@ def _places(campaign: Campaign) -> Iterator[tuple[str, Figure]]:
     series: dict[str, list[tuple[float, Cell]]] = {}
     for cell in campaign.cells:
         place = cell.run.get("place", "whole")
-        if not cell.is_control and place != "whole" and _strength(cell.run) is not None:
+        if not cell.is_control and place != "whole" and strength_of(cell.run) is not None:
             name = " ".join(v for k, v in cell.run.items() if k != "place" and v != "any")
             series.setdefault(name, []).append((float(place.removesuffix(" s")), cell))
     for name, found in series.items():
@@ -131,13 +131,6 @@ def _least(campaign: Campaign) -> Iterator[tuple[str, Figure]]:
 
 def _is_attack(e: Estimate) -> bool:
     return e.run.get("attack", CLEAN) != CLEAN and not e.slice
-
-
-def _strength(run: Mapping[str, str]) -> float | None:
-    try:
-        return float(run.get("strength", ""))
-    except ValueError:
-        return None
 
 
 def _slug(name: str) -> str:

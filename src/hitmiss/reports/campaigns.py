@@ -21,7 +21,7 @@ from hitmiss.reports.heat import HeatMap, heat_map
 from hitmiss.reports.summary import Summary
 from hitmiss.reports.tabular import Grid, Row, explain, groupings
 from hitmiss.robustness.attacks import NORMS
-from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
+from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell, strength_of
 
 CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "target_success", "target_eligible")
 HEADLINE: Final = "robust_accuracy"
@@ -92,10 +92,8 @@ def _strongest(own: list[Estimate], metric: str) -> list[Estimate]:
 
 def _strength(e: Estimate) -> float:
     """Return the strength of an attack; below 0 for a search for the minimal strength."""
-    try:
-        return float(e.run["strength"])
-    except ValueError:
-        return -1.0
+    found = strength_of(e.run)
+    return -1.0 if found is None else found
 
 
 def assess_attacks(results: Results) -> Assessment:
@@ -284,7 +282,7 @@ def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | Non
     campaign = Campaign.of(trials)
     cells = [c for c in campaign.cells if not c.is_control]
     flips = np.array([(c.bits != campaign.clean.bits).any(axis=1) for c in cells]).reshape(len(cells), -1)
-    strengths = np.array([_cell_strength(c) for c in cells])
+    strengths = np.array([math.inf if (s := strength_of(c.run)) is None else s for c in cells])
     least = np.where(flips, strengths[:, None], np.inf).min(axis=0, initial=np.inf)
     order = np.lexsort((np.arange(len(least)), least, -flips.sum(axis=0)))
     chosen = [int(i) for i in order if flips[:, i].any()][:most]
@@ -321,10 +319,3 @@ def _first(cells: list[Cell], flips: NDArray[np.bool_], strengths: Floats) -> Ce
 
 def _labels(campaign: Campaign, cell: Cell, i: int) -> str:
     return ", ".join(name for name, bit in zip(campaign.classes, cell.bits[i], strict=True) if bit) or NO_LABEL
-
-
-def _cell_strength(cell: Cell) -> float:
-    try:
-        return float(cell.run["strength"])
-    except ValueError:
-        return math.inf

@@ -103,10 +103,19 @@ def _cell(run: dict[str, str], part: pl.DataFrame, trials: Trials, shape: tuple[
 
 def _order(cell: Cell) -> tuple[str, ...]:
     """Sort attacks by name, each followed by its control, with strengths as numbers."""
-    run = cell.run
-    try:
-        strength = f"{float(run['strength']):020.9f}"
-    except ValueError:
-        strength = f"~{run['strength']}"
+    run, number = cell.run, strength_of(cell.run)
+    strength = f"~{run['strength']}" if number is None else f"{number:020.9f}"
     others = tuple(v for k, v in sorted(run.items()) if k not in ("attack", "strength"))
     return (run["attack"].removeprefix(CONTROL), *others, strength, str(cell.is_control))
+
+
+def strength_of(run: Mapping[str, str]) -> float | None:
+    """Return the strength of an attack; None for a search for the minimal strength.
+
+    >>> strength_of({"attack": "pgd", "strength": "0.5"}), strength_of({"attack": "pgd", "strength": "minimal"})
+    (0.5, None)
+    """
+    try:
+        return float(run.get("strength", ""))
+    except ValueError:
+        return None

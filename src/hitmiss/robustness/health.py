@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.tally import Tally
-from hitmiss.robustness.campaign import CONTROL, Campaign, Cell
+from hitmiss.robustness.campaign import CONTROL, Campaign, Cell, strength_of
 from hitmiss.stats.intervals import auc_interval
 from hitmiss.stats.tests import exact
 
@@ -111,9 +111,10 @@ def _falling(campaign: Campaign) -> Iterator[str]:
     """Find success that falls as strength rises, by more than chance (exact McNemar between neighbouring strengths)."""
     series: dict[tuple[str, ...], list[tuple[float, Cell]]] = defaultdict(list)
     for cell in campaign.cells:
-        if not cell.is_control and cell.family in (*GRADIENT, *BLACK_BOX) and _is_number(cell.run["strength"]):
+        strength = strength_of(cell.run)
+        if not cell.is_control and cell.family in (*GRADIENT, *BLACK_BOX) and strength is not None:
             key = tuple(v for k, v in cell.run.items() if k != "strength")
-            series[key].append((float(cell.run["strength"]), cell))
+            series[key].append((strength, cell))
     for key, steps in series.items():
         steps.sort(key=lambda step: step[0])
         for (low, a), (high, b) in pairwise(steps):
@@ -141,11 +142,3 @@ def _beaten(campaign: Campaign) -> Iterator[str]:
                     f"ATTACK FAILED? at strength {strength} {name} changes {rates[name]:.1%} without gradients and the best gradient "
                     f"attack {max(white):.1%}: gradients may be masked"
                 )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
