@@ -208,3 +208,18 @@ def test_counts_are_joined_with_no_key(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         evaluate_streamed(str(tmp_path / "c.csv"), are_counts=True, key=str(tmp_path / "c.csv"), metrics=["eer"])
     assert caught.value.code == "key-of-counts"
+
+
+@pytest.mark.parametrize("rule", ["drop", "worst"])
+def test_counted_trials_without_a_score_are_treated_as_in_memory(tmp_path: Path, rule: str) -> None:
+    frame = simulated(400).with_columns(
+        score=pl.when(pl.int_range(pl.len()) % 37 == 3).then(float("nan")).otherwise("score")
+    )
+    write(frame, tmp_path / "t.parquet")
+    write(frame.group_by("label", "codec", "score").agg(n=pl.len()), tmp_path / "c.parquet")
+    asked: dict[str, Any] = {"metrics": ["roc_auc", "eer"], "by": ["codec"]}
+    whole = evaluate(str(tmp_path / "t.parquet"), None, "asvspoof5", on_nan=rule, **asked)
+    reading = {"on_nan": rule}
+    found = evaluate_streamed(str(tmp_path / "c.parquet"), "asvspoof5", are_counts=True, reading=reading, **asked)
+    assert found.results.estimates == whole.estimates
+    assert f"on-nan:{rule}(11)" in found.results.signature and f"on-nan:{rule}(11)" in whole.signature
