@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 from collections.abc import Iterator
 from importlib import import_module
@@ -46,21 +47,28 @@ def chromium() -> Iterator[Any]:
         yield opened
 
 
-def pytest_collection(session: pytest.Session) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Iterator[None]:
     """In a fresh checkout the first import of a file also compiles it, which costs more than all else in collecting.
 
     Workers that import the same files in the same order would each compile all of them. So each begins at a place of its
-    own, and finds compiled what the others have begun with.
+    own, and finds compiled what the others have begun with. What is collected lives as long as the tests: the collector
+    of garbage need not look through it again and again.
     """
+    gc.disable()
     number = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    if not number:
-        return
     root = session.config.rootpath
     files = [file for asked in session.config.args for file in sorted((root / asked).rglob("test_*.py"))]
-    for file in files[number * len(files) // int(os.environ["PYTEST_XDIST_WORKER_COUNT"]) :]:
+    begin = number * len(files) // int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    for file in files[begin:] if number else ():
         # what cannot be imported is reported by the collection itself, in its place
         with contextlib.suppress(Exception, pytest.skip.Exception):
             import_module(".".join(file.relative_to(root).with_suffix("").parts))
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.hookimpl(wrapper=True)
