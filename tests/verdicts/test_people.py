@@ -189,7 +189,8 @@ def test_repeated_trials_and_several_runs(tmp_path: Path, capsys: pytest.Capture
     truth = {row["id"]: row["label"] for row in results}
     open_ = sorted({row["id"] for row in results if row["prediction"] == "uncertain"})
     verdicts(tmp_path / "v.jsonl", rows(*((i, who, truth[i]) for i in open_ for who in ("ann", "bob"))))
-    assert run(["triage", str(tmp_path / "results.jsonl"), "--human", str(tmp_path / "v.jsonl"), "--json"]) == 0
+    asked = [str(tmp_path / "results.jsonl"), "--human", str(tmp_path / "v.jsonl"), "--bootstrap", "20", "--json"]
+    assert run(["triage", *asked]) == 0
     people = json.loads(capsys.readouterr().out)["people"]
     means = {
         (e["run"]["decided by"], e["run"]["tools"]): e
