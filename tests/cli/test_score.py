@@ -266,3 +266,24 @@ def test_a_slice_without_an_interval_says_why_under_the_table(command: Command, 
             line == f"no interval for min_dcf, codec {e['slice']['codec']}: {e['note'].removeprefix('no interval: ')}"
         )
     assert said[3:] == [f"no interval for {len(without) - 3} more (--json says why)"]
+
+
+@pytest.mark.parametrize("verb", ["score", "triage"])
+def test_a_claim_about_a_file_verifies_against_a_copy_with_another_name(
+    verb: str, command: Command, tmp_path: Path
+) -> None:
+    """A warning begins with the name of its file; another name is no difference, another warning is."""
+    rows = [
+        f"u{i},{'fake' if i % 3 else 'real'},{'fake' if i % 4 else 'real'},{i * 37 % 101},Köln\n" for i in range(60)
+    ]
+    text = "id,label,verdict,score,place\n" + "".join(rows)
+    path, claim = tmp_path / "first.csv", tmp_path / "claim.json"
+    path.write_bytes(text.encode("latin-1"))
+    command(verb, path, *(("-m", "eer", "--positive", "fake") if verb == "score" else ()), "--output", claim)
+    assert [w for w in json.loads(claim.read_text())["warnings"] if w.startswith("first.csv: ")]
+    copy = path.rename(tmp_path / "copy.csv")
+    assert "verified" in command("verify", claim, copy)
+    content = json.loads(claim.read_text())
+    content["warnings"] = [w.replace("latin-1", "latin-2") for w in content["warnings"]]
+    claim.write_text(json.dumps(sealed(content)))
+    assert "latin-2" in command("verify", claim, copy, code=1)

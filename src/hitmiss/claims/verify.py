@@ -353,7 +353,8 @@ def _differences(given: Claim, parts: Mapping[str, str], made: Results | Compari
     texts += _data_differences(given, parts, found, told, behind if isinstance(behind, Trials) else None)
     if given.document is not None:
         whole = given.design is not None  # notes of an older version may be worded differently
-        texts += _document_differences(given.document, told, whole)
+        files = [] if not isinstance(behind, Trials) else [source.name for source in behind.header.sources]
+        texts += _document_differences(given.document, told, whole, files)
         texts += _unlike_known(given.design.protocol) if given.design is not None else []
     if not texts and not _is_same_outcome(given, parts.get("out", ""), found.get("out", "")):
         texts.append(f"the figures differ (claimed digest {parts.get('out')}, found {found.get('out')})")
@@ -402,8 +403,10 @@ def _contents(document: Mapping[str, object]) -> list[str]:
     return [str(text) for text in found] if all(found) else []
 
 
-def _document_differences(claimed: Mapping[str, object], found: Mapping[str, object], whole: bool) -> Iterator[str]:
-    """Yield rows and values that differ; without `whole` only numbers are compared."""
+def _document_differences(
+    claimed: Mapping[str, object], found: Mapping[str, object], whole: bool, files: Sequence[str]
+) -> Iterator[str]:
+    """Yield rows and values that differ; without `whole` only numbers are compared. `files` may have other names now."""
     for table, key in ROWS.items():
         if table in found or table in claimed:
             yield from _row_differences(_table(claimed, table), _table(found, table), key, whole)
@@ -420,10 +423,22 @@ def _document_differences(claimed: Mapping[str, object], found: Mapping[str, obj
             heads = {text.partition(";")[0] for text in advice}
             advice |= {text for text in _advice(claimed) if text.partition(";")[0] in heads}
             said, seen = _list(claimed, name), _list(found, name)
+            renamed = _renamed(said, seen, files)
+            said = [renamed.get(text, text) for text in said]
             yield from (f"warning not claimed: {t}" for t in seen if t not in said and t not in advice)
             yield from (f"warning claimed and not found: {t}" for t in said if t not in seen and t not in advice)
         elif not _same(a, b):
             yield f"{name}: claimed {a}, found {b}"
+
+
+def _renamed(said: Sequence[object], seen: Sequence[object], files: Sequence[str]) -> dict[object, object]:
+    """Map claimed warnings about a file to the warnings found, which differ by the name of the file alone.
+
+    >>> _renamed(["old.csv: read as latin-1", "eer: few trials"], ["b/new.csv: read as latin-1"], ["b/new.csv"])
+    {'old.csv: read as latin-1': 'b/new.csv: read as latin-1'}
+    """
+    about = [(text, str(text)[len(file) :]) for file in files for text in seen if str(text).startswith(f"{file}: ")]
+    return {own: text for text, rest in about for own in said if own not in seen and str(own).endswith(rest)}
 
 
 def _list(document: Mapping[str, object], name: str) -> list[object]:
