@@ -957,7 +957,7 @@ def measure(
     --------
     >>> t = Trials.of(label=[1, 1, 0, 0], score=[0.9, 0.4, 0.6, 0.1])
     >>> print(measure(t, ["eer", "roc_auc"]).one("roc_auc"))
-    roc_auc = 0.7500 [0.0570, 1.0000]
+    roc_auc = 0.7500 [0.0470, 0.9946]
     """
     trials = demanded(trials, "measure")
     design = Design.of(

@@ -596,12 +596,16 @@ Counter = Callable[[Shard, ShardPlan], Iterator[ShardTally]]
 
 
 def tallies(
-    shards: Sequence[Shard], plan: ShardPlan, run: Executor, counter: Counter | None = None
+    shards: Sequence[Shard],
+    plan: ShardPlan,
+    run: Executor,
+    counter: Counter | None = None,
+    step: str = "shards counted",
 ) -> Iterator[ShardTally]:
     """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
     own = counter or count
     found = None if run is sequential else run(first_pass, [(shard, plan, own) for shard in shards])
-    for shard in shared.each(shards, "shards counted"):
+    for shard in shared.each(shards, step):
         yield from own(shard, plan) if found is None else [next(found)]
 
 
@@ -808,7 +812,7 @@ def every_id(
     ranges = sorted(tuple(shard.facts[RANGE]) for shard in tally.shards if RANGE in shard.facts)
     if len(ranges) == len(tally.shards) and all(a[1] < b[0] for a, b in pairwise(ranges)):
         return None
-    return merge_tallies(tallies(shards, plan, run, hashes_of), disk).ids
+    return merge_tallies(tallies(shards, plan, run, hashes_of, "ids compared"), disk).ids
 
 
 def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:

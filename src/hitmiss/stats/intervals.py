@@ -263,7 +263,7 @@ def on_scale(value: float, error: float, bounds: Interval, level: float = 0.95, 
     Near a bound this holds the truth far more often than value ± z · error: see docs/intervals.md.
 
     >>> [round(end, 4) for end in on_scale(0.98, 0.01, (0.0, 1.0))]
-    [0.9474, 0.9926]
+    [0.9474, 0.9925]
     """
     if not bounds[0] < value < bounds[1]:
         return math.nan, math.nan
@@ -600,8 +600,9 @@ class Steps:
         """Return the interval of the AUC by DeLong's variance, on the logit scale.
 
         (NaN, NaN) with fewer than two trials of a class. On the plain scale 95 % intervals of a high AUC held the truth
-        80 to 92 % of the time, on this one 94 to 98 % (docs/intervals.md). If the variance is 0 (no pair is wrongly ordered, all are, or all scores are equal), DeLong's interval has no
-        width, although the AUC is not certain. Newcombe's score interval is used then.
+        80 to 92 % of the time, on this one 94 to 98 % (docs/intervals.md). If the variance is 0 (no pair is wrongly
+        ordered, all are, or all scores are equal), DeLong's interval has no width, although the AUC is not certain.
+        Newcombe's score interval is used then.
         """
         deviation = math.sqrt(self.variance)
         if math.isnan(deviation):
@@ -659,7 +660,7 @@ def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
     (NaN, NaN) with fewer than two trials of a class.
 
     >>> [round(x, 3) for x in auc_interval(Tally.of([1, 1, 1, 0, 0, 0], [0.9, 0.8, 0.3, 0.6, 0.2, 0.1]))]
-    [0.581, 1.0]
+    [0.2, 0.996]
     """
     return Steps.of_tally(tally).interval(level)
 
@@ -770,7 +771,7 @@ def error_units(sizes: Array) -> float:
     it is differs from figure to figure, so their geometric mean is taken.
 
     >>> error_units(np.array([10.0, 10.0, 10.0])), round(error_units(np.array([70, 10, 10, 10])), 2)
-    (3.0, 1.19)
+    (3.0, 1.34)
     """
     held = sizes[sizes > 0].astype(np.float64)
     if not len(held):
