@@ -15,6 +15,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "tutorials").glob("*.md"))
 READERS = {"spoofing", "moderation", "medical", "llm", "challenge"}
 MOST = 5
+LATER = dict.fromkeys(READERS - {"spoofing"}, pytest.mark.extras)
+"""One tutorial is followed by `make test`, the others by `make test-extras`: they start most processes of all tests."""
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def test_there_is_a_tutorial_for_every_reader() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the commands are typed into a POSIX shell")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [pytest.param(page, id=page.stem, marks=LATER.get(page.stem, ())) for page in PAGES])
 def test_the_commands_work_in_an_empty_folder(page: Path, environment: dict[str, str], tmp_path: Path) -> None:
     (install, _), *rest = steps(page)
     assert install in ("pip install hitmiss", "pip install 'hitmiss[plots]'") and len(rest) < MOST
