@@ -37,6 +37,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Shown:
     return Shown(folder, out.getvalue(), err.getvalue())
 
 
+@pytest.mark.extras  # with the packages that some jobs need, so that all of them run
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: str(step.name))
 def test_each_command_names_files_that_are_there(step: Step, whole: Shown) -> None:
     if step.lacks:
@@ -50,6 +51,7 @@ def test_each_command_names_files_that_are_there(step: Step, whole: Shown) -> No
         assert paths and all(path.exists() for path in paths if path != tools)
 
 
+@pytest.mark.extras
 def test_the_demo_shows_what_it_runs(whole: Shown, capsys: pytest.CaptureFixture[str]) -> None:
     report = whole.folder / "report_small.html"
     assert "Triage" in report.read_text() and f"The report is {report}" in whole.err

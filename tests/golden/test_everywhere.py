@@ -38,12 +38,11 @@ def found(switched_off: str, core: str, threads: str) -> dict[str, Any]:
     return json.loads(done.stdout)  # type: ignore[no-any-return]
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(
     ("kept", "core", "threads"),
-    [
-        pytest.param((), "Nehalem", "1", id="baseline"),
-        pytest.param(("X86_V3", "AVX2", "FMA3"), "Haswell", "2", id="without-avx512", marks=pytest.mark.extras),
-    ],
+    [((), "Nehalem", "1"), (("X86_V3", "AVX2", "FMA3"), "Haswell", "2")],
+    ids=["baseline", "without-avx512"],
 )
 def test_every_file_and_every_line_is_the_same(kept: tuple[str, ...], core: str, threads: str) -> None:
     if not above(*kept):

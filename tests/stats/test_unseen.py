@@ -122,6 +122,17 @@ def test_balanced_accuracy_needs_errors_of_both_classes_and_shares_do_not() -> N
     assert recall.low is not None and specificity.low is not None
 
 
+@pytest.mark.parametrize(("positives", "said"), [(1, "one positive alone"), (5, "5 positives alone"), (6, None)])
+def test_figures_of_both_classes_need_six_trials_of_each(positives: int, said: str | None) -> None:
+    """One trial of a class is right or wrong in all draws, so its draws say nothing about its own error."""
+    label = np.repeat([1, 0], [positives, 60])
+    decision = np.r_[np.arange(positives) % 3 != 1, np.arange(60) % 6 == 0]
+    trials = at_threshold(Trials.of(label, decision.astype(float)), 0.5)
+    for row in measure(trials, ["balanced_accuracy", "mcc", "f1"], bootstrap=200):
+        assert row.value is not None and (row.low is None) == (said is not None), row
+        assert said is None or row.note == f"no interval: {said}"
+
+
 def test_a_rate_read_at_the_end_of_its_range_has_no_interval() -> None:
     rng = np.random.default_rng(3)
     trials = normal_trials(rng, 30, 60, 3.5)

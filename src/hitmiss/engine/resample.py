@@ -913,6 +913,8 @@ def without_width(question: Question, sample: Sample, value: float, draws: Draws
     return Ends(0.0, most, "unseen", NO_ERROR)
 
 
+FEWEST_OF_CLASS: Final = intervals.enough(0.95)
+"""Trials of each class below which a figure of decisions of both classes gets no interval."""
 AT_END: Final = "no interval: the figure is at the end of its range, and draws do not show how far it may be from there"
 
 
@@ -925,6 +927,13 @@ def too_few_errors(form: Functional, sample: Sample, width: float, fewest: int |
     """
     if not form.fewest_errors:
         return None
+    if isinstance(form, OfCounts) and share_of(form) is None:
+        # A class of so few trials says too little about its own errors: with one positive, 95 % intervals of MCC and
+        # balanced accuracy held the truth 60 % of the time.
+        own = {"positive": sample.n_positive, "negative": sample.n - sample.n_positive}
+        for kind, n in own.items():
+            if n < FEWEST_OF_CLASS:
+                return f"no interval: {f'one {kind}' if n == 1 else f'{n} {kind}s'} alone"
     for name, seen, effect in _errors_of_decisions(form, sample) if isinstance(form, OfCounts) else form.errors(sample):
         # Few errors do no harm where one more would hardly move the figure.
         if seen < (form.fewest_errors if fewest is None else fewest) and effect > form.most_of_width * width:
