@@ -126,7 +126,7 @@ def _lines(content: Content, ledger: Ledger, before: int) -> Rows:
         if single is not None:
             return single
     if wrong:
-        what = f"{{n}} line{{s}} that hold no JSON object with one value per name ({wrong[0].value})"
+        what = f"{{n}} line{{s}} without a JSON object that has one value per name ({wrong[0].value})"
         raise ledger.stop("ragged-row", what, "write one object per line", wrong, each="a JSON object was expected")
     return rows
 
