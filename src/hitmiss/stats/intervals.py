@@ -577,24 +577,30 @@ class Steps:
         """
         if self.n < 2 or self.n_other < 2:
             return math.nan
-        own, others = self._moments(2)
+        own, others = self._moments[0]
         return own / (self.n - 1) / self.n + others / (self.n_other - 1) / self.n_other
 
-    def _moments(self, power: int) -> tuple[float, float]:
-        """Return, for each class, the sum of a power of its trials' shares of ordered pairs less their mean."""
+    @cached_property
+    def _moments(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The sums of squares and of fourth powers of the trials' shares of ordered pairs less their mean, per class."""
         mean = self._twice / (2 * self.n * self.n_other)
         own = (0.5 / self.n_other) * (self.below + self.upto) - mean
         passed = np.append(0, np.cumsum(self.held))  # of the rarer class, before each step and after the last
         between = np.append(self.below, self.n_other) - np.append(0, self.upto)
         apart = passed / self.n - (1.0 - mean)
         tied = (passed[:-1] + 0.5 * self.held) / self.n - (1.0 - mean)
-        others = float(np.sum(between * apart**power)) + float(np.sum((self.upto - self.below) * tied**power))
-        return float(np.sum(self.held * own**power)), others
+        at = self.upto - self.below
+        squares, fourths = list[float](), list[float]()
+        for parts in (((self.held, own),), ((between, apart), (at, tied))):
+            powers = [(count, share * share) for count, share in parts]
+            squares.append(sum(float(np.sum(count * square)) for count, square in powers))
+            fourths.append(sum(float(np.sum(count * (square * square))) for count, square in powers))
+        return (squares[0], squares[1]), (fourths[0], fourths[1])
 
     @cached_property
     def degrees(self) -> float:
         """The degrees of freedom of the variance (see `degrees_of`)."""
-        return degrees_of((self.n, self.n_other), self._moments(2), self._moments(4))
+        return degrees_of((self.n, self.n_other), *self._moments)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return the interval of the AUC by DeLong's variance, on the logit scale.
