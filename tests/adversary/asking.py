@@ -9,8 +9,6 @@ FILES = (
     *("base_de.csv", "verdicts.jsonl", "layers.npz", "texts.csv", "mine.toml", "config.yaml", "results.json"),
     *("comparison.json", "run/manifest.json", "run/trials.parquet", "run/items/000001.jsonl"),
     *(
-        "one.tally",
-        "two.tally",
         "counted.json",
         "triage.json",
         "llm.jsonl",
@@ -191,17 +189,15 @@ def others(verb: str, *choices: list[str]) -> tuple[str, object]:
     return verb, lambda rng: list(rng.choice(choices))
 
 
-TALLIES = ("one.tally", "two.tally")
 LLM = ("--dataset", "questions.jsonl", "--models", "detector.py:look", "-o", "llm.jsonl")
 ATTACK = (
     *("--detector", "detector.py:leads", "--data", "ecg.npz", "--family", "band_noise", "--strengths", "0.5"),
     *("--outputs", "probability", "-o", "attacked"),
 )
 KEPT: tuple[tuple[str, ...], ...] = (
-    ("score", *TALLIES, "-m", "eer", "--by", "codec", "--bootstrap", "7"),
-    ("score", *TALLIES, "-m", "roc_auc", "--json"),
-    ("score", "one.tally", "-m", "eer"),
-    ("verify", "counted.json", *TALLIES),
+    ("score", "run", "--stream", "-m", "eer", "--bootstrap", "7"),
+    ("score", "run", "--stream", "-m", "roc_auc", "--json"),
+    ("verify", "counted.json", "run"),
     ("triage", "llm.jsonl", "--bootstrap", "5"),
     ("triage", "llm.jsonl", "--human", "people.csv", "--bootstrap", "5"),
     ("triage", "llm.run", "--bootstrap", "5", "--json"),
@@ -252,7 +248,7 @@ KEPT: tuple[tuple[str, ...], ...] = (
         *("--export", "out.csv"),
     ),
 )
-"""What reads tallies, and the runs of models, attacks and people."""
+"""What reads the runs of detectors, models, attacks and people."""
 
 
 def kept(rng: Random) -> list[str]:

@@ -11,11 +11,6 @@ import numpy as np
 import polars as pl
 
 from hitmiss.cli.main import run
-from hitmiss.detection.outputs import Extraction
-from hitmiss.detection.scoring import Settings
-from hitmiss.io.manifest import Manifest
-from hitmiss.outofcore.at_once import Tallying
-from hitmiss.outofcore.plan import sealed
 from hitmiss.review.store import Entry, Queue, begin
 
 N = 60
@@ -81,7 +76,6 @@ def make(folder: Path) -> None:
     names = np.array([f"r{k}" for k in range(6)])
     truth = np.array([[k % 2, k // 2 % 2] for k in range(6)])
     np.savez(folder / "ecg.npz", x=records, y=truth, classes=np.array(["MI", "STTC"]), fs=np.array(100.0), record=names)
-    _tallies(folder, table)
     _reviews(folder / "people.db", [row["text"] for row in asked])
     _artifacts(folder)
 
@@ -100,15 +94,6 @@ def _reviews(path: Path, texts: list[str]) -> None:
                 item = queue.take(who)
                 assert item is not None
                 queue.judge(who, item.key, verdict)
-
-
-def _tallies(folder: Path, table: pl.DataFrame) -> None:
-    """The trials as two tallies, as processes of a cluster write them."""
-    about = Manifest(table, "bonafide", "spoof")
-    tallying = Tallying.of(about, Settings(extraction=Extraction(kind="logit")), ["codec"])
-    parts = [tallying.counted(part) for part in (table[:25], table[25:])]
-    for name, tally in zip(("one", "two"), sealed(parts), strict=True):
-        (folder / f"{name}.tally").write_bytes(tally.to_bytes())
 
 
 def _artifacts(folder: Path) -> None:
@@ -132,7 +117,7 @@ def _artifacts(folder: Path) -> None:
 
 
 MADE = (
-    ("score", "one.tally", "two.tally", "-m", "eer", "--bootstrap", "20", "-o", "counted.json"),
+    ("score", "run", "--stream", "-m", "eer", "--bootstrap", "20", "-o", "counted.json"),
     ("llm", "--dataset", "questions.jsonl", "--models", "detector.py:look", "-o", "llm.jsonl"),
     ("triage", "llm.jsonl", "--bootstrap", "5", "-o", "triage.json"),
     (

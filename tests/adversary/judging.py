@@ -75,7 +75,7 @@ def fault(code: int, out: str, err: str) -> str | None:
 
 
 def damaged_run(rng: Random, folder: Path) -> tuple[list[str], str | None]:
-    """A tally, or a file of a run of models, attacks or people, damaged; then a command that reads it."""
+    """A file of a run of models, attacks or people, damaged; then a command that reads it."""
     words = asking.kept(rng)
     near = [name for name in asking.FILES if any(name.startswith(word.split(".")[0]) for word in words if "." in word)]
     names = tuple(name for name in near or asking.FILES if (folder / name).is_file())

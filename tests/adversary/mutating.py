@@ -23,7 +23,7 @@ def damaged(rng: Random, data: bytes, name: str) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         if name.endswith(".json") and rng.random() < 0.8:
             data = _json(rng, data)
-        elif not name.endswith((".parquet", ".npz", ".tally")) and rng.random() < 0.7:
+        elif not name.endswith((".parquet", ".npz")) and rng.random() < 0.7:
             data = _lines(rng, data)
         else:
             data = _bytes(rng, data)

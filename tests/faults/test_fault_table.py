@@ -243,12 +243,10 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
         ("test_packaging.py::test_the_lock_holds_hashes_and_no_address",),
     ),
     "I1": (
-        "every edit of results, comparisons, tallies and runs is noticed, by every verb that reads them",
+        "every edit of results, comparisons and runs is noticed, by every verb that reads them",
         (
             "test_artifacts.py::test_every_edit_of_results_is_noticed",
             "test_artifacts.py::test_every_edit_of_a_comparison_is_noticed",
-            "test_artifacts.py::test_every_edit_of_a_tally_is_noticed",
-            "test_artifacts.py::test_every_verb_notices_every_edit_of_a_tally",
             "test_artifacts.py::test_every_edit_of_a_run_is_noticed",
             "test_artifacts.py::test_every_verb_notices_edits_of_other_runs",
             "io/test_runs.py::test_every_changed_byte_of_a_finished_run_is_seen",

@@ -319,11 +319,10 @@ def test_a_key_that_changes_while_it_is_used_is_refused(tmp_path: Path) -> None:
         count.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
 
 
-@pytest.mark.parametrize("flag", ["--counts", "tally"])
-def test_what_was_counted_before_takes_no_key(tmp_path: Path, capsys: pytest.CaptureFixture[str], flag: str) -> None:
-    path = tmp_path / ("a.tally" if flag == "tally" else "a.parquet")
+def test_what_was_counted_before_takes_no_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "a.parquet"
     path.write_bytes(b"")
-    assert run(["score", str(path), "--key", "k.tsv", "-m", "eer", *(["--counts"] if flag == "--counts" else [])]) == 2
+    assert run(["score", str(path), "--key", "k.tsv", "-m", "eer", "--counts"]) == 2
     assert "has no ids to join a --key with" in capsys.readouterr().err
 
 

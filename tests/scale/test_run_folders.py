@@ -62,3 +62,34 @@ def test_a_run_that_was_changed_is_refused(tmp_path: Path, capsys: pytest.Captur
         assert run(["score", folder, "-p", "asvspoof5", *how]) == 3
         said.append(capsys.readouterr().err)
     assert said[0] == said[1] and "trials.parquet" in said[0]
+
+
+def test_several_runs_are_parts_of_one_evaluation(tmp_path: Path) -> None:
+    whole, facts = simulated(600), {"positive": "bonafide", "negative": "spoof", "has_labels": True}
+    parts = {"one": whole[:250], "two": whole[250:430], "three": whole[430:]}
+    folders = [
+        finished(tmp_path / name, part, n_failed=at, notes=["made in haste"], **facts)
+        for at, (name, part) in enumerate(parts.items())
+    ]
+    everything = finished(tmp_path / "all", whole, n_failed=3, notes=["made in haste"], **facts)
+    asked: dict[str, Any] = {"by": ["codec"], "bootstrap": 20}
+    once = evaluate(everything, None, "asvspoof5", **asked)
+    memory, stream = evaluate(folders, None, "asvspoof5", **asked), evaluate_streamed(folders, "asvspoof5", **asked)
+    assert_alike(memory, stream.results)
+    assert memory.estimates == once.estimates and "failed(3)" in memory.signature
+    assert stream.trials.header.coverage == (600, 603) and stream.results.warnings == once.warnings
+
+
+def test_an_item_of_two_runs_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    whole, facts = simulated(100), {"positive": "bonafide", "negative": "spoof", "has_labels": True}
+    one = finished(tmp_path / "one", whole[:60], **facts)
+    two = finished(tmp_path / "two", whole[59:].reverse(), **facts)
+    other = finished(tmp_path / "other", whole[60:], **(facts | {"score_kind": "llr"}))
+    item = whole["item"][59]
+    for how in ([], ["--stream"]):
+        assert run(["score", one, two, "-p", "asvspoof5", *how]) == 3
+        assert item in capsys.readouterr().err
+        assert run(["score", one, other, "-p", "asvspoof5", *how]) == 2
+        assert "other has other classes, columns or kinds of scores than" in capsys.readouterr().err
+        assert run(["score", one, str(tmp_path / "x.csv"), "-p", "asvspoof5", *how]) == 2
+        assert "x.csv is not the folder of a run" in capsys.readouterr().err

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.core.errors import DataError, IncompleteRun
+from hitmiss.core.errors import DataError
 from hitmiss.core.question import ReadSpec
 from hitmiss.core.tally import bins_of, keys_of, scores_of
-from hitmiss.io.parse import Finding, Place
 from hitmiss.outofcore.cells import Binned, Kept
-from hitmiss.outofcore.plan import ShardFact, ShardPlan, ShardTally, merge_tallies, refuse_missing, sealed
+from hitmiss.outofcore.plan import ShardFact, ShardPlan, ShardTally, merge_tallies
 
 CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))
 
@@ -70,15 +69,6 @@ def test_any_tree_of_mergers_in_any_order_is_the_same(shards: list[list[tuple[in
     assert counted == sum(map(len, shards))
 
 
-@given(shards=SHARDS)
-def test_bytes_hold_everything(shards: list[list[tuple[int, float]]]) -> None:
-    one = merge_tallies(tally(i, trials) for i, trials in enumerate(shards))
-    one = replace(one, findings=(Finding("nan-score", "{n} NaN", "mend", (Place("s", 3, None, "a"),)),), noted={"x": 2})
-    back = ShardTally.from_bytes(one.to_bytes())
-    assert flat(back) == flat(one)
-    assert back.to_bytes() == one.to_bytes()
-
-
 def test_what_does_not_belong_together_is_refused() -> None:
     a, b = tally(0, [(0, 1.0)]), tally(1, [(1, 2.0)])
     with pytest.raises(DataError, match="s0 has the same content as s0: the shard was given twice"):
@@ -87,26 +77,6 @@ def test_what_does_not_belong_together_is_refused() -> None:
         merge_tallies([a, replace(b, plan="q")])
     with pytest.raises(DataError, match="no tally to merge"):
         merge_tallies([])
-    for wrong in (b"", b"PK\x03\x04 nothing", a.to_bytes()[:-40]):
-        with pytest.raises(DataError, match="the tally is damaged"):
-            ShardTally.from_bytes(wrong)
-
-
-@given(shards=SHARDS, lost=st.data())
-def test_a_run_that_lacks_one_of_its_tallies_is_refused(
-    shards: list[list[tuple[int, float]]], lost: st.DataObject
-) -> None:
-    tallies = [tally(i, trials) for i, trials in enumerate(shards)]
-    with pytest.raises(IncompleteRun, match="has not ended"):
-        refuse_missing(merge_tallies(tallies))
-    whole = sealed(tallies)
-    refuse_missing(merge_tallies(whole))
-    refuse_missing(merge_tallies([*whole, *sealed([tally(99, [(0, 1.0)])])]))  # two whole runs
-    gone = lost.draw(st.integers(0, len(whole) - 1))
-    left = [*whole[:gone], *whole[gone + 1 :]]
-    if left:
-        with pytest.raises(DataError, match=f"1 of the {len(whole)} tallies of run [0-9a-f]+ are missing"):
-            refuse_missing(merge_tallies(left))
 
 
 def test_every_setting_of_a_plan_is_in_its_fingerprint() -> None:

@@ -46,6 +46,21 @@ def test_a_streamed_claim_holds_for_sorted_rows_and_no_others(tmp_path: Path, ex
     assert run(["verify", claim, put(tmp_path / "other.tsv", other)]) == 1
 
 
+def test_a_claim_that_was_made_from_tally_files_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = put(tmp_path / "s.tsv", rows_of(40))
+    assert run(["score", file, "-m", "eer", "--stream"]) == 0
+    signature = capsys.readouterr().out.splitlines()[-1]
+    assert "choices:stream" in signature
+    assert run(["verify", signature.replace("choices:stream", "choices:tallies"), file]) == 2
+    said = capsys.readouterr().err
+    assert "made from *.tally files" in said and "hitmiss score RUN... --stream" in said
+    (tmp_path / "a.tally").write_bytes(b"PK\x03\x04" + bytes(26))
+    assert run(["score", str(tmp_path / "a.tally"), "-m", "eer"]) == 3
+    assert "it is a tally, which this version does not read" in capsys.readouterr().err
+
+
 def test_a_claim_of_memory_holds_for_sorted_rows(tmp_path: Path) -> None:
     rows, claim = rows_of(100), str(tmp_path / "results.json")
     assert run(["score", put(tmp_path / "s.tsv", rows), "-m", "eer", "-o", claim]) == 0

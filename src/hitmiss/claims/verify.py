@@ -223,8 +223,14 @@ def _replayed(
         from hitmiss.outofcore.warehouse import evaluate_table
 
         return evaluate_table(table, reading=reading, design=design).results
-    if told & {"counts", "tallies"}:
-        return _counted(design, reading, files, "tallies" in told)
+    if "tallies" in told:
+        raise UsageError(
+            "the claim was made from *.tally files, which this version does not read: score the folders of the runs again "
+            "(hitmiss score RUN... --stream), and verify that claim",
+            code="claim-of-tallies",
+        )
+    if "counts" in told:
+        return _counted(design, reading, files)
     if design.drift is not None:
         from hitmiss.robustness.manipulation import drift_of
 
@@ -319,15 +325,12 @@ def _board(run: Run, plan: Plan, undefined: str) -> Results:
     return board.results
 
 
-def _counted(design: Design, reading: ReadSpec, files: Files, are_tallies: bool) -> Results:
-    """Recompute the figures of counts or tallies, whose files hold no trials."""
-    from hitmiss.outofcore.at_once import evaluate_tallies
+def _counted(design: Design, reading: ReadSpec, files: Files) -> Results:
+    """Recompute the figures of counts, whose files hold no trials."""
     from hitmiss.outofcore.stream import evaluate_streamed
 
     if files.keys:
-        raise UsageError("counts and tallies have no ids to join a key with; leave --key out", code="key-of-counts")
-    if are_tallies:
-        return evaluate_tallies(list(files.scores), design=design).results
+        raise UsageError("counts have no ids to join a key with; leave --key out", code="key-of-counts")
     return evaluate_streamed(list(files.scores), are_counts=True, reading=reading, design=design).results
 
 

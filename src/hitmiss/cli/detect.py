@@ -16,9 +16,7 @@ from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.scoring import Outcome, Settings
-    from hitmiss.io.manifest import Manifest
-    from hitmiss.outofcore.at_once import Tallying
+    from hitmiss.detection.scoring import Outcome
 
 DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
@@ -26,7 +24,6 @@ DETECTOR = (
 DATA = "Manifest: a table with the file, the label and further columns about each item; or a folder with a folder per class."
 PICTURE = "How a network takes pictures: resize=256, crop=224, scale=imagenet|half|unit|raw, order=rgb|bgr (default: its own)."
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
-TALLY = "With --cluster: count the scores where they are computed, by these columns, `codec,codec_q`."
 SHOWN_FAILURES = 5
 
 
@@ -73,7 +70,6 @@ def detect(
     workers: Annotated[int, typer.Option(help="Number of processes that load items; 0: none.")] = 0,
     cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
     actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
-    tally: Annotated[str | None, typer.Option(metavar="COLUMNS", help=TALLY)] = None,
     device: Annotated[
         str, typer.Option(help="auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).")
     ] = "auto",
@@ -134,7 +130,6 @@ def detect(
         )
         for line in job.notes:
             common.note(line)
-        tallying = _tallying(model, tally, cluster, job.manifest, job.settings, protocol)
         outcome = run_detector(
             model,
             job.manifest,
@@ -145,10 +140,6 @@ def detect(
             fit=job.fit,
             report=common.Progress(),
         )
-    if tallying is not None and outcome.is_complete:
-        from hitmiss.outofcore.at_once import settle
-
-        settle(output, tallying)
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
     _emit(outcome, json)
@@ -231,30 +222,6 @@ def _opened(
         with Fleet(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
             yield fleet
         common.note(fleet.words())
-
-
-def _tallying(
-    fleet: Detector,
-    tally: str | None,
-    cluster: str | None,
-    manifest: Manifest,
-    settings: Settings,
-    protocol: str | None,
-) -> Tallying | None:
-    """Return the settings with which the processes of a cluster count what they score."""
-    from hitmiss.core.errors import UsageError
-
-    if tally is None:
-        return None
-    from hitmiss.detection.cluster import Fleet
-    from hitmiss.outofcore.at_once import Tallying
-
-    if cluster is None or not isinstance(fleet, Fleet):
-        raise UsageError("--tally goes with --cluster; `hitmiss score` counts a run of one process as quickly")
-
-    columns = [name.strip() for name in tally.split(",") if name.strip()]
-    fleet.tallying = Tallying.of(manifest, settings, columns, protocol)
-    return fleet.tallying
 
 
 def _export(folder: Path, path: Path, form: str) -> None:

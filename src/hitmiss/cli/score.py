@@ -47,8 +47,8 @@ def flag(counts: bool, cluster: str | None) -> str:
 
 
 def is_asked(files: list[str]) -> bool:
-    """Say whether the input is always counted, never read as trials: tallies, and tables inside a database engine."""
-    return all(name.endswith(".tally") for name in files) or _table(files) is not None
+    """Say whether the input is always counted, never read as trials: a table inside a database engine."""
+    return _table(files) is not None
 
 
 def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
@@ -65,7 +65,7 @@ def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
 
 
 def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
-    """Measure shards, counts or tallies; return the figures and the object that takes the place of their trials."""
+    """Measure shards or counts; return the figures and the object that takes the place of their trials."""
     from hitmiss.core.errors import UnknownName, UsageError
 
     if how.engine not in (None, *ENGINES):
@@ -84,15 +84,11 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
             )
         counted = evaluate_table(table, reading=reading, design=asked, memory=size(how.memory))
         return counted.results, counted.trials
-    are_tallies = all(name.endswith(".tally") for name in files)
-    if how.counts or are_tallies:
-        refuse_key("a file of counts" if how.counts else "a tally", how.key)
     if how.counts:
+        refuse_key("a file of counts", how.key)
         refuse_together("--counts", {"--cluster": how.cluster})
-    if how.engine is not None and (how.counts or are_tallies):
-        raise UsageError("counts are counted already; leave --engine out", code="counted-already")
-    if are_tallies:
-        return measured_tallies(files, reading, asked)
+        if how.engine is not None:
+            raise UsageError("counts are counted already; leave --engine out", code="counted-already")
     from hitmiss.outofcore.stream import evaluate_streamed
 
     with _executor(how.cluster) as run:
@@ -122,20 +118,6 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
     with joined(cluster) as found:
         common.note(f"cluster: {found}")
         yield RayTasks(found)
-
-
-def measured_tallies(files: list[str], reading: ReadSpec, asked: Design) -> tuple[Results, Trials]:
-    """Measure the tallies that the processes of a cluster made while they scored."""
-    from hitmiss.core.errors import UsageError
-    from hitmiss.core.question import OPTION
-    from hitmiss.outofcore.at_once import evaluate_tallies
-
-    names = [*reading.said, *(["threshold"] if asked.threshold is not None else [])]
-    given = [f"--{OPTION.get(name, name)}" for name in names]
-    if given:
-        raise UsageError(f"{given[0]} was settled when the tallies were made; leave it out", code="settled-option")
-    found = evaluate_tallies(files, design=asked)
-    return found.results, found.trials
 
 
 def refuse_key(what: str, key: str | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import io
 import json
 import os
 import re
@@ -223,7 +222,7 @@ def unfolded(packed: int, is_streamed: bool = False) -> int:
     return limit if is_streamed else min(MOST_BYTES, limit)
 
 
-def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, Array]:
+def load_arrays(path: Path, what: str, file: str) -> dict[str, Array]:
     """Read the arrays of an `.npz` file. No object is unpickled, and archives that would unpack too far are refused.
 
     Raises
@@ -233,18 +232,16 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, Array]:
     """
     import numpy as np
 
-    size = len(data) if isinstance(data, bytes) else data.stat().st_size
-    source: io.BytesIO | Path = io.BytesIO(data) if isinstance(data, bytes) else data
-    limit = unfolded(size)
+    limit = unfolded(path.stat().st_size)
     try:
-        with zipfile.ZipFile(source) as packed:
+        with zipfile.ZipFile(path) as packed:
             total = sum(entry.file_size for entry in packed.infolist())
         if total > limit:
             raise DataError(
                 f"{file} unfolds to {total:,} bytes, beyond {limit:,}; unpack it by hand if you trust it",
                 code="oversized-archive",
             )
-        with np.load(source, allow_pickle=False) as arrays:
+        with np.load(path, allow_pickle=False) as arrays:
             found: dict[str, Array] = {name: arrays[name] for name in arrays.files}
     except (
         Exception
@@ -257,16 +254,6 @@ def load_arrays(data: bytes | Path, what: str, file: str) -> dict[str, Array]:
     if broken:
         raise DataError(f"{file} is no {what}: {broken[0]!r} in it is not an array", code="unreadable-file")
     return found
-
-
-def digest_of_arrays(arrays: Mapping[str, Array]) -> str:
-    """Return the SHA-256 over names, types, shapes and values of arrays."""
-    sha = hashlib.sha256()
-    for name in sorted(arrays):
-        array = arrays[name]
-        sha.update(f"{name}|{array.dtype.str}|{array.shape}|".encode("utf-8", "surrogatepass"))
-        sha.update(array.tobytes())
-    return sha.hexdigest()
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

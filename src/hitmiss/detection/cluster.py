@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from types import TracebackType
@@ -21,10 +21,10 @@ from hitmiss.cluster.ray import Cluster, Refusal, Sent, accepted, attempted, dea
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.detection.detector import Base, Batch, Detector, as_detector
 from hitmiss.detection.loader import Crew, Failed, Prepare, Prepared, Row
-from hitmiss.detection.outputs import Extraction, OutputKind, Outputs
+from hitmiss.detection.outputs import OutputKind, Outputs
 from hitmiss.detection.scoring import Clock, Layers, Loop, Record, Report, Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run, differences, replace_file
+from hitmiss.io.runs import Run, differences
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -139,8 +139,6 @@ def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 # It writes no file. Results go back to the process that owns the run, which alone writes the run store. The machines
 # therefore only need access to the items and the model.
 
-Tallying = Callable[[pl.DataFrame, Sequence[Record], Extraction], bytes]
-"""Makes a tally from the rows of a part, their records and the rule for scores (see `hitmiss.outofcore.at_once`)."""
 LAYERS: Final = "layers"
 FLOAT32: Final = "float32"
 
@@ -186,17 +184,15 @@ class Work:
     sample_rate: int | None
     positive: str
     negative: str
-    tallying: Tallying | None = None
 
 
 @dataclass(frozen=True)
 class Scored:
-    """The result of a part: a record for each of its rows, in order, the timings, the duration, and its tally."""
+    """The result of a part: a record for each of its rows, in order, the timings and the duration."""
 
     records: list[Record]
     clock: Clock
     seconds: float
-    tally: bytes = b""
 
 
 class Sheet:
@@ -238,7 +234,6 @@ class Scorer:
         self._detector: Detector | None = None
         self._exact: Detector | None = None
         self._loop: Loop | None = None
-        self._tallying: Tallying | None = None
 
     def open(self, opening: Sent[Callable[[], object]]) -> About | Refusal:
         """Load the detector."""
@@ -290,11 +285,7 @@ class Scorer:
                 loop.crew.close()
             raise
         records = [sheet.records[at] for at in range(len(rows))]
-        return Scored(records, loop.clock, time.monotonic() - began, self._tally(loop, rows, records))
-
-    def _tally(self, loop: Loop, rows: pl.DataFrame, records: Sequence[Record]) -> bytes:
-        width = next((len(record["outputs"][0]) for record in records if "outputs" in record), 0)
-        return self._tallying(rows, records, loop.extraction(width)) if self._tallying is not None and width else b""
+        return Scored(records, loop.clock, time.monotonic() - began)
 
     def _begun(self, sent: Sent[Work]) -> Loop:
         """Return the loop, which is kept from part to part: it remembers the batch size that fits."""
@@ -302,7 +293,6 @@ class Scorer:
             if self._detector is None:
                 raise EnvironmentFault("a process was given work before its detector was open")
             work = sent.open()
-            self._tallying = work.tallying
             self._detector.sample_rate = work.sample_rate
             nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
             given = (cast(Run, Sheet([])), self._detector, nothing, work.preparation, work.settings)
@@ -321,8 +311,6 @@ class Scorer:
 # Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
 # it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
 
-TALLIES: Final = "tallies"
-"""The folder of a run with the tallies of its parts, if requested."""
 FUTILE: Final = 10
 """The run stops after this many deaths without a completed part in between: the items are not the cause."""
 
@@ -348,7 +336,7 @@ class ClusterLoop(Loop):
         self.fleet = fleet
         alone = replace(settings, resume=False, join=False, retry=False)
         classes = (manifest.positive, manifest.negative)
-        fleet.begin(Work(preparation, alone, fleet.sample_rate, *classes, fleet.tallying))
+        fleet.begin(Work(preparation, alone, fleet.sample_rate, *classes))
         self.preparation = self._prepared_elsewhere
         self._futile = 0
 
@@ -432,9 +420,6 @@ class ClusterLoop(Loop):
                     self.fail(at, record["error"])
                 else:
                     self.keep(at, record, record.pop(LAYERS, {}))
-            if scored.tally:
-                (self.run.folder / TALLIES).mkdir(exist_ok=True)
-                replace_file(self.run.folder / TALLIES / f"{part.positions[0]:09d}.tally", scored.tally)
 
     def _prepared_elsewhere(self, at: int, row: Row) -> Prepared | Failed:
         return replace(self.fleet.prepare_one(row), at=at)
@@ -476,10 +461,7 @@ class Member:
 
 
 class Fleet(Base):
-    """The detector, open in `actors` processes, `most` at most; `decoders` further ones beside each prepare items.
-
-    `tallying`, if set, makes a tally of every part as soon as it is scored.
-    """
+    """The detector, open in `actors` processes, `most` at most; `decoders` further ones beside each prepare items."""
 
     loop_class = ClusterLoop
     precision = FLOAT32
@@ -498,7 +480,6 @@ class Fleet(Base):
         self._ray = need_ray()
         self._needs = needs(cluster, actors, decoders, device)
         self.size = min(int(self._needs.pop("actors")), most or sys.maxsize)
-        self.tallying: Tallying | None = None
         self.deaths = 0
         self._opening = self._ray.put(Sent.of(opening))
         self._work: ObjectRef | None = None

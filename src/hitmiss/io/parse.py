@@ -574,11 +574,9 @@ def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool 
     if is_streamed and start.startswith(ARROW):
         what, fix = "it is an Arrow file, which is read whole", "write it as Parquet, or leave --stream out"
         raise ledger.stop("binary-file", what, fix, [Place(name)])
-    if start.startswith(b"PK") and start[30:40] == b"header.npy":
-        what, fix = (
-            "it is a tally, which holds counts and no trials",
-            "give *.tally files to `hitmiss score` or `verify`",
-        )
+    if start.startswith(b"PK") and name.endswith(".tally"):
+        what = "it is a tally, which this version does not read"
+        fix = "score the folder of its run: hitmiss score RUN --stream"
         raise ledger.stop("binary-file", what, fix, [Place(name)])
     for magic, kind, fix in BINARY:
         if start.startswith(magic) and (

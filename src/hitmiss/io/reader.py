@@ -46,7 +46,7 @@ from hitmiss.io.columns import (
     same_class,
     understand,
 )
-from hitmiss.io.parse import Content, Kinds, Ledger, Place, Shape, Stop, Table, expand, fetch, quoted
+from hitmiss.io.parse import Content, Kinds, Ledger, Place, Shape, Stop, Table, expand, fetch, is_remote, quoted
 from hitmiss.io.runs import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 from hitmiss.io.tables import TextRows, find_reshaping, reshape
 
@@ -56,9 +56,9 @@ from hitmiss.io.tables import TextRows, find_reshaping, reshape
 
 @dataclass(frozen=True)
 class FinishedRun:
-    """The table of a run, how to read it, and how many of its items have an answer."""
+    """The tables of one or more runs, how to read them, and how many of their items have an answer."""
 
-    table: Path
+    tables: tuple[str, ...]
     options: ReadSpec
     coverage: Coverage | None
     notes: tuple[str, ...]
@@ -72,20 +72,42 @@ class FinishedRun:
 
 
 def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:
-    """Open the table of a run folder; return None for any other source. Unfinished or changed runs are refused.
+    """Open the tables of run folders; return None for any other source. Unfinished or changed runs are refused.
 
     The run records the kind of its scores, the names of its classes and its numeric columns; a caller who has
-    calibrated the scores may still declare them to be LLRs.
+    calibrated the scores may still declare them to be LLRs. Several runs are parts of one evaluation: what they record
+    must be the same.
     """
-    if isinstance(source, list) and len(source) == 1:
-        source = source[0]
-    if not isinstance(source, str | Path) or not (Path(source) / MANIFEST).is_file():
+    given = source if isinstance(source, list | tuple) else [source]
+    is_local = all(isinstance(one, str | Path) and not is_remote(one) for one in given)
+    sources = expand(list(given)) if is_local and given else []
+    are_runs = [(Path(str(one)) / MANIFEST).is_file() for one in sources]
+    if not any(are_runs):
         return None
-    folder = Path(source)
+    if not all(are_runs):
+        other = sources[are_runs.index(False)]
+        raise UsageError(f"{other} is not the folder of a run, unlike the others; give one kind", code="mixed-sources")
+    first, *others = (_open_run(Path(str(folder)), options) for folder in sources)
+    for folder, run in zip(sources[1:], others, strict=True):
+        if run.options != first.options:
+            raise UsageError(
+                f"{folder} has other classes, columns or kinds of scores than {sources[0]}; score them one by one",
+                code="runs-differ",
+            )
+    runs = [first, *others]
+    told = {name: fact for name, fact in first.provenance.items() if all(r.provenance.get(name) == fact for r in runs)}
+    scored, items = (sum(run.coverage[at] for run in runs if run.coverage) for at in (0, 1))
+    notes = tuple(dict.fromkeys(note for run in runs for note in run.notes))
+    coverage = (scored, items) if scored < items else None
+    return FinishedRun(tuple(run.tables[0] for run in runs), first.options, coverage, notes, told)
+
+
+def _open_run(folder: Path, options: ReadSpec) -> FinishedRun:
     facts = run_facts(require_complete(folder))
     options = options.changed(positive=options.positive or facts.positive, negative=options.negative or facts.negative)
     if facts.rows is not None:  # verdicts, which have their own layout
-        return FinishedRun(folder / facts.rows, options.changed(layout=options.layout or facts.layout), None, ())
+        own = options.changed(layout=options.layout or facts.layout)
+        return FinishedRun((str(folder / facts.rows),), own, None, ())
     columns = {"item": "item", "score": "score", **options.columns}
     if "target" in pl.read_parquet_schema(folder / TABLE):
         columns.setdefault("target", "target")
@@ -97,8 +119,8 @@ def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:
         runs=tuple(dict.fromkeys((*options.runs, *facts.runs))),
         score_kind="llr" if options.score_kind == "llr" else facts.score_kind,
     )
-    coverage = None if not facts.n_failed else (facts.n_scored, facts.n_scored + facts.n_failed)
-    return FinishedRun(folder / TABLE, options, coverage, facts.notes, facts.provenance)
+    coverage = (facts.n_scored, facts.n_scored + facts.n_failed)
+    return FinishedRun((str(folder / TABLE),), options, coverage, facts.notes, facts.provenance)
 
 
 def run_behind(source: str | Path) -> Path | None:
@@ -431,7 +453,7 @@ def _visit(
     _refuse_unread(visit.options)
     run = open_finished(scores, visit.options)
     if run is not None:  # a run folder is read through the table inside it
-        scores, visit.options, visit.coverage = run.table, run.options, run.coverage
+        scores, visit.options, visit.coverage = list(run.tables), run.options, run.coverage
         visit.facts = {**run.provenance, **visit.facts}
         visit.ledger.notes += run.notes
         visit.ledger.choices += run.choices

@@ -1,13 +1,8 @@
-"""The counting plan and the tallies made by it: how many trials have each score, per cell.
-
-Tallies can be serialised and sealed, and merge exactly.
-"""
+"""The counting plan and the tallies made by it: how many trials have each score, per cell."""
 
 from __future__ import annotations
 
 import hashlib
-import io
-import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
@@ -18,8 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError, IncompleteRun, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import EXACT, keys_of
@@ -167,14 +161,13 @@ def stamp(path: str) -> Stamp:
 
 
 # ----------------------------------------------------------------------
-# The tally of a shard: how many of its trials have each score, per cell. It can be serialised, and merges exactly.
+# The tally of a shard: how many of its trials have each score, per cell. It merges exactly.
 #
 # A cell is a combination of the label word and the values of the kept columns (codec, decision …). Counts are whole
 # numbers, so merging is exact and independent of order. A tally records its shards and settings, so that a shard
 # counted twice, or with different settings, is found.
 
 Cell = tuple[str, ...]
-FORMAT: Final = 3
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
 SLOT_BITS: Final = 16
@@ -230,116 +223,6 @@ class ShardTally:
         """The number of keys in memory."""
         kept = [*self.cells.values(), *([] if self.ids is None else [self.ids])]
         return sum(len(one.bins) for one in kept if isinstance(one, Binned))
-
-    @property
-    def content(self) -> str:
-        """SHA-256 over what was counted: cells, counts and notes, but neither names nor paths of files."""
-        about = {"names": self.names, "cells": sorted(self.cells), "noted": dict(self.noted)}
-        return hashlib.sha256(
-            (artifacts.digest(about) + artifacts.digest_of_arrays(self._arrays())).encode()
-        ).hexdigest()
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {}
-        kept = {str(i): self.cells[cell] for i, cell in enumerate(sorted(self.cells))}
-        for name, one in (kept if self.ids is None else {**kept, "ids": self.ids}).items():
-            assert isinstance(one, Binned)  # a tally that is stored or compared is one of few trials
-            arrays[f"bins{name}"] = one.bins
-            if one.counts is not None:
-                arrays[f"counts{name}"] = one.counts
-        return arrays
-
-    def to_bytes(self) -> bytes:
-        """Return the tally in its file format: a zip of arrays and a JSON header with a digest over everything."""
-        arrays = self._arrays()
-        header = {
-            "format": FORMAT,
-            "plan": self.plan,
-            "names": list(self.names),
-            "shards": [vars(shard) | {"facts": dict(shard.facts)} for shard in self.shards],
-            "cells": [list(cell) for cell in sorted(self.cells)],
-            "findings": [vars(f) | {"places": [vars(p) for p in f.places]} for f in self.findings],
-            "noted": dict(self.noted),
-            "arrays": artifacts.digest_of_arrays(arrays),
-        }
-        text = json.dumps(artifacts.sealed(header)).encode()
-        out = io.BytesIO()
-        np.savez(out, allow_pickle=False, header=np.frombuffer(text, dtype=np.uint8), **arrays)
-        return out.getvalue()
-
-    @classmethod
-    def from_bytes(cls, data: bytes, file: str = "the tally") -> ShardTally:
-        """Read a tally from its bytes.
-
-        Raises
-        ------
-        DataError
-                `tally-format`: another version; `malformed-tally`: a field or an array has the wrong form;
-                `edited-artifact`: the content does not match its digest; `oversized-archive`, `unreadable-file`: not a
-                valid archive.
-        """
-        arrays = artifacts.load_arrays(data, "tally", file)
-        try:
-            plain = json.loads(arrays.pop("header").tobytes())
-            version = plain["format"]
-        except (KeyError, ValueError, TypeError, RecursionError):
-            raise DataError(
-                f"{file} is damaged, or is not a tally; count its shard again", code="malformed-tally"
-            ) from None
-        if version != FORMAT:
-            raise DataError(
-                f"{file} has format {version!r}, this version reads {FORMAT}; count again", code="tally-format"
-            )
-        header = artifacts.check(_Header, plain, "tally")
-        if not artifacts.check_seal(plain, file) or header.arrays != artifacts.digest_of_arrays(arrays):
-            raise DataError(
-                f"{file} does not match its own digest: it was edited or damaged; count its shard again",
-                code="edited-artifact",
-            )
-        cells = {tuple(cell): _binned(arrays, str(i), file) for i, cell in enumerate(header.cells)}
-        if (
-            len(cells) != len(header.cells)
-            or any(len(cell) != len(header.names) for cell in cells)
-            or not header.shards
-        ):
-            raise DataError(f"{file}: its cells do not fit its columns; count its shard again", code="malformed-tally")
-        ids = _binned(arrays, "ids", file) if "binsids" in arrays else None
-        return cls(header.plan, header.names, header.shards, cells, ids, header.findings, header.noted)
-
-
-@dataclass(frozen=True)
-class _Header:
-    """The fields of a tally's header."""
-
-    format: int
-    plan: str
-    names: tuple[str, ...]
-    shards: tuple[ShardFact, ...]
-    cells: tuple[tuple[str, ...], ...]
-    findings: tuple[Finding, ...]
-    noted: dict[str, int]
-    arrays: str
-    digest: str
-
-
-def _whole(array: NDArray[Any] | None, kind: type[Any], file: str) -> Any:
-    """Return an array of a tally, checked to be flat and of its type."""
-    if array is not None and (array.ndim != 1 or array.dtype != kind):
-        raise DataError(
-            f"{file} holds {array.dtype} of shape {array.shape} where flat {np.dtype(kind)} belong; count its shard again",
-            code="malformed-tally",
-        )
-    return array
-
-
-def _binned(arrays: Mapping[str, NDArray[Any]], i: str, file: str) -> Binned:
-    """Return bins and counts of a cell, checked: bins ascend, and each count is at least one."""
-    bins = _whole(arrays.get(f"bins{i}"), np.uint64, file)
-    counts = _whole(arrays.get(f"counts{i}"), np.int64, file)
-    sound = bins is not None and bool((bins[1:] > bins[:-1]).all())
-    if not sound or (counts is not None and (len(counts) != len(bins) or (counts < 1).any())):
-        raise DataError(f"{file}: the counts of cell {i} are not counts; count its shard again", code="malformed-tally")
-    return Binned(bins, counts)
 
 
 def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> ShardTally:
@@ -476,51 +359,3 @@ def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[NDArray[np.in
             code="too-many-values",
         )
     return number, frame.select(names)[row]
-
-
-# ----------------------------------------------------------------------
-# The seal on the tallies of one run: each records how many there are, so that a missing one is noticed.
-
-RUN: Final = "run"
-PARTS: Final = "parts"
-
-
-def sealed(tallies: Sequence[ShardTally]) -> list[ShardTally]:
-    """Return the tallies of one finished run, each with the run's digest and its number of shards."""
-    shards = sorted(shard.sha256 for tally in tallies for shard in tally.shards)
-    seal = {RUN: _digest(shards), PARTS: len(shards)}
-    return [
-        replace(tally, shards=tuple(replace(shard, facts={**shard.facts, **seal}) for shard in tally.shards))
-        for tally in tallies
-    ]
-
-
-def refuse_missing(merged: ShardTally) -> None:
-    """Refuse tallies that lack a part of their run, and unsealed ones, whose run has not ended."""
-    for shard in merged.shards:
-        if RUN not in shard.facts:
-            raise IncompleteRun(
-                f"the tally {shard.name} is of a run that has not ended, so others may be missing; end it first, with "
-                "`hitmiss detect … --resume`"
-            )
-    runs: dict[tuple[str, int], list[str]] = {}
-    for shard in merged.shards:
-        runs.setdefault((str(shard.facts[RUN]), shard.facts.get(PARTS, 0)), []).append(shard.sha256)
-    for (run, parts), shards in runs.items():
-        if len(shards) != parts:
-            raise DataError(
-                f"{parts - len(shards)} of the {parts} tallies of run {run[:12]} are missing; "
-                "give all that are in its folder `tallies`",
-                code="missing-tally",
-            )
-        if _digest(shards) != run:
-            raise DataError(
-                f"the tallies of run {run[:12]} are not those that it was sealed with: one was edited or exchanged; "
-                "count the run again",
-                code="edited-artifact",
-            )
-
-
-def _digest(shards: Sequence[str]) -> str:
-    """Return SHA-256 over the digests of all shards of a run, independent of order."""
-    return hashlib.sha256("".join(sorted(shards)).encode()).hexdigest()

@@ -362,7 +362,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         design = replace(plain, threshold=None) if design.drift is not None else replace(plain, by=())
         threshold = design.threshold
     if finished is not None:  # a run folder is read through the table inside it
-        scores, reads = finished.table, finished.options
+        scores, reads = list(finished.tables), finished.options
     units = design.unit if design.bootstrap else ()
     columns = list(dict.fromkeys((*design.columns, *reads.where)))
     # files of trials have ids that can be matched
@@ -421,7 +421,7 @@ def _parts(
 ) -> Iterator[Trials]:
     """Yield the attacks (or the conditions) of a run folder one by one, each with the rows without a change."""
     renamed = [pl.col(name).replace(dict(run.options.rename[name])) for name in names if name in run.options.rename]
-    table = pl.scan_parquet(run.table).with_columns(renamed)
+    table = pl.scan_parquet(list(run.tables)).with_columns(renamed)
     kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
     asked = (
         table.select(names)
