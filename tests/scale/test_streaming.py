@@ -18,7 +18,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.question import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.evaluation.protocol import evaluate, find_protocol
-from hitmiss.outofcore import stream
+from hitmiss.outofcore import cells, stream
 from hitmiss.outofcore.cells import Binned, CoarseCells
 from hitmiss.outofcore.count import first_pass, hashes_of
 from hitmiss.outofcore.plan import Shard, ShardPlan, merge_tallies
@@ -90,8 +90,12 @@ def test_sums_of_log_likelihood_ratios_and_probabilities_are_exact(tmp_path: Pat
 
 
 @pytest.mark.usefixtures("few_are_many")
-def test_an_auc_without_replicates_has_the_interval_of_memory(tmp_path: Path) -> None:
-    paths = write_shards(simulated(3000, kind="tied"), tmp_path, ".parquet", 2)
+@pytest.mark.parametrize("kind", ["normal", "tied"])
+def test_an_auc_without_replicates_has_the_interval_of_memory(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "PIECE", 7)
+    paths = write_shards(simulated(3000, kind=kind), tmp_path, ".parquet", 2)
     a, b, _ = both(paths, LITTLE, metrics=["roc_auc"], by=["codec"])
     for x, y in zip(a, b, strict=True):
         assert x.value == y.value

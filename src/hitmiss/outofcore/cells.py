@@ -457,7 +457,8 @@ class CoarseCells:
             at = np.arange(len(held[0])), len(held[0]) + np.arange(len(held[1]))
             classes = None if own else part.classes(*at)
             if classes is not None:
-                pairs.add_classes(*classes)
+                for both in _class_pieces(*classes):
+                    pairs.add_classes(*both)
                 continue
             for piece in _in_pieces(part.tally(*at)):
                 pairs.add(piece)
@@ -482,6 +483,16 @@ def _in_pieces(tally: Tally) -> Iterator[Tally]:
     for start in range(0, len(tally.score), PIECE):
         p, q = (c[start : start + PIECE + 1] for c in (tally.positives, tally.negatives))
         yield Tally(tally.score[start : start + PIECE], p - p[0], q - q[0])
+
+
+def _class_pieces(positive: Keys, negative: Keys) -> Iterator[tuple[Keys, Keys]]:
+    """Split ascending keys into pieces with few positives each, so that intermediate arrays stay small; ties stay together."""
+    cuts = positive[PIECE::PIECE]
+    ends = [np.append(np.searchsorted(keys, cuts), len(keys)) for keys in (positive, negative)]
+    at = 0, 0
+    for end in zip(*ends, strict=True):
+        yield positive[at[0] : end[0]], negative[at[1] : end[1]]
+        at = end
 
 
 # ----------------------------------------------------------------------
