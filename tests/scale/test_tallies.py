@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import ReadSpec
 from hitmiss.core.tally import bins_of, keys_of, scores_of
 from hitmiss.outofcore.cells import Binned, Kept
-from hitmiss.outofcore.plan import ShardFact, ShardPlan, ShardTally, merge_tallies
+from hitmiss.outofcore.plan import ShardFact, ShardTally, merge_tallies
 
 CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))
 
 
-def tally(number: int, trials: list[tuple[int, float]], plan: str = "p") -> ShardTally:
+def tally(number: int, trials: list[tuple[int, float]]) -> ShardTally:
     """A shard with trials given as (cell, score)."""
     cells = {}
     for at, cell in enumerate(CELLS):
@@ -26,9 +23,7 @@ def tally(number: int, trials: list[tuple[int, float]], plan: str = "p") -> Shar
         if len(keys):
             cells[cell] = Binned(keys, counts.astype(np.int64))
     ids = Binned(np.sort(np.array([hash((number, i)) & 2**63 - 1 for i in range(len(trials))], dtype=np.uint64)))
-    return ShardTally(
-        plan, ("label", "codec"), (ShardFact(f"s{number}", f"{number:064x}", len(trials), 9),), cells, ids
-    )
+    return ShardTally((ShardFact(f"s{number}", f"{number:064x}", len(trials), 9),), cells, ids)
 
 
 def listed(kept: Kept) -> tuple[list[int], list[int]]:
@@ -41,8 +36,6 @@ def flat(t: ShardTally) -> object:
     """Everything that a tally says, comparable."""
     cells = {cell: listed(kept) for cell, kept in sorted(t.cells.items())}
     return (
-        t.plan,
-        t.names,
         t.shards,
         cells,
         None if t.ids is None else listed(t.ids),
@@ -65,7 +58,7 @@ def test_any_tree_of_mergers_in_any_order_is_the_same(shards: list[list[tuple[in
         take = order.randint(2, len(parts))  # type: ignore[attr-defined]
         parts = [merge_tallies(parts[:take]), *parts[take:]]
     assert flat(parts[0]) == whole
-    counted = sum(sum(b) for _, b in whole[3].values())  # type: ignore[index]
+    counted = sum(sum(b) for _, b in whole[1].values())  # type: ignore[index]
     assert counted == sum(map(len, shards))
 
 
@@ -73,21 +66,8 @@ def test_what_does_not_belong_together_is_refused() -> None:
     a, b = tally(0, [(0, 1.0)]), tally(1, [(1, 2.0)])
     with pytest.raises(DataError, match="s0 has the same content as s0: the shard was given twice"):
         merge_tallies([a, b, a])
-    with pytest.raises(DataError, match="s1 was counted with other settings than s0"):
-        merge_tallies([a, replace(b, plan="q")])
     with pytest.raises(DataError, match="no tally to merge"):
         merge_tallies([])
-
-
-def test_every_setting_of_a_plan_is_in_its_fingerprint() -> None:
-    plan = ShardPlan(ReadSpec())
-    others = [
-        replace(plan, options=ReadSpec(positive="real")),
-        replace(plan, keep=("codec",)),
-        replace(plan, turned=True),
-        replace(plan, threshold=0.5),
-    ]
-    assert len({p.fingerprint for p in (plan, *others)}) == len(others) + 1
 
 
 @given(st.lists(st.floats(allow_nan=False), min_size=2))

@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -70,6 +70,11 @@ class Finding:
     each: str = ""
 
     @property
+    def likeness(self) -> tuple[str | None, ...]:
+        """What findings have in common that are reported as one; the fix for words as numbers quotes the first word."""
+        return self.kind, self.what, self.fix if self.kind != "not-a-number" else "", self.column, self.each
+
+    @property
     def count(self) -> str:
         """Return what is wrong, how often, and the first ids."""
         n = len(self.places)
@@ -105,9 +110,23 @@ class Ledger:
         column: str | None = None,
         each: str = "",
     ) -> None:
-        """Record a finding; a finding without places is ignored."""
+        """Record a finding; a finding without places is ignored, and one like an earlier one is merged with it.
+
+        >>> ledger = Ledger()
+        >>> for row in (2, 9):
+        ...     ledger.add("nan-score", "{n} NaN score{s}", "fix them", [Place("s.tsv", row)])
+        >>> [len(finding.places) for finding in ledger.findings]
+        [2]
+        """
         if places:
-            self.findings.append(Finding(kind, what, fix, tuple(places), column, each))
+            self._record(Finding(kind, what, fix, tuple(places), column, each))
+
+    def _record(self, new: Finding) -> None:
+        for at, known in enumerate(self.findings):
+            if known.likeness == new.likeness:
+                self.findings[at] = replace(known, places=(*known.places, *new.places))
+                return
+        self.findings.append(new)
 
     def stop(
         self,
@@ -124,7 +143,8 @@ class Ledger:
 
     def take(self, other: Ledger) -> None:
         """Append the contents of another ledger to this one."""
-        self.findings += other.findings
+        for finding in other.findings:
+            self._record(finding)
         self.notes += other.notes
         self.choices += other.choices
 

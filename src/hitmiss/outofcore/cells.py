@@ -7,7 +7,6 @@ range of every run gives the scores of that range in order.
 
 from __future__ import annotations
 
-import math
 import shutil
 import tempfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -24,11 +23,11 @@ from numpy.typing import NDArray
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.shared import dataclass
-from hitmiss.core.tally import COARSE, EXACT, Array, Floats, Keys, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows
 from hitmiss.stats.forms import Form, Passing, ReadTally
-from hitmiss.stats.intervals import MANY, Steps, degrees_of, standing, whole_sum
+from hitmiss.stats.intervals import PassingSteps, Steps
 from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 
 # ----------------------------------------------------------------------
@@ -325,7 +324,7 @@ class ExactCells:
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """Return what the AUC of some cells and its variance need."""
         # keys have the order of the scores, and the AUC needs only the order
-        classes: Any = self.classes(positive, negative)
+        classes = self.classes(positive, negative)
         return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
 
     def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
@@ -414,9 +413,13 @@ class CoarseCells:
         if is_quoted or any(form.every_score for form in self.forms):
             n1, n0 = int(coarse.n_positive), int(coarse.n_negative)
             own = {form: found for form in self.forms if (found := form.passing(n1, n0)) is not None}
-            pairs = Pairs(n1, n0, steps.area if n1 and n0 else 0.5)
+            pairs = PassingSteps(n1, n0, steps.area if n1 and n0 else 0.5)
             self._sum(sides, firsts_of(binned, max(self.memory // STRETCH_BYTES, (n1 + n0) // MOST, 1)), own, pairs)
-            figures, steps, tied = {form: one.value() for form, one in own.items()}, pairs.steps(), pairs.tied_mass
+            figures, steps, tied = (
+                {f: one.value() for f, one in own.items()},
+                pairs.whole(),
+                pairs.tied / max(n1 + n0, 1),
+            )
         return ReadTally(short.score, short.positives, short.negatives, figures, tied), steps
 
     def _refined(self, sides: list[list[Kept]], binned: list[Binned], cuts: tuple[float, ...]) -> list[Binned]:
@@ -448,7 +451,7 @@ class CoarseCells:
         first, last = first[is_open], last[is_open]
         return [_replaced(own, side, first, last, EXACT, ()) for own, side in zip(binned, sides, strict=True)]
 
-    def _sum(self, sides: list[list[Kept]], first: Keys, own: Mapping[Form, Passing], pairs: Pairs) -> None:
+    def _sum(self, sides: list[list[Kept]], first: Keys, own: Mapping[Form, Passing], pairs: PassingSteps) -> None:
         """Read all scores of a sample in ascending order."""
         last = np.append(first[1:] - np.uint64(1), HIGHEST)
         for low, high in shared.each(list(zip(first, last, strict=True)), "reading sums over all scores"):
@@ -458,10 +461,10 @@ class CoarseCells:
             classes = None if own else part.classes(*at)
             if classes is not None:
                 for both in _class_pieces(*classes):
-                    pairs.add_classes(*both)
+                    pairs.add(Steps.of_classes(*both, is_positive=True))
                 continue
             for piece in _in_pieces(part.tally(*at)):
-                pairs.add(piece)
+                pairs.add(Steps.of_tally(piece, is_positive=True))
                 for reader in own.values():
                     reader.add(piece)
 
@@ -493,101 +496,3 @@ def _class_pieces(positive: Keys, negative: Keys) -> Iterator[tuple[Keys, Keys]]
     for end in zip(*ends, strict=True):
         yield positive[at[0] : end[0]], negative[at[1] : end[1]]
         at = end
-
-
-# ----------------------------------------------------------------------
-# The AUC and its variance, computed while the scores are read in ascending order (others: `stats.forms.Passing`).
-#
-# Sums are added in exactly the same order as in memory, because floating-point addition depends on the order: this
-# makes the figures equal to the last bit.
-
-
-@dataclass(eq=False)
-class Pairs:
-    """Correctly ordered pairs, counted in whole numbers; and the spread of the shares around a guess of their mean."""
-
-    n_positive: int
-    n_negative: int
-    guess: float
-    below: tuple[int, int] = (0, 0)
-    twice: int = 0
-    tied: int = 0
-    moments: Floats = field(default_factory=lambda: np.zeros((2, 4)))
-    """For each class, the sums of the shares and of their second to fourth powers."""
-
-    def add(self, part: Tally) -> None:
-        """Add the next stretch of scores."""
-        p0, q0 = self.below
-        p, q = part.positives.astype(np.int64) + p0, part.negatives.astype(np.int64) + q0
-        gained, lost = part.positive_counts, part.negative_counts
-        under, over = q[:-1] + q[1:], p[:-1] + p[1:]
-        self.twice += int(whole_sum(gained.astype(np.int64), under))
-        self.tied += int((gained + lost)[(gained > 0) & (lost > 0)].sum())
-        # Moments are taken around a guess of the mean: the variance below subtracts two sums, and around 0 these would be
-        # large and nearly equal, so that most digits cancel.
-        right = (0.5 / max(self.n_negative, 1)) * under - self.guess
-        wrong = (1.0 - self.guess) - (0.5 / max(self.n_positive, 1)) * over
-        for i, (counts, share) in enumerate(((gained, right), (lost, wrong))):
-            self.moments[i] += _powers(counts, share)
-        self.below = int(p[-1]), int(q[-1])
-
-    def add_classes(self, positive: Keys, negative: Keys) -> None:
-        """Add the next stretch, given as ascending keys of each class: only the positives are looped over."""
-        p0, q0 = self.below
-        held, below, upto = standing(positive, negative)
-        under, tied = below + upto + 2 * q0, upto - below
-        self.twice += int(whole_sum(held, under))
-        self.tied += int(np.sum((held + tied)[tied > 0]))
-        own = (0.5 / max(self.n_negative, 1)) * under - self.guess
-        passed = np.append(0, np.cumsum(held)) + p0  # positives before each step and after the last
-        between = np.append(below, len(negative)) - np.append(0, upto)
-        apart, level = ((1.0 - self.guess) - p / max(self.n_positive, 1) for p in (passed, passed[:-1] + 0.5 * held))
-        self.moments[0] += _powers(held, own)
-        self.moments[1] += _powers(between, apart) + _powers(tied, level)
-        self.below = p0 + len(positive), q0 + len(negative)
-
-    @property
-    def tied_mass(self) -> float:
-        """The share of trials whose score occurs in both classes."""
-        return self.tied / max(self.n_positive + self.n_negative, 1)
-
-    def steps(self) -> Steps:
-        """Return the AUC, exact to the last bit, and its variance."""
-        return KnownSteps.of(self)
-
-
-def _powers(counts: Array, share: Array) -> Floats:
-    """Return the sums of the first four powers of shares that so many trials have."""
-    terms, sums = counts * share, []
-    for _ in range(4):
-        sums.append(float(np.sum(terms)))
-        terms = terms * share
-    return np.array(sums)
-
-
-@dataclass(frozen=True, eq=False)
-class KnownSteps(Steps):
-    """An AUC whose area, variance and degrees of freedom are known."""
-
-    @classmethod
-    def of(cls, pairs: Pairs) -> KnownSteps:
-        """Make it from counted pairs."""
-        nothing = np.zeros(0, dtype=np.int64)
-        sizes = pairs.n_positive, pairs.n_negative
-        made = cls(nothing, nothing, nothing, *sizes, True)
-        total = pairs.n_positive * pairs.n_negative
-        made.__dict__["area"] = pairs.twice / (2 * total) if total else math.nan
-        central = [_central(n, own) for n, own in zip(sizes, pairs.moments.tolist(), strict=True)]
-        is_known = min(sizes) > 1
-        made.__dict__["variance"] = (
-            sum(own[0] / (n - 1) / n for n, own in zip(sizes, central, strict=True)) if is_known else math.nan
-        )
-        made.__dict__["degrees"] = degrees_of(sizes, *zip(*central, strict=True)) if is_known else MANY
-        return made
-
-
-def _central(n: int, sums: list[float]) -> tuple[float, float]:
-    """Return the sums of squares and of fourth powers around the mean, from the sums of the first four powers."""
-    one, two, three, four = sums
-    mean = one / max(n, 1)
-    return two - one * mean, four - 4.0 * three * mean + 6.0 * two * mean**2 - 3.0 * one * mean**3

@@ -35,7 +35,7 @@ from hitmiss.io.checks import (
     to_numbers,
 )
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class, understand
-from hitmiss.io.parse import GZIP, Finding, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
+from hitmiss.io.parse import GZIP, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
 from hitmiss.io.reader import Side, Words, names_in, open_side, read_words, settle, worst_scores
 from hitmiss.io.tables import Read, Stack, damaged_parquet, frame_of, is_plain_number
 from hitmiss.io.tables import look as look_whole
@@ -616,7 +616,7 @@ def first_pass(shard: Shard, plan: ShardPlan, counter: Counter | None = None) ->
 
 def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
     """Count a shard piece by piece. The last tally says which file it was, and holds the faults."""
-    ledger, made_by, fact = Ledger(), (plan.fingerprint, plan.cells), ShardFact(shard.name, "", 0, 0)
+    ledger, fact = Ledger(), ShardFact(shard.name, "", 0, 0)
     cells, noted, unlisted = dict[Cell, Binned](), dict[str, int](), list[Place]()
     with suppress(Stop):
         sheet, quick = Sheet(shard, plan, ledger), Ledger()
@@ -626,7 +626,7 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
         fact = replace(fact, facts=facts if shard.system is None else {**facts, SYSTEM: shard.system})
         with suppress(Stop):
             for piece in ENGINES[plan.engine](sheet, quick):
-                yield ShardTally(*made_by, (), seen.cells(piece), seen.ids(piece))
+                yield ShardTally((), seen.cells(piece), seen.ids(piece))
         if quick.findings or seen.is_odd or seen.is_unclear or seen.repeated is not None:
             look_closely(sheet, seen, ledger)
             ledger.findings = ledger.findings or quick.findings
@@ -637,7 +637,7 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
             what = "there is a header and no row under it"
             raise ledger.stop("empty-file", what, "give a file with rows", [Place(fact.name, 1)])
         cells, noted = ({}, {}) if ledger.findings else seen.lost()
-    yield ShardTally(*made_by, (fact,), cells, None, joined(ledger.findings), noted, tuple(unlisted))
+    yield ShardTally((fact,), cells, None, tuple(ledger.findings), noted, tuple(unlisted))
 
 
 class Counting:
@@ -773,21 +773,6 @@ def words_of(labels: Iterable[str], decisions: Iterable[str], plan: ShardPlan) -
     return read_words(sorted(labels), sorted(decisions) if plan.threshold is None else (), plan.options)
 
 
-def joined(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """Merge findings of one kind into one, with all their places.
-
-    >>> a, b = (Finding("nan-score", "{n} NaN score{s}", "mend", (Place("s.tsv", row),)) for row in (2, 9))
-    >>> [len(f.places) for f in joined([a, b])]
-    [2]
-    """
-    groups: dict[tuple[object, ...], Finding] = {}
-    for found in findings:
-        key = (found.kind, found.what, found.fix if found.kind != "not-a-number" else "", found.column, found.each)
-        known = groups.get(key)
-        groups[key] = found if known is None else replace(known, places=(*known.places, *found.places))
-    return tuple(groups.values())
-
-
 # ----------------------------------------------------------------------
 # Ids that occur in the shards more than once: found by their hashes, reported with file and row.
 
@@ -800,7 +785,7 @@ MOST = 1000
 def hashes_of(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
     """Yield tallies of nothing but the ids of a shard."""
     for _, ids in Sheet(shard, plan, Ledger()).hashes():
-        yield ShardTally(plan.fingerprint, plan.cells, (), {}, Binned(ids.to_numpy(), is_sorted=False))
+        yield ShardTally((), {}, Binned(ids.to_numpy(), is_sorted=False))
 
 
 def every_id(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
@@ -58,13 +57,10 @@ class KeyFiles:
     columns: tuple[str, ...] = ("label",)
     shared: tuple[str, ...] = ()
 
-    def __repr__(self) -> str:  # identifies a plan: the content of the files, not their paths
-        return f"KeyFiles({sorted(self.sha256)}, {self.on}, {self.columns}, {self.shared})"
-
 
 @dataclass(frozen=True)
 class ShardPlan:
-    """How shards are read and counted. Tallies made by different plans do not merge.
+    """How shards are read and counted.
 
     options      how files are read, as in the in-memory reader
     keep         the columns that define the cells, besides the label: runs, slices of the groupings, `decision`
@@ -94,20 +90,6 @@ class ShardPlan:
     def decides(self) -> bool:
         """Whether trials are counted by their decision at the threshold."""
         return "decision" in self.keep and self.threshold is not None
-
-    @property
-    def fingerprint(self) -> str:
-        """A hash of every setting: tallies with the same fingerprint can be merged, whichever engine counted them.
-
-        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), engine="duckdb").fingerprint
-        True
-        >>> ShardPlan(ReadSpec()).fingerprint == ShardPlan(ReadSpec(), turned=True).fingerprint
-        False
-        """
-        told = [f.name for f in fields(self) if f.name not in ("ids", "engine", "key", "is_counted")]
-        told += ["key"] if self.key is not None else []
-        settings = [(name, getattr(self, name)) for name in told]
-        return hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
 
 
 # ----------------------------------------------------------------------
@@ -164,8 +146,7 @@ def stamp(path: str) -> Stamp:
 # The tally of a shard: how many of its trials have each score, per cell. It merges exactly.
 #
 # A cell is a combination of the label word and the values of the kept columns (codec, decision …). Counts are whole
-# numbers, so merging is exact and independent of order. A tally records its shards and settings, so that a shard
-# counted twice, or with different settings, is found.
+# numbers, so merging is exact and independent of order. A tally records its shards, so that one counted twice is found.
 
 Cell = tuple[str, ...]
 MOST_CELLS: Final = 200_000
@@ -194,18 +175,14 @@ class ShardFact:
 class ShardTally:
     """The result of one pass over some shards.
 
-    plan        fingerprint of the plan (`ShardPlan.fingerprint`, and the window of a second pass)
-    names       the columns that define the cells, `label` first
     shards      the files that were counted
-    cells       bins and counts of each cell
+    cells       bins and counts of each cell, a value for each column of `ShardPlan.cells`
     ids         hashes of all ids, with their counts, if the plan asks for them
     findings    the faults found; if there are any, the counts must not be used
     noted       counts of what was done while reading: trials dropped or given a score (`on-nan`)
     unlisted    where ids are that the key lacks, some of each shard
     """
 
-    plan: str
-    names: tuple[str, ...]
     shards: tuple[ShardFact, ...]
     cells: Mapping[Cell, Kept]
     ids: Kept | None = None
@@ -226,7 +203,7 @@ class ShardTally:
 
 
 def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> ShardTally:
-    """Merge the tallies of all shards. Different settings and repeated shards are refused.
+    """Merge the tallies of all shards, made by one plan. Repeated shards are refused.
 
     Two files with the same bytes are one shard given twice: their trials would be counted twice. `disk` takes what
     does not fit into memory.
@@ -235,7 +212,6 @@ def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> Sh
     waiting: list[ShardTally] = []
     held, limit = 0, WAITING if disk is None else disk.room
     for tally in tallies:
-        _refuse_mixture([*moved, *waiting], tally)
         waiting.append(tally)
         held += tally.held
         # Merging sorts everything, so it waits until the new part is more than twice as large as the merged one: the
@@ -258,15 +234,6 @@ def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> Sh
 def _moved(tally: ShardTally, disk: Disk) -> ShardTally:
     cells = disk.moved({**tally.cells, **({} if tally.ids is None else {(): tally.ids})})
     return replace(tally, ids=cells.pop((), None), cells=cells)
-
-
-def _refuse_mixture(before: Sequence[ShardTally], other: ShardTally) -> None:
-    first = before[0] if before else other
-    if (first.plan, first.names) != (other.plan, other.names):
-        raise DataError(
-            f"{other.shards[0].name} was counted with other settings than {first.shards[0].name}; "
-            "tallies merge only where every setting is the same, so count them again alike"
-        )
 
 
 def _refuse_twice(merged: ShardTally) -> None:
@@ -293,11 +260,10 @@ def _merged(parts: list[ShardTally]) -> ShardTally:
     shards = sorted((s for part in parts for s in part.shards), key=lambda s: (s.name, s.sha256))
     findings = tuple(f for part in parts for f in part.findings)
     unlisted = tuple(place for part in parts for place in part.unlisted)
-    about = parts[0].plan, parts[0].names, tuple(shards)
     del part
     parts.clear()
     cells = {cell: merge_kept(kept.pop(cell)) for cell in sorted(kept)}
-    return ShardTally(*about, cells, merge_kept(ids) if ids else None, findings, noted, unlisted)
+    return ShardTally(tuple(shards), cells, merge_kept(ids) if ids else None, findings, noted, unlisted)
 
 
 def cells_of(

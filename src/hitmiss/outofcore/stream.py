@@ -44,7 +44,6 @@ from hitmiss.outofcore.count import (
     Covering,
     Plugged,
     every_id,
-    joined,
     look,
     plugged,
     refuse_repeats,
@@ -83,12 +82,12 @@ def assemble(
     """
     if not tally.cells:
         raise DataError("there are no trials to measure")
-    tally, chosen = keep_cells(tally, plan.options)
+    tally, chosen = keep_cells(tally, plan)
     words = _read_words(tally, plan)
     order = sorted(tally.cells)
     kept = [tally.cells[cell] for cell in order]
     header = _header(tally, plan, words["label"], how)
-    frame = _frame(order, tally.names, words, plan)
+    frame = _frame(order, plan.cells, words, plan)
     notes = _notes(tally, kept, frame, header, plan)
     header = replace(header, notes=tuple(notes), choices=(*chosen, *header.choices))
     size = np.array([one.total for one in kept], dtype=np.int64)
@@ -100,7 +99,7 @@ def assemble(
 def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     """Interpret the labels of all shards together."""
     options = plan.options
-    own = tally.names.index("decision") if "decision" in tally.names else None
+    own = plan.cells.index("decision") if "decision" in plan.cells else None
     decisions = () if own is None else {cell[own] for cell in tally.cells}
     words = words_of({cell[0] for cell in tally.cells}, decisions, plan)
     reading = words["label"]
@@ -153,14 +152,13 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
         negative=reading.negative,
         score_kind=options.kind,
         runs=options.runs,
-        slices=tuple(name for name in tally.names if name not in fixed),
+        slices=tuple(name for name in plan.cells if name not in fixed),
         threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),
         sources=tuple(Source(s.name, s.sha256) for s in shards),
         choices=(*choices, how),
         provenance={
             "files": files,
             "rename": {name: dict(values) for name, values in options.rename.items()},
-            how: {"plan": tally.plan},
         },
     )
 
@@ -462,15 +460,15 @@ def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
     return replace(trials, header=told)
 
 
-def keep_cells(tally: ShardTally, options: ReadSpec) -> tuple[ShardTally, list[str]]:
+def keep_cells(tally: ShardTally, plan: ShardPlan) -> tuple[ShardTally, list[str]]:
     """Return the cells that `where` keeps, and its entry in the signature.
 
     Trials are first counted by the columns of `where`, then selected.
     """
-    cells, said = tally.cells, list[str]()
+    cells, options, said = tally.cells, plan.options, list[str]()
     for name, values in options.where.items():
-        column = find(name, tally.names) or name
-        at, renamed = tally.names.index(column), options.rename.get(column, {})
+        column = find(name, plan.cells) or name
+        at, renamed = plan.cells.index(column), options.rename.get(column, {})
         wanted, known = {*values, *(renamed.get(v, v) for v in values)}, {*(cell[at] for cell in cells), *renamed}
         unknown = [value for value in values if value not in known]
         if unknown:
@@ -593,7 +591,9 @@ def _count(
     """Count all shards, each id once; return also how much of the key they cover, if there is one."""
     tally = merge_tallies(tallies(shards, plan, run), disk)
     if tally.findings:
-        raise Ledger(list(joined(tally.findings))).error()  # one finding per kind, over all shards
+        ledger = Ledger()
+        ledger.take(Ledger(list(tally.findings)))  # one finding per kind, over all shards
+        raise ledger.error()
     covering = None
     if plan.key is not None and tally.ids is not None:
         covering = settle_coverage(tally, shards, plan, run, beside_program(memory))

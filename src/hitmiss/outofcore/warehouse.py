@@ -306,8 +306,8 @@ class _Asking:
         fact = ShardFact(self.address.name, _digest(frame), rows, 0, facts)
         findings = tuple(map(_without_rows, ledger.findings))
         lost, noted = seen.lost()
-        parts = [ShardTally(plan.fingerprint, plan.cells, (), cells) for cells in (found, lost)]
-        return merge_tallies([*parts, ShardTally(plan.fingerprint, plan.cells, (fact,), {}, None, findings, noted)])
+        parts = [ShardTally((), cells) for cells in (found, lost)]
+        return merge_tallies([*parts, ShardTally((fact,), {}, None, findings, noted)])
 
     def _refuse_repeats(self, identity: Mapping[str, str]) -> None:
         if not identity:

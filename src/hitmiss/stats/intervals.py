@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from functools import cached_property
 from itertools import count
 from operator import mul
@@ -539,16 +540,16 @@ class Steps:
     is_positive: bool
 
     @classmethod
-    def of_classes(cls, positive: Floats, negative: Floats) -> Steps:
-        """Make them from the scores of each class, both ascending."""
-        is_positive = len(positive) <= len(negative)
+    def of_classes(cls, positive: Array, negative: Array, is_positive: bool | None = None) -> Steps:
+        """Make them from the scores of each class, both ascending; `is_positive` names the class that is looped over."""
+        is_positive = len(positive) <= len(negative) if is_positive is None else is_positive
         few, many = (positive, negative) if is_positive else (negative, positive)
         return cls(*standing(few, many), len(few), len(many), is_positive)
 
     @classmethod
-    def of_tally(cls, tally: Tally) -> Steps:
+    def of_tally(cls, tally: Tally, is_positive: bool | None = None) -> Steps:
         """Make them from a tally; the numbers are exactly those of `of_classes` for its trials."""
-        is_positive = bool(tally.n_positive <= tally.n_negative)
+        is_positive = bool(tally.n_positive <= tally.n_negative) if is_positive is None else is_positive
         few, many = (tally.positives, tally.negatives) if is_positive else (tally.negatives, tally.positives)
         at = np.flatnonzero(few[1:] != few[:-1])
         # counts may be held in 32 bits, and the products of two would overflow; those of weights are floats and stay so
@@ -565,7 +566,7 @@ class Steps:
             return math.nan
         return float((twice if self.is_positive else 2 * pairs - twice) / (2 * pairs))
 
-    @property
+    @cached_property
     def _twice(self) -> float:
         return whole_sum(self.held, self.below + self.upto)
 
@@ -583,19 +584,27 @@ class Steps:
     @cached_property
     def _moments(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """The sums of squares and of fourth powers of the trials' shares of ordered pairs less their mean, per class."""
-        mean = self._twice / (2 * self.n * self.n_other)
-        own = (0.5 / self.n_other) * (self.below + self.upto) - mean
-        passed = np.append(0, np.cumsum(self.held))  # of the rarer class, before each step and after the last
-        between = np.append(self.below, self.n_other) - np.append(0, self.upto)
-        apart = passed / self.n - (1.0 - mean)
-        tied = (passed[:-1] + 0.5 * self.held) / self.n - (1.0 - mean)
-        at = self.upto - self.below
         squares, fourths = list[float](), list[float]()
-        for parts in (((self.held, own),), ((between, apart), (at, tied))):
+        for parts in self.shares((self.n, self.n_other), self._twice / (2 * self.n * self.n_other)):
             powers = [(count, share * share) for count, share in parts]
             squares.append(sum(float(np.sum(count * square)) for count, square in powers))
             fourths.append(sum(float(np.sum(count * (square * square))) for count, square in powers))
         return (squares[0], squares[1]), (fourths[0], fourths[1])
+
+    def shares(
+        self, sizes: tuple[float, float], mean: float, before: tuple[int, int] = (0, 0)
+    ) -> tuple[list[tuple[Array, Array]], list[tuple[Array, Array]]]:
+        """Return how many trials of each class have which share of ordered pairs, less the mean.
+
+        `sizes` are those of the classes, and `before` how many of each have lower scores than all trials here.
+        """
+        n, n_other = sizes
+        own = (0.5 / n_other) * (self.below + self.upto + 2 * before[1]) - mean
+        passed = np.append(0, np.cumsum(self.held)) + before[0]  # of the class that is looped over, around each step
+        between = np.append(self.below, self.n_other) - np.append(0, self.upto)
+        apart = passed / n - (1.0 - mean)
+        tied = (passed[:-1] + 0.5 * self.held) / n - (1.0 - mean)
+        return [(self.held, own)], [(between, apart), (self.upto - self.below, tied)]
 
     @cached_property
     def degrees(self) -> float:
@@ -616,6 +625,51 @@ class Steps:
         if not deviation:
             return area_score_interval(self.area, int(self.n), int(self.n_other), level)
         return on_scale(self.area, deviation, (0.0, 1.0), level, self.degrees)
+
+
+@dataclass(eq=False)
+class PassingSteps:
+    """The sums of `Steps`, added while the scores of very many trials are read in ascending order, part by part.
+
+    `guess` is a value near the mean of the shares. Powers are summed around it: around 0, the variance would be the
+    difference of two large and nearly equal sums.
+    """
+
+    n_positive: int
+    n_negative: int
+    guess: float
+    before: tuple[int, int] = (0, 0)
+    twice: int = 0
+    tied: int = 0
+    """The trials whose score occurs in both classes."""
+    powers: Floats = field(default_factory=lambda: np.zeros((2, 4)))
+    """For each class, the sums of the shares and of their second to fourth powers."""
+
+    def add(self, part: Steps) -> None:
+        """Add the next part, whose steps are those of the positives."""
+        at = part.upto - part.below
+        self.twice += int(whole_sum(part.held, part.below + part.upto + 2 * self.before[1]))
+        self.tied += int(np.sum((part.held + at)[at > 0]))
+        sizes = max(self.n_positive, 1), max(self.n_negative, 1)
+        for sums, parts in zip(self.powers, part.shares(sizes, self.guess, self.before), strict=True):
+            for counts, share in parts:
+                terms = counts * share
+                for power in range(4):
+                    sums[power] += float(np.sum(terms))
+                    terms = terms * share
+        self.before = self.before[0] + int(part.n), self.before[1] + int(part.n_other)
+
+    def whole(self) -> Steps:
+        """Return the steps of all parts, of which only the sums are known; the AUC is exact to the last bit."""
+        sizes, nothing = (self.n_positive, self.n_negative), np.zeros(0, dtype=np.int64)
+        found = Steps(nothing, nothing, nothing, *sizes, True)
+        squares, fourths = list[float](), list[float]()
+        for n, (one, two, three, four) in zip(sizes, self.powers.tolist(), strict=True):
+            mean = one / max(n, 1)
+            squares.append(two - one * mean)
+            fourths.append(four - 4.0 * three * mean + 6.0 * two * mean**2 - 3.0 * one * mean**3)
+        found.__dict__.update(_twice=self.twice, _moments=(tuple(squares), tuple(fourths)))
+        return found
 
 
 def degrees_of(sizes: Sequence[float], squares: Sequence[float], fourths: Sequence[float]) -> float:
