@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +18,14 @@ from tests.scale.conftest import simulated, write, write_shards
 from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
+from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.question import ReadSpec
+from hitmiss.core.results import Results
+from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore import plan, stream
+from hitmiss.outofcore import plan, stream, units
 from hitmiss.outofcore.stream import evaluate_streamed
-from hitmiss.stats import sketch
+from hitmiss.stats import bootstrap, sketch
 
 
 def spoken(n: int, kind: str = "normal", seed: int = 0) -> pl.DataFrame:
@@ -64,17 +70,102 @@ def test_decisions_of_units_are_counted(tmp_path: Path) -> None:
     assert_alike(memory, evaluate_streamed(paths, threshold=0.25, **asked).results)
 
 
-@pytest.mark.usefixtures("few_are_many")
-def test_units_are_drawn_on_all_scores_however_many_there_are(tmp_path: Path) -> None:
-    paths = list(map(str, write_shards(spoken(2000), tmp_path, ".parquet", 2)))
-    asked: dict[str, Any] = {
-        "metrics": ["eer", "min_dcf", "roc_auc"],
-        "by": ["codec"],
-        "bootstrap": 30,
-        "unit": "speaker",
-    }
-    found = evaluate_streamed(paths, "asvspoof5", memory=10**7, **asked)
-    assert_alike(evaluate(paths, None, "asvspoof5", **asked), found.results)
+@contextmanager
+def little_memory() -> Iterator[None]:
+    """Every score is too much for memory, and only a few trials are looked at at a time."""
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(sketch, "LARGE", 4)
+        changed.setattr(stream, "UNIT_BYTES", 10**9)
+        changed.setattr(stream, "KEY_BYTES", 10**9)
+        for name, few in (("RUN", 400), ("STRETCH", 90), ("STEP", 8)):
+            changed.setattr(units, name, few)
+        changed.setattr(bootstrap, "PART", 128)
+        changed.setattr(bootstrap, "SETTLED", 512)
+        yield
+
+
+def beyond_memory(*given: Any, **asked: Any) -> Results:
+    """The figures from trials on disk."""
+    with little_memory():
+        found = evaluate_streamed(*given, **asked)
+    assert isinstance(found.trials, TalliedTrials) and isinstance(found.trials.scored, units.UnitCells)
+    return found.results
+
+
+FORMS = ["eer", "eer(ties=grouped)", "min_dcf", "roc_auc", "tpr_at_fpr", "dcf_at(threshold=0.25)", "average_precision"]
+
+
+@pytest.mark.parametrize("kind", ["normal", "tied", "infinite"])
+@pytest.mark.parametrize("unit", ["speaker", "speaker,attack", "codec"])
+def test_units_beyond_memory_have_the_intervals_of_memory(tmp_path: Path, kind: str, unit: str) -> None:
+    paths = list(map(str, write_shards(spoken(2500, kind), tmp_path, ".parquet", 3)))
+    asked: dict[str, Any] = {"metrics": FORMS, "by": ["codec", "attack"], "bootstrap": 40, "unit": unit}
+    assert_alike(evaluate(paths, None, "asvspoof5", **asked), beyond_memory(paths, "asvspoof5", **asked))
+
+
+@pytest.mark.parametrize("interval", ["auto", "percentile", "bca"])
+def test_sums_over_units_beyond_memory_are_exact(tmp_path: Path, interval: str) -> None:
+    paths = list(map(str, write_shards(spoken(2000), tmp_path, ".csv", 2)))
+    more: dict[str, Any] = {"by": ["codec"], "bootstrap": 40, "unit": "speaker", "interval": interval}
+    asked = {"metrics": ["cllr", "act_dcf", "min_cllr"], **more}
+    memory = evaluate(paths, None, "asvspoof5", score_kind="llr", **asked)
+    assert_alike(memory, beyond_memory(paths, "asvspoof5", reading=ReadSpec(score_kind="llr"), **asked))
+
+
+@pytest.mark.parametrize(
+    "shown", [["--gap", "codec=NONE:C01"], ["--where", "codec=C01"], ["--by", "speaker"], ["--threshold", "0.25"]]
+)
+def test_the_command_beyond_memory_says_the_same(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], shown: list[str]
+) -> None:
+    write_shards(spoken(1500, "tied"), tmp_path, ".parquet", 3)
+    metrics = ["-m", "f1", "-m", "accuracy"] if "--threshold" in shown else ["-p", "asvspoof5"]
+    words = ["score", str(tmp_path / "*.parquet"), *metrics, "--bootstrap", "30", "--unit", "speaker", "--json", *shown]
+    assert run(words) == 0
+    memory = json.loads(capsys.readouterr().out)
+    with little_memory():
+        assert run([*words, "--stream", "--memory", "10MB", "--scratch", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [found[part] for part in ("estimates", "warnings")] == [memory[part] for part in ("estimates", "warnings")]
+    assert len(list(tmp_path.iterdir())) == 3, "files stay"
+
+
+def test_units_of_a_key_are_drawn_beyond_memory(tmp_path: Path) -> None:
+    frame = spoken(1200)
+    write(frame.select("item", "score"), tmp_path / "scores.csv")
+    write(frame.drop("score"), tmp_path / "key.csv")
+    paths, asked = [str(tmp_path / f"{name}.csv") for name in ("scores", "key")], {"bootstrap": 30, "unit": "speaker"}
+    memory = evaluate(*paths, "asvspoof5", by=["codec"], **asked)
+    assert_alike(memory, beyond_memory(paths[0], "asvspoof5", key=paths[1], by=["codec"], **asked))
+
+
+@given(
+    seed=st.integers(0, 2**16),
+    n=st.integers(20, 160),
+    shards=st.integers(1, 4),
+    kind=st.sampled_from(["normal", "tied", "zeros", "narrow", "infinite"]),
+    unit=st.sampled_from(["speaker", "speaker,attack", "codec"]),
+)
+@settings(max_examples=15, deadline=None)
+def test_any_cut_gives_the_same_draws_beyond_memory(
+    tmp_path_factory: pytest.TempPathFactory, seed: int, n: int, shards: int, kind: str, unit: str
+) -> None:
+    paths = list(map(str, write_shards(spoken(n, kind, seed), tmp_path_factory.mktemp("s"), ".parquet", shards, seed)))
+    asked: dict[str, Any] = {"metrics": FORMS[:5], "by": ["codec"], "bootstrap": 15, "unit": unit, "seed": seed}
+    assert_alike(evaluate(paths, None, "asvspoof5", **asked), beyond_memory(paths, "asvspoof5", **asked))
+
+
+def test_a_disk_without_room_for_units_is_said(tmp_path: Path) -> None:
+    """The limit on the size of a file makes the same call fail that a full disk does."""
+    write(spoken(3000), tmp_path / "a.parquet")
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (64, limits[1]))
+    try:
+        with pytest.raises(EnvironmentFault) as err, little_memory():
+            evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", bootstrap=20, unit="speaker")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert err.value.code == "no-room"
 
 
 def test_counts_with_the_unit_beside_them_will_do(tmp_path: Path) -> None:
@@ -113,10 +204,6 @@ def test_any_cut_gives_the_same_draws(tmp_path_factory: pytest.TempPathFactory, 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (
-            ["--unit", "speaker", "--memory", "10MB"],
-            "drawing whole units of speaker needs every score at once, and there are about",
-        ),
         (["--unit", "nobody"], "unknown column 'nobody'. Known: attack, codec"),
         (["--unit", "speaker", "--stratify"], "cannot stratify by class while drawing whole units of 'speaker'"),
         (["--unit", "one"], "there is only one one ('x'); units can be drawn only from two or more"),
@@ -129,9 +216,7 @@ def test_what_cannot_be_drawn_is_said(
     arguments: list[str],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr(sketch, "LARGE", 4)
     monkeypatch.setattr(plan, "MOST_CELLS", 100)
-    monkeypatch.setattr(stream, "UNIT_BYTES", 10**5)
     frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))
     write(frame, tmp_path / "a.csv")
     assert run(["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--stream", "--bootstrap", "20", *arguments]) in (

@@ -14,6 +14,7 @@ blocks of all trials at once.
 from __future__ import annotations
 
 import hashlib
+import mmap
 from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, TypeVar
@@ -226,6 +227,14 @@ def ascending(values: Floats) -> Floats:
 def _turned(bits: NDArray[np.int64]) -> NDArray[np.int64]:
     """Turn the bits of doubles into integers of the same order, or back."""
     return bits ^ ((bits >> 63) & MAGNITUDE)
+
+
+def let_go(*arrays: Array) -> None:
+    """Free the memory that arrays on disk (memory maps) take for what was read of them; other arrays are left alone."""
+    for array in arrays:
+        # only maps that cannot be written to: in others this would undo what was written
+        if getattr(array, "mode", None) == "r" and array._mmap is not None and hasattr(mmap, "MADV_DONTNEED"):  # type: ignore[attr-defined]
+            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
 
 
 def merge(tallies: Iterable[Tally]) -> Tally:

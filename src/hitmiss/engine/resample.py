@@ -534,6 +534,8 @@ class Draws:
         """Return a sample with its units, sorted once."""
         if sample.name not in self._unit_samples:
             assert self.unit is not None
+            if any(isinstance(one.unit, np.memmap) for one in self._unit_samples.values()):
+                self._unit_samples.clear()  # what is on disk is made again rather than kept for every slice
             self._unit_samples[sample.name] = sample.unit_sample(self.unit, self.n_units)
         return self._unit_samples[sample.name]
 
@@ -1100,11 +1102,18 @@ CellCounts = NDArray[np.int64]
 class Scored(Protocol):
     """An object that has the scores of cells."""
 
+    @property
+    def is_short(self) -> bool:
+        """Whether some scores are known only by the bins that contain them."""
+
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """Return the scores of some positive and some negative cells, counted together."""
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """Return what their AUC and its variance need."""
+
+    def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: CellCounts, n_units: int) -> UnitSample:
+        """Return the trials of some cells with their units; the class and the unit are given for each cell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -1134,7 +1143,7 @@ class TalliedTrials(Trials):
     def content(self) -> str:
         """A hash of how often each score occurs in each cell; empty if some scores are known only by their bins."""
         # Bins cannot be hashed like scores: the hash would differ from that of the same trials in memory.
-        if any(tally.is_short for tally in self._tallies):
+        if self.is_short:
             return ""
         fixed = ("label", "decision", *(["target"] if self.has_targets else []))
         told = (*fixed, *self.header.runs, *self.header.slices)
@@ -1173,7 +1182,7 @@ class TalliedTrials(Trials):
     @property
     def is_short(self) -> bool:
         """Whether some scores are known only by the bins that contain them."""
-        return self.whole.tally.is_short
+        return self.scored.is_short
 
 
 @dataclass(frozen=True, eq=False)
@@ -1183,6 +1192,11 @@ class SomeCells:
     scored: Scored
     rows: Rows
 
+    @property
+    def is_short(self) -> bool:
+        """See `Scored`."""
+        return self.scored.is_short
+
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """See `Scored`."""
         return self.scored.tally(self.rows[positive], self.rows[negative])
@@ -1190,6 +1204,10 @@ class SomeCells:
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """See `Scored`."""
         return self.scored.steps(self.rows[positive], self.rows[negative])
+
+    def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: CellCounts, n_units: int) -> UnitSample:
+        """See `Scored`."""
+        return self.scored.unit_sample(self.rows[rows], positive, unit, n_units)
 
 
 @dataclass(frozen=True, eq=False)
@@ -1257,14 +1275,7 @@ class TalliedSample(Sample):
 
     def unit_sample(self, unit: CellCounts, n_units: int) -> UnitSample:
         """Return its trials with the unit of each, which all trials of a cell share."""
-        scored, nobody = self.columns.trials.scored, np.zeros(0, dtype=np.intp)
-        tallies = [scored.tally(self.rows[i : i + 1], nobody) for i in range(len(self.rows))]
-        if any(tally.is_short for tally in tallies):
-            raise UsageError("drawing units needs every score at once, and these are too many to keep; raise --memory")
-        scores = [np.repeat(tally.score, tally.positive_counts) for tally in tallies]
-        sizes = [len(own) for own in scores]
-        positive, units = np.repeat(self.positive, sizes), np.repeat(unit[self.rows], sizes)
-        return UnitSample.of(positive, np.concatenate([np.zeros(0), *scores]), units, n_units)
+        return self.columns.trials.scored.unit_sample(self.rows, self.positive, unit[self.rows], n_units)
 
     def unit_sizes(self, unit: CellCounts) -> Sizes:
         """Return how many trials of each class each unit holds."""

@@ -10,10 +10,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 from weakref import finalize
 
 import numpy as np
@@ -26,6 +27,7 @@ from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows
+from hitmiss.stats.bootstrap import UnitSample
 from hitmiss.stats.forms import Form, Passing, ReadTally
 from hitmiss.stats.intervals import PassingSteps, Steps
 from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
@@ -236,6 +238,19 @@ SPARE: Final = 1.05
 """The factor by which free disk space must exceed what will be written."""
 
 
+@contextmanager
+def writing(folder: str | None) -> Iterator[None]:
+    """Report a disk that cannot be written to."""
+    try:
+        yield
+    except OSError as error:
+        raise EnvironmentFault(
+            f"the scores cannot be written to {folder or tempfile.gettempdir()} ({error.strerror}); name a folder with more "
+            "room by --scratch, or allow more by --memory",
+            code="no-room",
+        ) from None
+
+
 @dataclass(frozen=True)
 class Disk:
     """Where keys go when memory holds more than `room` of them; `cuts` begin new bins in their coarse counts."""
@@ -244,9 +259,9 @@ class Disk:
     room: int
     cuts: tuple[float, ...] = ()
 
-    def refuse_small(self, trials: int) -> None:
-        """Refuse a folder that is not there, or that has no room for so many trials."""
-        base, size = self.folder or tempfile.gettempdir(), SPARE * DISK_BYTES * trials
+    def refuse_small(self, trials: int, each: int = DISK_BYTES) -> None:
+        """Refuse a folder that is not there, or that has no room for so many trials of so many bytes each."""
+        base, size = self.folder or tempfile.gettempdir(), SPARE * each * trials
         if not Path(base).is_dir():
             raise UsageError(f"--scratch {base}: there is no such folder; make it, or name another one")
         free = shutil.disk_usage(base).free
@@ -258,16 +273,9 @@ class Disk:
 
     def moved(self, cells: Mapping[Cell, Kept]) -> dict[Cell, Kept]:
         """Write the keys of cells into one file, and return where they are."""
-        base = self.folder or tempfile.gettempdir()
-        try:
+        with writing(self.folder):
             place = Nameless(self.folder)
             return {cell: self._written(place, kept) for cell, kept in cells.items()}
-        except OSError as error:
-            raise EnvironmentFault(
-                f"the scores cannot be written to {base} ({error.strerror}); name a folder with more room by --scratch, "
-                "or allow more by --memory",
-                code="no-room",
-            ) from None
 
     def _written(self, place: Nameless, kept: Kept) -> Kept:
         assert isinstance(kept, Binned)  # what is on disk already is not merged with what is in memory
@@ -313,6 +321,7 @@ class ExactCells:
     """Cells whose scores are all known."""
 
     binned: Sequence[Binned]
+    is_short: ClassVar[bool] = False
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """Return the scores of some positive and some negative cells, counted together."""
@@ -326,6 +335,12 @@ class ExactCells:
         # keys have the order of the scores, and the AUC needs only the order
         classes = self.classes(positive, negative)
         return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
+
+    def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: Counts, n_units: int) -> UnitSample:
+        """Return the trials of some cells with their units."""
+        keys = [np.repeat(own.bins, own.each) for own in (self.binned[row] for row in rows)]
+        sizes, score = list(map(len, keys)), scores_of(np.concatenate([NO_KEYS, *keys]))
+        return UnitSample.of(np.repeat(positive, sizes), score, np.repeat(unit, sizes), n_units)
 
     def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
         """Return the keys of both classes, ascending, with repeats; None if they repeat often."""
@@ -387,6 +402,7 @@ class CoarseCells:
     forms: tuple[Form, ...]
     memory: int
     _known: dict[SampleKey, tuple[Tally, Steps]] = field(default_factory=dict)
+    is_short: ClassVar[bool] = True
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """Return the tally of some cells, shortened, with its figures."""
@@ -395,6 +411,11 @@ class CoarseCells:
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """Return the steps of the AUC of some cells; from their bins if nothing depends on its exact value."""
         return self._sample(positive, negative)[1]
+
+    def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: Counts, n_units: int) -> UnitSample:
+        """Refuse: the trials of these cells are not known by their units (see `outofcore.units`)."""
+        del rows, positive, unit, n_units
+        raise UsageError("drawing units needs every score at once, and these are too many to keep; raise --memory")
 
     def _sample(self, positive: Rows, negative: Rows) -> tuple[Tally, Steps]:
         key = tuple(positive.tolist()), tuple(negative.tolist())

@@ -36,7 +36,7 @@ from hitmiss.io.reader import (
     unpaired_note,
 )
 from hitmiss.io.tables import find_reshaping
-from hitmiss.outofcore.cells import CoarseCells, Disk, ExactCells, Kept
+from hitmiss.outofcore.cells import DISK_BYTES, CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
     COUNT,
     ENGINES,
@@ -44,6 +44,7 @@ from hitmiss.outofcore.count import (
     Covering,
     Plugged,
     every_id,
+    found_columns,
     look,
     plugged,
     refuse_repeats,
@@ -63,6 +64,8 @@ from hitmiss.outofcore.plan import (
     sequential,
     stamp,
 )
+from hitmiss.outofcore.units import DISK_BYTES as UNIT_DISK_BYTES
+from hitmiss.outofcore.units import UnitRuns
 from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
 from hitmiss.robustness.manipulation import clean_rows, drift_parts
@@ -74,11 +77,17 @@ from hitmiss.stats.forms import Form
 
 
 def assemble(
-    tally: ShardTally, plan: ShardPlan, how: str, forms: Sequence[Form] | None = None, memory: int = 0
+    tally: ShardTally,
+    plan: ShardPlan,
+    how: str,
+    forms: Sequence[Form] | None = None,
+    memory: int = 0,
+    units: UnitRuns | None = None,
 ) -> TalliedTrials:
     """Return the trials of a merged tally. `how` they were counted goes into the header's choices and the signature.
 
-    `forms` are those of the figures that will be measured, if not every score is needed to draw replicates.
+    `forms` are those of the figures that will be measured, if not every score is needed to draw replicates. `units` has
+    the trials with their units, if they were counted without.
     """
     if not tally.cells:
         raise DataError("there are no trials to measure")
@@ -93,7 +102,8 @@ def assemble(
     size = np.array([one.total for one in kept], dtype=np.int64)
     is_short = forms is not None and tally.n > sketch.LARGE
     scored = CoarseCells(kept, tuple(forms or ()), memory) if is_short else ExactCells(kept)  # type: ignore[arg-type]
-    return TalliedTrials.of_cells(frame, header, size, scored)
+    trials = TalliedTrials.of_cells(frame, header, size, scored)
+    return trials if units is None else units.spread(trials, order)
 
 
 def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
@@ -209,7 +219,7 @@ KEY_BYTES: Final = 32
 OVERHEAD: Final = 3 * 10**8
 """The memory of the program, of the table library and of the pieces that are being read."""
 UNIT_BYTES: Final = 200
-"""The memory per trial if units are resampled: its score in its place in the order, with its unit."""
+"""The memory per trial if units are resampled in memory: its score in its place in the order, with its unit."""
 
 
 def beside_program(memory: int) -> int:
@@ -362,7 +372,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     if finished is not None:  # a run folder is read through the table inside it
         scores, reads = list(finished.tables), finished.options
     units = design.unit if design.bootstrap else ()
-    columns = list(dict.fromkeys((*design.columns, *reads.where)))
+    columns, alone = (list(dict.fromkeys((*d.columns, *reads.where))) for d in (design, replace(design, unit=())))
     # files of trials have ids that can be matched
     refuse_what_needs_trials(design, wanted, columns, reads if means.are_counts else reads.changed(match=None))
     if means.are_counts and key is not None:
@@ -387,15 +397,18 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     expected = looked.expected
     forms = asked_forms(wanted, chosen, reads)
     room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
-    if units and max(expected, 1) * UNIT_BYTES > memory and expected > sketch.LARGE:
-        raise too_many_for_units(units, expected)
     is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
     plan = ShardPlan(reads, keep, looked.turned, threshold, not is_counted, looked.key, means.engine, is_counted)
-    disk = None if units else Disk(means.scratch, room, sketch.thresholds(forms))
+    beyond = None
+    if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
+        others = kept_columns(looked.there, wanted, found_columns(alone, looked.there), threshold, reads)
+        beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, means.scratch)
+    disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
     if disk is not None:
-        disk.refuse_small(expected)
-    tally, covering = _count(shards, plan, run, memory, disk)
-    trials = assemble(tally, plan, how, None if units else forms, beside_program(memory))
+        disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
+    tally, covering = _count(shards, plan, run, memory, disk, beyond)
+    merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
+    trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory), beyond)
     trials = trials if finished is None else _as_run_says(trials, finished)
     if covering is not None:
         trials = with_key(trials, plan, covering)
@@ -507,15 +520,6 @@ def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any
     return Design.of(**asked, protocol=find_protocol(protocol) if protocol is not None else None)
 
 
-def too_many_for_units(units: Sequence[str], expected: int) -> UsageError:
-    """Return the error that units cannot be resampled, with the reason."""
-    return UsageError(
-        f"drawing whole units of {', '.join(units)} needs every score at once, and there are about {expected:,} trials; raise "
-        f"--memory to {expected * UNIT_BYTES / 1e9 + 0.1:.1f}GB, or leave --unit out",
-        code="units-beyond-memory",
-    )
-
-
 def _needs_columns(text: str) -> bool:
     """Return whether a metric uses more of each trial than its score and its decision."""
     _, entry, settings = resolve(text)
@@ -586,10 +590,11 @@ def kept_columns(
 
 
 def _count(
-    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None, units: UnitRuns | None
 ) -> tuple[ShardTally, Covering | None]:
     """Count all shards, each id once; return also how much of the key they cover, if there is one."""
-    tally = merge_tallies(tallies(shards, plan, run), disk)
+    found = tallies(shards, plan, run)
+    tally = merge_tallies(found if units is None else units.without_units(found), disk)
     if tally.findings:
         ledger = Ledger()
         ledger.take(Ledger(list(tally.findings)))  # one finding per kind, over all shards

@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from contextlib import ExitStack
 from functools import cached_property
+from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -15,8 +16,8 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.shared import dataclass, tell
-from hitmiss.core.tally import Array, Floats, Tally
-from hitmiss.stats.forms import FINE_GRID, ClassSums, Form, Located, Whole
+from hitmiss.core.tally import Array, Floats, Tally, let_go
+from hitmiss.stats.forms import FINE_GRID, ClassSums, DiskTally, Form, Located, Whole
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -335,8 +336,13 @@ def _even(tally: Tally, grid: int) -> list[int]:
     if len(tally.score) <= grid:
         return list(range(len(tally.score) + 1))
     shares = np.arange(1, grid) / grid
-    by_class = [np.searchsorted(c, shares * c[-1]) for c in (tally.positives, tally.negatives)]
+    by_class = [np.searchsorted(c, _as_counts(shares * c[-1], c)) for c in (tally.positives, tally.negatives)]
     return [int(i) for i in np.concatenate(by_class)]
+
+
+def _as_counts(values: Floats, counts: Array) -> Array:
+    """Return values with the type of counts, rounded up: numpy would turn all whole counts into floats to find them."""
+    return np.ceil(values).astype(counts.dtype) if counts.dtype.kind in "iu" else values
 
 
 # ----------------------------------------------------------------------
@@ -525,14 +531,27 @@ def ordered_pairs(cells: Cells, p: Floats, q: Floats, rng: Random | None) -> Flo
 
 def _pairs_inside(cells: Cells) -> tuple[Floats, Floats, Floats]:
     """Return, per cell, the share of ordered pairs and the variances of a positive's and of a negative's share."""
-    tally, size = cells.tally, len(cells)
-    place = np.repeat(np.arange(size), np.diff(cells.cuts))
-    n1, n0 = np.maximum(cells.positives, 1)[place], np.maximum(cells.negatives, 1)[place]
-    start1, start0 = tally.positives[cells.cuts[:-1]][place], tally.negatives[cells.cuts[:-1]][place]
-    under = (0.5 * (tally.negatives[:-1] + tally.negatives[1:].astype(np.float64)) - start0) / n0
-    over = (n1 - (0.5 * (tally.positives[:-1] + tally.positives[1:].astype(np.float64)) - start1)) / n1
-    share, by_positive = _mean_and_variance(under, tally.positive_counts, place, size)
-    _, by_negative = _mean_and_variance(over, tally.negative_counts, place, size)
+    found, first = [], 0
+    while first < len(cells):  # some cells at a time, so that there is no copy of a long tally
+        end = max(int(np.searchsorted(cells.cuts, cells.cuts[first] + PART, side="right")) - 1, first + 1)
+        found.append(_pairs_inside_some(cells, slice(first, end)))
+        let_go(cells.tally.positives, cells.tally.negatives)
+        first = end
+    share, by_positive, by_negative = (np.concatenate([np.zeros(0), *parts]) for parts in zip(*found, strict=True))
+    return share, by_positive, by_negative
+
+
+def _pairs_inside_some(cells: Cells, some: slice) -> tuple[Floats, Floats, Floats]:
+    cuts, size = cells.cuts[some.start : some.stop + 1], some.stop - some.start
+    groups = slice(cuts[0], cuts[-1] + 1)
+    p, q = cells.tally.positives[groups], cells.tally.negatives[groups]
+    place = np.repeat(np.arange(size), np.diff(cuts))
+    n1, n0 = np.maximum(cells.positives[some], 1)[place], np.maximum(cells.negatives[some], 1)[place]
+    start1, start0 = p[cuts[:-1] - cuts[0]][place], q[cuts[:-1] - cuts[0]][place]
+    under = (0.5 * (q[:-1] + q[1:].astype(np.float64)) - start0) / n0
+    over = (n1 - (0.5 * (p[:-1] + p[1:].astype(np.float64)) - start1)) / n1
+    share, by_positive = _mean_and_variance(under, np.diff(p), place, size)
+    _, by_negative = _mean_and_variance(over, np.diff(q), place, size)
     return share, by_positive, by_negative
 
 
@@ -698,17 +717,24 @@ def resampled(
 CHUNK_VALUES = 1 << 24
 AT_ONCE = 1 << 16  # how many units are drawn at a time
 """At most `CHUNK_VALUES` numbers are held at once (128 MB)."""
+PART = 1 << 20
+"""Number of trials that are looked at together; what is computed from them is as small, wherever the trials are."""
+SETTLED = 1 << 21
+"""Number of weights of trials (replicate × trial) that are held while a cell is examined."""
 
 
 @dataclass(frozen=True, eq=False)
 class UnitSample:
-    """Trials in ascending order of score, with the unit of each."""
+    """Trials in ascending order of score, with the unit of each as its place among the units that have trials here.
+
+    The arrays are in memory, or on disk as memory maps: only a part of them is looked at at a time.
+    """
 
     tally: Tally
     positive: NDArray[np.bool_]
     score: Floats
-    unit: Ints
-    n_units: int
+    unit: NDArray[np.integer]
+    units: Ints
 
     @classmethod
     def of(cls, positive: NDArray[np.bool_], score: Floats, unit: Ints, n_units: int) -> UnitSample:
@@ -719,7 +745,36 @@ class UnitSample:
         ends = np.flatnonzero(last) + 1
         seen = np.concatenate([[0], np.cumsum(is_positive, dtype=np.int64)])
         at = np.concatenate([[0], ends])
-        return cls(Tally(values[last], seen[at], at - seen[at]), is_positive, values, unit[order], n_units)
+        held = np.bincount(unit, minlength=n_units) > 0
+        place = unit[order] if held.all() else (np.cumsum(held) - 1)[unit[order]]
+        return cls(Tally(values[last], seen[at], at - seen[at]), is_positive, values, place, np.flatnonzero(held))
+
+    @classmethod
+    def stored(cls, parts: Iterable[UnitSample], units: Ints, folder: str | None) -> UnitSample:
+        """Write parts into files without a name, each with higher scores than the one before, as one sample."""
+        kinds: tuple[type[np.generic], ...] = (np.float64, np.int64, np.int64, np.bool_, np.float64, np.int32)
+        with ExitStack() as opened:
+            files = [opened.enter_context(TemporaryFile(prefix="hitmiss-", dir=folder)) for _ in kinds]
+            below = [0, 0]
+            for count in files[1:3]:
+                count.write(bytes(8))
+            for part in parts:
+                counts = [c[1:] + n for c, n in zip((part.tally.positives, part.tally.negatives), below, strict=True)]
+                place = np.searchsorted(units, part.units)[part.unit]
+                columns = part.tally.score, *counts, part.positive, part.score, place
+                for file, kind, column in zip(files, kinds, columns, strict=True):
+                    file.write(np.ascontiguousarray(column, dtype=kind).data)
+                below = [int(own[-1]) for own in counts]
+            for file in files:
+                file.flush()
+            maps: list[Array] = [np.memmap(file, kind, "r") for file, kind in zip(files, kinds, strict=True)]
+        return cls(DiskTally(*maps[:3]), maps[3], maps[4], maps[5], units)
+
+    def parts(self) -> Iterator[slice]:
+        """Yield where the trials of each part are; of arrays on disk only one part is in memory at a time."""
+        for start in range(0, len(self.unit), PART):
+            yield slice(start, min(start + PART, len(self.unit)))
+            let_go(self.positive, self.score, self.unit)
 
 
 def draw_units(
@@ -764,11 +819,7 @@ def unit_replicates(sample: UnitSample, forms: Sequence[Form], weights: Array) -
     """Return replicates of each form under unit weights (replicate × unit), as many at a time as memory allows."""
     if not sample.tally.has_both_classes:
         return [np.full(len(weights), np.nan) for _ in forms]
-    present = np.bincount(sample.unit, minlength=sample.n_units) > 0
-    held = np.flatnonzero(present)
-    if len(held) < len(present):
-        sample = replace(sample, unit=(np.cumsum(present) - 1)[sample.unit], n_units=len(held))
-    cells = cut_for_units(sample.tally, forms)
+    cells, held = cut_for_units(sample.tally, forms), sample.units
     tables = class_tables(sample, cells)
     parts = [_some_replicates(sample, forms, cells, tables, w[:, held].astype(np.float64)) for w in _told(weights)]
     return [np.concatenate(values) for values in zip(*parts, strict=True)]
@@ -810,17 +861,26 @@ def _some_replicates(
 
 def class_tables(sample: UnitSample, cells: Cells) -> tuple[Table, Table]:
     """Return how many positives and negatives each unit has in each cell; sparse if the table would be large."""
-    cell = np.repeat(np.arange(len(cells)), np.diff(_trial_starts(sample.tally, cells)))
-    shape = (sample.n_units, len(cells))
-    masks = (sample.positive, ~sample.positive)
-    if shape[0] * shape[1] > CHUNK_VALUES:
-        from scipy.sparse import coo_array
+    starts, shape = _trial_starts(sample.tally, cells), (len(sample.units), len(cells))
+    counted = [_count_sparse, _count][shape[0] * shape[1] <= CHUNK_VALUES]
+    found: list[Table] = []
+    for part in sample.parts():
+        inside: Ints = np.clip(starts, part.start, part.stop)
+        cell = np.repeat(np.arange(len(cells)), np.diff(inside))
+        unit, positive = sample.unit[part].astype(np.intp), sample.positive[part]
+        more = [counted(unit[mask], cell[mask], shape) for mask in (positive, ~positive)]
+        found = [one + other for one, other in zip(found, more, strict=True)] if found else more
+    return found[0], found[1]
 
-        sparse = [coo_array((np.ones(int(m.sum())), (sample.unit[m], cell[m])), shape=shape).tocsr() for m in masks]
-        return sparse[0], sparse[1]
-    place = sample.unit * shape[1] + cell
-    p, q = (np.bincount(place[m], minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64) for m in masks)
-    return p, q
+
+def _count(unit: Ints, cell: Ints, shape: tuple[int, int]) -> Table:
+    return np.bincount(unit * shape[1] + cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+
+
+def _count_sparse(unit: Ints, cell: Ints, shape: tuple[int, int]) -> Table:
+    from scipy.sparse import coo_array
+
+    return coo_array((np.ones(len(unit)), (unit, cell)), shape=shape).tocsr()
 
 
 def cell_counts(tables: tuple[Table, Table], weights: Floats) -> tuple[Floats, Floats]:
@@ -853,17 +913,21 @@ def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: St
 
 
 def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, weights: Floats) -> None:
-    """Compute every point inside one cell, for the replicates in which the cell matters."""
-    drawn = weights[s.replicate][:, sample.unit[trials]]
-    score, positive = sample.score[trials], sample.positive[trials]
+    """Compute every point inside one cell, for the replicates in which the cell matters, some of them at a time."""
+    score, positive, unit = (np.array(column[trials]) for column in (sample.score, sample.positive, sample.unit))
+    let_go(sample.score, sample.positive, sample.unit)
     ends = np.append(score[1:] != score[:-1], True)
-    accepted = drawn * positive
-    drawn -= accepted
-    for counts, before in ((accepted, s.cp), (drawn, s.cn)):  # in place, because fresh memory costs more than the sums
-        np.cumsum(counts, axis=1, out=counts)
-        counts += before[:, None]
-    cp, cn = (accepted, drawn) if ends.all() else (accepted[:, ends], drawn[:, ends])
-    search.note_inside(s, cp, cn)
+    step = max(1, SETTLED // len(score))
+    for start in range(0, len(s), step):
+        some = s.keep(slice(start, start + step))
+        drawn = weights[some.replicate][:, unit]
+        accepted = drawn * positive
+        drawn -= accepted
+        for counts, before in ((accepted, some.cp), (drawn, some.cn)):
+            np.cumsum(counts, axis=1, out=counts)  # in place, because fresh memory costs more than the sums
+            counts += before[:, None]
+        cp, cn = (accepted, drawn) if ends.all() else (accepted[:, ends], drawn[:, ends])
+        search.note_inside(some, cp, cn)
 
 
 @dataclass(frozen=True, eq=False)
@@ -887,9 +951,8 @@ class ByUnits:
 
     def class_sums(self, form: ClassSums) -> tuple[Floats, Floats, Floats, Floats]:
         """See `forms.Drawn`."""
-        mask = self.sample.positive
-        positive = _unit_sum(self.sample, mask, form.positive, self.weights)
-        negative = _unit_sum(self.sample, ~mask, form.negative, self.weights)
+        positive = _unit_sum(self.sample, True, form.positive, self.weights)
+        negative = _unit_sum(self.sample, False, form.negative, self.weights)
         return positive, self.p.sum(axis=1), negative, self.q.sum(axis=1)
 
     def pair_share(self) -> Floats:
@@ -902,15 +965,16 @@ class ByUnits:
         return read_whole(form, finely, *cell_counts(class_tables(self.sample, finely), self.weights))
 
 
-def _unit_sum(sample: UnitSample, mask: NDArray[np.bool_], term: Callable[[Floats], Floats], weights: Floats) -> Floats:
+def _unit_sum(sample: UnitSample, is_positive: bool, term: Callable[[Floats], Floats], weights: Floats) -> Floats:
     """Return Σ term(score) over one class: a sum per unit, then a weighted sum of units.
 
     Infinite terms count separately.
     """
-    values, unit = term(sample.score[mask]), sample.unit[mask]
-    certain = np.isfinite(values)
-    total = weights @ np.bincount(unit[certain], weights=values[certain], minlength=sample.n_units)
-    if certain.all():
-        return total
-    infinite = weights @ np.bincount(unit[~certain], minlength=sample.n_units).astype(np.float64)
-    return np.where(infinite > 0, np.inf, total)
+    total, infinite = np.zeros(len(sample.units)), np.zeros(len(sample.units))
+    for part in sample.parts():
+        own = sample.positive[part] == is_positive
+        values, unit = term(sample.score[part][own]), sample.unit[part][own]
+        certain = np.isfinite(values)
+        np.add.at(total, unit[certain], values[certain])  # in ascending order of score, whatever the parts are
+        np.add.at(infinite, unit[~certain], 1.0)
+    return np.where(weights @ infinite > 0, np.inf, weights @ total) if infinite.any() else weights @ total

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.shared import dataclass
-from hitmiss.core.tally import Array, Floats, Number, Tally
+from hitmiss.core.tally import Array, Floats, Number, Tally, let_go
 from hitmiss.stats import intervals
 from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share
 
@@ -75,6 +75,22 @@ class ReadTally(Tally):
         """Return the figure of a form that needs every score."""
         # A figure that nobody computed is a mistake in this package: better a KeyError than a figure of bins.
         return self.figures[form]  # type: ignore[index]
+
+
+@dataclass(frozen=True, eq=False)
+class DiskTally(Tally):
+    """A tally whose arrays are on disk (memory maps): what needs every score is computed while they are read."""
+
+    def known(self, form: object) -> float | None:
+        """Compute the figure of a form that needs every score."""
+        passing = form.passing(int(self.n_positive), int(self.n_negative)) if isinstance(form, Form) else None
+        if passing is None:
+            return None
+        for start in range(0, len(self.score), CHUNK):
+            p, q = (c[start : start + CHUNK + 1] for c in (self.positives, self.negatives))
+            passing.add(Tally(self.score[start : start + CHUNK], p - p[0], q - q[0]))
+            let_go(self.score, self.positives, self.negatives)
+        return passing.value()
 
 
 class Sampled(Protocol):
@@ -533,6 +549,7 @@ class MinimumCost(Located):
             index = int(np.argmin(cost))
             if cost[index] < best:
                 best, place = float(cost[index]), start + index
+            let_go(tally.positives, tally.negatives)
         return place
 
     def beside(self, tally: Tally) -> Form | None:
