@@ -250,6 +250,51 @@ def test_columns_that_nobody_asks_for_are_not_read_and_change_no_figure(tmp_path
         assert made.signature == expected.signature
 
 
+def test_words_that_repeat_are_read_as_codes_and_change_no_figure(tmp_path: Path) -> None:
+    n = 400
+    scores, key, both = tmp_path / "s.tsv", tmp_path / "k.txt", tmp_path / "both.csv"
+    rows = [
+        (
+            f"u{i}",
+            "C9" if i == n - 2 else f"C{i % 3}",
+            f"s{i % 40}",
+            ("bonafide", "spoof", "fake")[i * 5 % 7 % 3],
+            i * 7 % 31,
+        )
+        for i in range(n)
+    ]
+    key.write_text("".join(f"{item} {codec} {who} {label} x\n" for item, codec, who, label, _ in rows))
+    key.write_text("utt codec speaker label last\n" + key.read_text())
+    turned = [*rows[n // 2 :], *rows[: n // 2]]  # in another order than the key
+    both.write_text("utt,score,codec,label\n" + "".join(f"{r[0]},{r[4]},{r[1]},{r[3]}\n" for r in rows))
+    for order, extra in ((rows, ""), (turned, ""), (turned, "speaker")):
+        lines = [f"{r[0]}\t{r[4]}" + (f"\t{r[2]}" if extra else "") for r in order]
+        scores.write_text("\n".join(["\t".join(filter(None, ("utt", "score", extra))), *lines]) + "\n")
+        for spec in (
+            ReadSpec(positive="bonafide"),
+            ReadSpec(positive="bonafide", rename={"codec": {"C1": "one", "C9": "C2"}}),
+            ReadSpec(positive="bonafide", where={"codec": ("C0", "C9")}),
+        ):
+            for design in (
+                Design.of(["eer", "roc_auc"], by="codec"),
+                Design.of(["eer"], by="label_word"),
+                Design.of(["eer"], unit="speaker", bootstrap=20),
+            ):
+                for files in ((scores, key), (both, None)):
+                    if files[1] is None and design.unit:
+                        continue
+                    part = read_side([files[0]], files[1], spec, design, is_whole=False)
+                    whole = read_side([files[0]], files[1], spec, design)
+                    made, expected = measure_trials(part, design), measure_trials(whole, design)
+                    assert made.estimates == expected.estimates
+                    assert made.warnings == expected.warnings
+                    assert made.signature == expected.signature
+    key.write_text(key.read_text().replace("u399 C0 s39 bonafide", "u399 C0 s39 bonafied"))
+    with pytest.raises(DataError) as refused:
+        read_side([scores], key, ReadSpec(positive="bonafide"), Design.of(["eer"]), is_whole=False)
+    assert [(f.kind, f.row, f.value) for f in refused.value.faults] == [("unknown-label", n + 1, "bonafied")]
+
+
 def test_a_missing_column_is_refused_with_all_that_there_are(tmp_path: Path) -> None:
     scores, key = tmp_path / "s.csv", tmp_path / "k.txt"
     scores.write_text(WHOLE_SCORES)

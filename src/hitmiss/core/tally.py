@@ -90,7 +90,7 @@ class Tally:
         """
         positive, values, weights = check_trials(label, score, weight)
         if weights is None:
-            return cls.of_classes(values[positive], values[~positive])
+            return cls.of_sorted(*ascending_by_class(values, positive))
         weighted = (values[positive], weights[positive]), (values[~positive], weights[~positive])
         return merge(
             _weighted_class(s, w, is_positive) for (s, w), is_positive in zip(weighted, (True, False), strict=True)
@@ -116,14 +116,14 @@ class Tally:
         del positive, negative, place  # a tally of many trials should not need three copies of them
         positives = np.zeros(n + 1, dtype=_count_type(n))
         np.cumsum(is_positive, out=positives[1:])
-        is_last = merged[1:] != merged[:-1]
+        negatives = np.arange(n + 1, dtype=positives.dtype)
+        negatives -= positives
+        is_last = np.ones(n, dtype=bool)
+        np.not_equal(merged[1:], merged[:-1], out=is_last[:-1])
         if is_last.all():
-            negatives = np.arange(n + 1, dtype=positives.dtype)
-            negatives -= positives
             return cls(merged, positives, negatives)
-        ends = np.append(np.flatnonzero(is_last), n - 1)
-        at = np.append(0, ends + 1)
-        return cls(merged[ends], positives[at], at.astype(positives.dtype) - positives[at])
+        merged, *counts = chosen(is_last, merged, positives[1:], negatives[1:])
+        return cls(merged, *map(_from_zero, counts))
 
     @classmethod
     def of_counts(cls, score: ArrayLike, positive: ArrayLike, negative: ArrayLike) -> Tally:
@@ -202,6 +202,22 @@ class Tally:
         keep = np.append(score[1:] != score[:-1], True) if len(score) else np.zeros(0, dtype=bool)
         ends = np.flatnonzero(keep) + 1
         return Tally(score[keep], _from_zero(self.positives[ends]), _from_zero(self.negatives[ends]))
+
+
+def chosen(mask: NDArray[np.bool_], *arrays: Array) -> list[Array]:
+    """Return the values of some arrays where the mask is true; of long ones by polars, in a tenth of the time."""
+    if len(mask) < LONG:
+        return [values[mask] for values in arrays]
+    import polars as pl
+
+    kept = pl.Series(mask)
+    return [pl.Series(values).filter(kept).to_numpy() for values in arrays]
+
+
+def ascending_by_class(score: Floats, positive: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return the scores of the positives and those of the negatives, each in ascending order; NaN is not allowed."""
+    (positives,), (negatives,) = chosen(positive, score), chosen(~positive, score)
+    return ascending(positives), ascending(negatives)
 
 
 def ascending(values: Floats) -> Floats:

@@ -48,6 +48,11 @@ def stretches(values: pl.Series) -> tuple[list[str], NDArray[np.int64]] | None:
     return runs["value"].to_list(), runs["len"].to_numpy().astype(np.int64)
 
 
+def is_text(kind: pl.DataType) -> bool:
+    """Return whether a column of this type holds texts, or codes of texts."""
+    return kind in (pl.String, pl.Categorical)
+
+
 def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
     """Encode a text column as integers, and return them with the sorted values that they encode.
 
@@ -56,12 +61,15 @@ def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
     ([1, 0, 1], ['a', 'b'])
     """
     if values.dtype == pl.Categorical:
-        held = values.unique()
-        distinct, number = sorted(held.to_list()), held.to_physical().to_numpy()
+        numbers = values.to_physical().to_numpy()
+        row = np.full(int(numbers.max(initial=0)) + 1, -1)
+        row[numbers] = np.arange(len(numbers))  # a row of each number: faster than hashing all of them
+        held = np.flatnonzero(row >= 0)
+        texts = values.gather(row[held]).to_list()
+        distinct = sorted(texts)
         place = {text: at for at, text in enumerate(distinct)}
-        table = np.zeros(int(number.max(initial=0)) + 1, dtype=np.int64)
-        table[number] = [place[text] for text in held.to_list()]
-        return table[values.to_physical().to_numpy()], distinct
+        row[held] = [place[text] for text in texts]
+        return row[numbers], distinct
     found = stretches(values)
     if found is None:
         distinct = sorted(values.unique().to_list())
@@ -326,7 +334,9 @@ class Trials:
         return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
 
     @classmethod
-    def from_frame(cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False) -> Trials:
+    def from_frame(
+        cls, frame: pl.DataFrame, header: Header, *, is_unique: bool = False, keeps_codes: bool = False
+    ) -> Trials:
         """Make trials from a polars frame with the columns that this module describes, and check them.
 
         Parameters
@@ -337,6 +347,8 @@ class Trials:
             What the columns mean.
         is_unique
             Whether the ids are already known to be unique, so that they need no check.
+        keeps_codes
+            Whether texts that are given as codes stay so, which is enough for figures; otherwise they become texts.
 
         Returns
         -------
@@ -350,7 +362,8 @@ class Trials:
         missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
         if missing:
             raise UsageError(f"no column {shown(missing[0])!r}; the trials have {frame.columns}", code="missing-column")
-        others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] != pl.String]
+        kept = (pl.String, pl.Categorical) if keeps_codes else (pl.String,)
+        others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] not in kept]
         trials = cls(frame.with_columns(*others) if others else frame, header)
         if not is_unique:
             trials._refuse_duplicates()

@@ -12,7 +12,6 @@ from functools import cache
 from typing import Final
 
 import numpy as np
-import polars as pl
 
 from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
@@ -22,7 +21,7 @@ from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
 from hitmiss.core.results import UNUSED, Estimate, Remark, Results
 from hitmiss.core.shared import Quantile, Rate, dataclass, each, part, step
 from hitmiss.core.tally import Floats, Tally
-from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.trials import Trials, demanded, is_text
 from hitmiss.engine.resample import (
     AT_END,
     ONE_UNIT,
@@ -1064,7 +1063,7 @@ def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
 def _repeats(whole: Sample, name: str | None) -> bool:
     """Return whether a text column has at least two values in a sample, none of them blank, but fewer than trials."""
     frame = whole.columns.trials.frame
-    if name is None or frame[name].dtype != pl.String:
+    if name is None or not is_text(frame[name].dtype):
         return False
     codes, values = whole.columns.codes(name)
     return 1 < len(np.unique(codes[whole.rows])) < whole.n and all(value.strip() for value in values)

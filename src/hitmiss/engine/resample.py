@@ -17,8 +17,8 @@ from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
 from hitmiss.core.registry import Metric, Setting
 from hitmiss.core.results import Estimate
 from hitmiss.core.shared import FAILED, Rate, dataclass
-from hitmiss.core.tally import Array, Floats, Tally, ascending
-from hitmiss.core.trials import Header, Trials, blocks, combined
+from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
+from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats import intervals, sketch
@@ -134,7 +134,7 @@ class Columns:
 
     def codes(self, name: str) -> tuple[NDArray[np.int64], list[str]]:
         """Return a text column of the frame as integers, and the sorted values that they encode."""
-        if self.trials.column(name).dtype != pl.String:
+        if not is_text(self.trials.column(name).dtype):
             raise UsageError(
                 f"{name} is not a text column, so trials cannot be grouped or resampled by it; name a slice column such as codec"
             )
@@ -178,8 +178,7 @@ class Sample:
     @cached_property
     def ordered(self) -> tuple[Floats, Floats]:
         """The scores of its positives and of its negatives, each ascending."""
-        score, positive = self.score, self.positive
-        return ascending(score.compress(positive)), ascending(score.compress(~positive))
+        return ascending_by_class(self.score, self.positive)
 
     @cached_property
     def tally(self) -> Tally:

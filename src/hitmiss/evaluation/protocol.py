@@ -438,13 +438,13 @@ def _used(design: Design) -> tuple[list[str], list[str]]:
 
 def _decided(trials: Trials, design: Design) -> Trials:
     """Decide trials at the threshold of a design; that of a protocol does not replace decisions in the data."""
-    from hitmiss.derive.decisions import at_threshold
-
     protocol = design.protocol
     if design.threshold is None:
         return trials
     if protocol is not None and design.threshold == protocol.threshold and "decision" in trials.frame.columns:
         return trials
+    from hitmiss.derive.decisions import at_threshold
+
     return at_threshold(trials, design.threshold)
 
 

@@ -9,6 +9,8 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final, Literal
 
+import polars as pl
+
 from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
 from hitmiss.core.shared import ScoreKind, dataclass
@@ -609,6 +611,17 @@ class Match:
         used = list(self.picks.values())  # a column with two roles, as --group label, is text in one of them
         asked |= {name for name, at in self.picks.items() if used.count(at) > 1}
         return {name: kind for name, kind in known.items() if name in self.picks and name not in asked}
+
+    def words(self, first: Sequence[Row], options: ReadSpec) -> Kinds:
+        """Return the columns of words, as labels and codecs, that are better parsed as codes: their first rows repeat."""
+        used = list(self.picks.values())
+        own = {"label", *self.slices} - {*options.runs, *options.itself, apart("target")}
+        rows = first[self.has_header :]
+        return {
+            name: pl.Categorical
+            for name, at in self.picks.items()
+            if name in own and used.count(at) == 1 and 2 * len({row[at] for row in rows if at < len(row)}) < len(rows)
+        }
 
 
 def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Match:

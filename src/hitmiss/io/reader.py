@@ -576,9 +576,9 @@ def open_side(
     scores = [name for name in matches[0].picks if name == "score" or name.startswith(SYSTEM_PREFIX)]
     kinds = matches[0].kinds(dict.fromkeys(scores, pl.Float64), options) if are_numbers_wanted else {}
     used = matches if needed is None else [match.only(needed) for match in matches]
+    if needed is not None:
+        kinds = {**kinds, **used[0].words(shapes[0].first, options)}
     stack = tables.Stack.of(_loaded(shapes, used, kinds, ledger), used[0].theirs)
-    if kinds:  # one chunk: gathering rows from the parser's many chunks takes seven times as long
-        stack = replace(stack, frame=stack.frame.rechunk())
     return Side(tuple(shapes), used[0], stack, tuple(matches))
 
 
@@ -810,7 +810,7 @@ def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpe
 
 
 def _distinct(column: pl.Series, options: ReadSpec) -> list[str]:
-    return column.unique().replace(dict(options.rename.get(column.name, {}))).sort().to_list()
+    return column.unique().cast(pl.String).replace(dict(options.rename.get(column.name, {}))).sort().to_list()
 
 
 def _check_answers(stack: tables.Stack, side: Side, reading: Words, visit: Visit) -> tables.Stack:
@@ -818,7 +818,7 @@ def _check_answers(stack: tables.Stack, side: Side, reading: Words, visit: Visit
     stack = check_scores(stack, options, ledger)
     names = [*side.match.numbers, *(["confidence"] if "confidence" in stack.frame.columns else [])]
     stack = check_numbers(stack, names, options, ledger)
-    stack = check_repeats(_keep_words(stack, options), _identity(stack.frame, options), False, options, ledger)
+    stack = check_repeats(_keep_words(stack, visit), _identity(stack.frame, options), False, options, ledger)
     for column in ("label", "decision"):
         if column in stack.frame.columns:
             stack = check_labels(stack, column, reading[column], ledger, options.abstain)
@@ -832,12 +832,12 @@ def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: 
     stack = check_numbers(stack, side.match.numbers, options, ledger)
     key = [name for name in ("item", "target") if name in stack.frame.columns]
     stack = check_repeats(stack, key, True, options, ledger, twin=answers)
-    return check_labels(_keep_words(stack, options), "label", reading["label"], ledger)
+    return check_labels(_keep_words(stack, visit), "label", reading["label"], ledger)
 
 
-def _keep_words(stack: tables.Stack, options: ReadSpec) -> tables.Stack:
+def _keep_words(stack: tables.Stack, visit: Visit) -> tables.Stack:
     """Keep the original words as a slice if a class has several (nontarget and spoof): they say more than 1 and 0."""
-    is_wanted = options.slices is None or WORDS in options.slices
+    is_wanted = all(chosen is None or WORDS in chosen for chosen in (visit.options.slices, visit.needed))
     if is_wanted and "label" in stack.frame.columns and stack.frame["label"].n_unique() > 2:
         return stack.put(pl.col("label").alias(WORDS))
     return stack
@@ -891,7 +891,8 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
     note_oddities(frame, header, ledger)
     ordered = [name for name in (*FIXED, *header.runs, *header.slices, *header.numbers) if name in frame.columns]
     header = sealed(header, ledger)
-    return Trials.from_frame(frame.select(ordered), header, is_unique=True)
+    keeps_codes = visit.needed is not None and bool(header.sources)  # without files, the texts are hashed
+    return Trials.from_frame(frame.select(ordered), header, is_unique=True, keeps_codes=keeps_codes)
 
 
 def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:
