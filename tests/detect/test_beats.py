@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from detect_parts import clip, corpus
 
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.detection import beats
 from hitmiss.detection import beats_encoder as banks
 from hitmiss.detection.beats import (
@@ -24,6 +24,7 @@ from hitmiss.detection.beats import (
 from hitmiss.detection.beats_encoder import PLAIN, Arrangement, relative_buckets
 from hitmiss.detection.detector import open_detector
 from hitmiss.detection.loop import detect
+from hitmiss.io.runs import MANIFEST, load_manifest, sealed
 
 pytestmark = pytest.mark.extras
 
@@ -164,7 +165,8 @@ def test_clips_of_any_length_share_a_batch_without_changing_each_other(checkpoin
 @pytest.mark.parametrize("kind", ["fourier", "onednn", "unpadded"])
 def test_every_arrangement_gives_the_same_scores_and_padding_changes_none(kind: str) -> None:
     rng = np.random.default_rng(0)
-    clips = [rng.normal(0, 0.1, n).astype(np.float32) for n in (3000, 8123, 16000, 40000)]
+    lengths = (3000, 8123, 16000, 40000, 40000, 180000)  # the last has more scores of attention than fit at once
+    clips = [rng.normal(0, 0.1, n).astype(np.float32) for n in lengths]
     weights = random_checkpoint(SMALL)["model"]
     plain = BeatsDetector(Beats(SMALL, weights), arrangement=PLAIN, device="cpu")
     arranged = BeatsDetector(Beats(SMALL, weights), arrangement=Arrangement(**{kind: True}), device="cpu")
@@ -192,6 +194,25 @@ def test_eight_bit_products_are_asked_for_and_move_scores_little(checkpoint: Pat
     rounded = open_detector(f"beats:{checkpoint}", precision="int8", device="cpu")
     assert rounded.identity["precision"] == "int8"
     assert 0 < np.abs(rounded.outputs(clips) - exact.outputs(clips)).max() < 0.1
+
+
+def test_a_run_in_eight_bits_is_not_resumed_by_another_rounding(checkpoint: Path, tmp_path: Path) -> None:
+    def run() -> None:
+        detector = open_detector(f"beats:{checkpoint}", precision="int8", device="cpu")
+        detect(detector, corpus(6), output=tmp_path / "run", load=clip, resume=True)
+
+    run()
+    manifest: dict[str, Any] = load_manifest(tmp_path / "run")
+    kept, rounding = manifest["config"]["detector"], manifest["config"]["detector"].pop("rounding")
+    for before in ({}, {"rounding": "a scale per row, weights up to 1"}):  # an earlier version, another processor
+        manifest["config"]["detector"] = {**kept, **before}
+        (tmp_path / "run" / MANIFEST).write_bytes(sealed(manifest))
+        with pytest.raises(IncompleteRun, match=r"detector\.rounding") as refused:
+            run()
+        assert refused.value.code == "other-configuration"
+    manifest["config"]["detector"] = {**kept, "rounding": rounding}
+    (tmp_path / "run" / MANIFEST).write_bytes(sealed(manifest))
+    run()
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])

@@ -36,8 +36,8 @@ from hitmiss.detection.beats_encoder import (
 from hitmiss.detection.beats_packed import PACK, Packed, reason_against, seconds_of
 from hitmiss.detection.detector import Batch, Detector, arrays_of, need
 from hitmiss.detection.outputs import OutputKind, Outputs, pick_output
-from hitmiss.detection.pinning import file_digest
-from hitmiss.detection.torch import Launched, Placed, Staged, load_checkpoint
+from hitmiss.detection.pinning import file_digest, pinned_precision
+from hitmiss.detection.torch import Launched, Placed, Staged, largest_weight, load_checkpoint
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -291,7 +291,8 @@ class BeatsDetector(Placed):
     def identity(self) -> Mapping[str, object]:
         """The checkpoint's digest and the precision."""
         pinned = {"weights": self._digest, "config": asdict(self.network.config)}
-        return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
+        precision = pinned_precision(self.precision, largest_weight())
+        return {"name": self.name, **precision, "layers": list(self.layers), **pinned}
 
     @property
     def notes(self) -> list[str]:

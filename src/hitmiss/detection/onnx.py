@@ -14,7 +14,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.shared import cores
 from hitmiss.detection.detector import Array, Base, Batch, Detector, need
 from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
-from hitmiss.detection.pinning import external_data, file_digest
+from hitmiss.detection.pinning import external_data, file_digest, pinned_precision
 from hitmiss.detection.torch import CHANNELS_FIRST, pooled
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class OnnxDetector(Base):
         """The digests of the model file and of the files with its weights."""
         beside = external_data(self.path)
         weights = {"external": beside} if beside else {}
-        rounded = {"precision": self.precision} if self.precision != "float32" else {}
+        rounded = pinned_precision(self.precision, largest_weight()) if self.precision != "float32" else {}
         return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights, **rounded}
 
     def in_float32(self) -> Detector | None:
@@ -204,7 +204,7 @@ def to_eight_bits(onnx: ModuleType, model: ModelProto) -> None:
             continue
         is_turned = any(a.name == "transB" and a.i for a in node.attribute)
         matrix = weights[node.input[1]].T if is_turned else weights[node.input[1]]
-        scale = np.maximum(np.abs(matrix).max(axis=0), 1e-30) / (127 if _has_dot_products() else 63)
+        scale = np.maximum(np.abs(matrix).max(axis=0), 1e-30) / largest_weight()
         small = {"weight": np.round(matrix / scale).astype(np.int8), "scale": scale.astype(np.float32)}
         made += [onnx.numpy_helper.from_array(value, f"int8_{i}_{name}") for name, value in small.items()]
         nodes += _product_nodes(onnx, node, f"int8_{i}", version)
@@ -247,10 +247,11 @@ def _product_nodes(onnx: ModuleType, node: NodeProto, name: str, version: int) -
     return [*steps, make("Add", [f"{name}_back", node.input[2]], [node.output[0]])] if has_bias else steps
 
 
-def _has_dot_products() -> bool:
-    """Return whether the processor adds 8-bit products in 32 bits; in 16 bits, only weights of 7 bits are safe."""
+def largest_weight() -> int:
+    """Return the largest 8-bit weight that is safe: a processor without VNNI adds two products in 16 bits."""
     about = Path("/proc/cpuinfo")
-    return about.is_file() and "vnni" in about.read_text(encoding="utf-8", errors="replace")
+    has = about.is_file() and "vnni" in about.read_text(encoding="utf-8", errors="replace")
+    return 127 if has else 63
 
 
 def _limit() -> int:

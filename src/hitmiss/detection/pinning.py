@@ -29,6 +29,16 @@ def digest_of_files(paths: Iterable[str | Path]) -> str:
     return digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()[:16]
 
 
+def pinned_precision(precision: str, largest: int) -> dict[str, str]:
+    """Return the precision for the identity of a detector; in int8 also how numbers are rounded.
+
+    Without it, a resumed run could mix two roundings: those of two versions, or of two kinds of processors, which take
+    weights up to 127 or up to 63 (`largest`).
+    """
+    rounding = {"rounding": f"a scale per row, weights up to {largest}"} if precision == "int8" else {}
+    return {"precision": precision, **rounding}
+
+
 def source_digest(thing: object) -> str | None:
     """Return a short hash of the code that defines an object and of its local imports; None if there is no code."""
     try:

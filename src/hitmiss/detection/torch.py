@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.detection.detector import Array, Base, Batch, Detector, Settled, arrays_of, need
 from hitmiss.detection.outputs import OUTPUT_KINDS, OutputKind, Outputs, pick_output
-from hitmiss.detection.pinning import file_digest
+from hitmiss.detection.pinning import file_digest, pinned_precision
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -254,7 +254,8 @@ class TorchDetector(Placed):
     def identity(self) -> Mapping[str, object]:
         """Its name, what was loaded into it, and the precision, which changes scores."""
         pinned = self._pinned or {"parameters": self._own_digest}
-        return {"name": self.name, "precision": self.precision, "layers": list(self.layers), **pinned}
+        precision = pinned_precision(self.precision, largest_weight())
+        return {"name": self.name, **precision, "layers": list(self.layers), **pinned}
 
     def in_float32(self) -> Detector | None:
         """Return the module as it was given."""
@@ -351,9 +352,7 @@ def eight_bit_product(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor],
     """
     import torch
 
-    # Without the instructions for it, a processor adds two products in 16 bits, for which weights of 7 bits are safe.
-    is_safe = getattr(torch.cpu, "_is_vnni_supported", lambda: False)()
-    scale = weight.abs().amax(dim=1).clamp_min(SMALLEST) / (127 if is_safe else 63)
+    scale = weight.abs().amax(dim=1).clamp_min(SMALLEST) / largest_weight()
     matrix = (weight / scale[:, None]).round().to(torch.int8).t().contiguous()
 
     def multiply(x: Tensor) -> Tensor:
@@ -364,6 +363,13 @@ def eight_bit_product(weight: Tensor, bias: Tensor | None) -> Callable[[Tensor],
         return found.view(*x.shape[:-1], -1)
 
     return multiply
+
+
+def largest_weight() -> int:
+    """Return the largest 8-bit weight that is safe: a processor without VNNI adds two products in 16 bits."""
+    import torch
+
+    return 127 if getattr(torch.cpu, "_is_vnni_supported", lambda: False)() else 63
 
 
 def _keep_head_in_float32(torch: ModuleType, module: Module) -> None:

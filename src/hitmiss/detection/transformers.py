@@ -16,8 +16,15 @@ import numpy as np
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.detection.detector import Batch, Detector, need
 from hitmiss.detection.outputs import OutputKind, Outputs
-from hitmiss.detection.pinning import digest_of_files, file_digest
-from hitmiss.detection.torch import Placed, find_layers, in_precision, parameters_digest, run_with_layers
+from hitmiss.detection.pinning import digest_of_files, file_digest, pinned_precision
+from hitmiss.detection.torch import (
+    Placed,
+    find_layers,
+    in_precision,
+    largest_weight,
+    parameters_digest,
+    run_with_layers,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -72,7 +79,8 @@ class TransformersDetector(Placed):
     @property
     def identity(self) -> Mapping[str, object]:
         """Its name, the digest of its weights, and that of its settings and vocabulary."""
-        about = {"name": self.name, "weights": self._digest, "files": self._about, "precision": self.precision}
+        precision = pinned_precision(self.precision, largest_weight())
+        about = {"name": self.name, "weights": self._digest, "files": self._about, **precision}
         return {**about, "layers": list(self.layers)} if self.layers else about
 
     def in_float32(self) -> Detector | None:

@@ -665,7 +665,8 @@ def _continue(folder: Path, kind: str, config: dict[str, object], items: Sequenc
     if differing:
         raise IncompleteRun(
             f"{folder} was begun with another configuration: {'; '.join(differing)}; "
-            f"give what it was begun with, or another folder"
+            f"give what it was begun with, or another folder",
+            code="other-configuration",
         )
     if manifest["state"] != "complete":
         manifest["state"] = "running"
