@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import accumulate
+from itertools import accumulate, product
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -134,6 +134,8 @@ def mel(hertz: ArrayLike) -> NDArray[np.float64]:
 
 BLOCKS_PER_KERNEL: Final = 3
 """Length of an FFT block in kernels: all but one kernel length of each block is new."""
+AT_ONCE: Final = 2**18
+"""Scores of attention that are computed at once on a processor: 1 MB, which its second cache holds."""
 
 
 @dataclass(frozen=True)
@@ -205,7 +207,7 @@ class Encoder:
         """
         x = self._positions(x)
         config, bias = self.config, None if self._table is None else self._bias_matrix(self._table, x.shape[1])
-        counts: list[int] = ends.tolist() if is_padded and self.arrangement.unpadded else []
+        counts: list[int] = ends.tolist() if self.arrangement.unpadded else []
         if counts:
             x = self.torch.cat([clip[:n] for clip, n in zip(x, counts, strict=True)])[None]
         stream = [x] if keep else []
@@ -324,23 +326,40 @@ def layer_step(x: Tensor, w: Layer, bias: Tensor | None, attended: Attention, he
 def attend_each(
     q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, gate: Tensor | None, counts: Sequence[int]
 ) -> Tensor:
-    """Compute attention of clips that follow each other without padding: each patch with those of its own clip."""
+    """Compute attention of clips that follow each other without padding: each patch with those of its own clip.
+
+    In float32 this goes head by head and, for long clips, some queries at a time: their scores stay in the cache, and
+    the memory is used again by the next head.
+    """
     import torch
 
-    def of(part: Tensor, end: int, n: int) -> Tensor:
-        return part[:, :, end - n : end]
-
-    found = [
-        attend(
-            of(q, end, n),
-            of(k, end, n),
-            of(v, end, n),
-            None if bias is None else bias[:, :n, :n],
-            None if gate is None else of(gate, end, n),
-        )
-        for end, n in zip(accumulate(counts), counts, strict=True)
-    ]
-    return torch.cat(found, dim=2)
+    found = torch.empty_like(q.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
+    for end, n in zip(accumulate(counts), counts, strict=True):
+        clip = slice(end - n, end)
+        near = None if bias is None else bias[:, :n, :n]
+        weight = None if gate is None else gate[:, :, clip]
+        if q.dtype != torch.float32:
+            found[:, :, clip] = attend(q[:, :, clip], k[:, :, clip], v[:, :, clip], near, weight)
+            continue
+        rows = max(1, AT_ONCE // n)
+        scores = q.new_empty((min(n, rows), n))
+        for head, first in product(range(q.shape[1]), range(0, n, rows)):
+            last = min(n, first + rows)
+            queries, part = slice(end - n + first, end - n + last), scores[: last - first]
+            if near is not None:
+                by = 1.0 if weight is None else weight[0, head, first:last, None]
+                torch.mul(near[head, first:last], by, out=part)
+            torch.addmm(
+                part,
+                q[0, head, queries],
+                k[0, head, clip].T,
+                beta=0.0 if near is None else 1.0,
+                alpha=q.shape[-1] ** -0.5,
+                out=part,
+            )
+            torch.softmax(part, -1, out=part)
+            torch.mm(part, v[0, head, clip], out=found[0, head, queries])
+    return found
 
 
 def attend(
