@@ -289,6 +289,13 @@ def test_words_that_repeat_are_read_as_codes_and_change_no_figure(tmp_path: Path
                     assert made.estimates == expected.estimates
                     assert made.warnings == expected.warnings
                     assert made.signature == expected.signature
+    both.write_text(
+        both.read_text().replace(f"u{n - 2},{rows[-2][4]},C9", f"u{n - 2},{rows[-2][4]},")
+    )  # an empty codec
+    design = Design.of(["eer", "roc_auc"], by="codec")
+    part, whole = (read_side([both], None, ReadSpec(positive="bonafide"), design, is_whole=w) for w in (False, True))
+    assert measure_trials(part, design).estimates == measure_trials(whole, design).estimates
+    assert "" in {e.slice.get("codec") for e in measure_trials(part, design)}
     key.write_text(key.read_text().replace("u399 C0 s39 bonafide", "u399 C0 s39 bonafied"))
     with pytest.raises(DataError) as refused:
         read_side([scores], key, ReadSpec(positive="bonafide"), Design.of(["eer"]), is_whole=False)

@@ -1000,6 +1000,8 @@ def read_even(
         # As text it can be told whether an infinity was written or a number such as 1e400, which no float holds.
         if any(column.dtype.is_float() and column.is_infinite().any() for column in frame.iter_columns()):
             return None
+        if any(column.dtype == pl.Categorical and column.null_count() for column in frame.iter_columns()):
+            return None  # an empty word is a word of its own as text, and none as a code
         if may_be_short:
             # Without a schema the first row would say how many columns there are, however long it is; and of a last
             # line without an end the parser does not refuse an empty field too many.
