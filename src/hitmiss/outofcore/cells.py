@@ -14,8 +14,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
-from weakref import finalize
+from typing import ClassVar, Final, TypeVar
 
 import numpy as np
 import polars as pl
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.shared import dataclass
-from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, let_go, scores_of
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows
 from hitmiss.stats.bootstrap import UnitSample
@@ -33,7 +32,7 @@ from hitmiss.stats.intervals import PassingSteps, Steps
 from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
 
 # ----------------------------------------------------------------------
-# Keys with their counts: in memory (`Binned`), on disk (`OnDisk`), or several of these together (`Several`).
+# Keys with their counts: in memory (`Binned`), or as several runs on disk (`Several`).
 
 Counts = NDArray[np.int64]
 Cell = TypeVar("Cell", bound=Hashable)
@@ -42,8 +41,6 @@ HIGHEST: Final = np.uint64(2**64 - 1)
 NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
 FEW_RUNS: Final = 16
 """So many ascending runs are merged in less time than they are sorted."""
-STEP: Final = 1024
-"""Every so many keys on disk, one is kept in memory to find the others by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,43 +100,11 @@ class Binned:
 NOTHING: Final = Binned(NO_KEYS)
 
 
-class Nameless:
-    """A file without a name: it is gone when nothing refers to it any more, or when the program ends, however it ends."""
-
-    def __init__(self, folder: str | None) -> None:
-        self.file = tempfile.TemporaryFile(prefix="hitmiss-", dir=folder)  # noqa: SIM115  # closed on the next line
-        finalize(self, self.file.close)
-
-
-@dataclass(frozen=True, eq=False)
-class OnDisk:
-    """Ascending keys in a file, followed by their counts if they have some."""
-
-    place: Nameless
-    at: int
-    size: int
-    has_counts: bool
-    ends: tuple[np.uint64, np.uint64]
-    index: Keys
-
-    def between(self, first: np.uint64, last: np.uint64) -> Binned:
-        """Return the trials from one key to another, both included."""
-        low = max(int(np.searchsorted(self.index, first)) - 1, 0) * STEP
-        high = min(int(np.searchsorted(self.index, last, side="right")) * STEP, self.size)
-        keys = self._read(self.at + low, high - low, np.uint64)
-        counts = self._read(self.at + self.size + low, high - low, np.int64) if self.has_counts else None
-        return Binned(keys, counts).between(first, last)
-
-    def _read(self, at: int, n: int, kind: type[Any]) -> NDArray[Any]:
-        self.place.file.seek(8 * at)
-        return np.frombuffer(self.place.file.read(8 * max(n, 0)), dtype=kind)
-
-
 @dataclass(frozen=True, eq=False)
 class Several:
-    """The trials of several runs on disk, and how many of them are in each of the coarsest bins."""
+    """The trials of several runs on disk (memory maps), and how many of them are in each of the coarsest bins."""
 
-    parts: tuple[OnDisk, ...]
+    parts: tuple[Binned, ...]
     bins: Binned
 
     @property
@@ -157,8 +122,13 @@ class Several:
         return merge_binned(self.pieces(first, last))
 
     def pieces(self, first: np.uint64, last: np.uint64) -> list[Binned]:
-        """Return the same, run by run."""
-        return [part.between(first, last) for part in self.parts]
+        """Return the same, run by run, each in memory."""
+        found = []
+        for part in self.parts:
+            own = part.between(first, last)
+            found.append(Binned(np.array(own.bins), None if own.counts is None else np.array(own.counts)))
+            let_go(part.bins)
+        return found
 
     def coarse(self, _: tuple[float, ...]) -> Binned:
         """Return the same trials in the coarsest bins, which were counted when they were written."""
@@ -272,22 +242,21 @@ class Disk:
             )
 
     def moved(self, cells: Mapping[Cell, Kept]) -> dict[Cell, Kept]:
-        """Write the keys of cells into one file, and return where they are."""
-        with writing(self.folder):
-            place = Nameless(self.folder)
-            return {cell: self._written(place, kept) for cell, kept in cells.items()}
-
-    def _written(self, place: Nameless, kept: Kept) -> Kept:
-        assert isinstance(kept, Binned)  # what is on disk already is not merged with what is in memory
-        if not len(kept.bins):
-            return Several((), kept)
-        file, at = place.file, place.file.tell() // 8
-        file.write(np.ascontiguousarray(kept.bins).data)
-        if kept.counts is not None:
-            file.write(np.ascontiguousarray(kept.counts).data)
-        file.flush()
-        run = OnDisk(place, at, len(kept.bins), kept.counts is not None, kept.ends, kept.bins[::STEP].copy())
-        return Several((run,), kept.coarse(self.cuts))
+        """Write the keys of cells, which are in memory, into a file without a name, and return them as they are there."""
+        found, at = dict[Cell, Kept](), 0
+        with writing(self.folder), tempfile.TemporaryFile(prefix="hitmiss-", dir=self.folder) as file:
+            for kept in cells.values():
+                for column in (kept.bins, kept.counts) if isinstance(kept, Binned) else ():
+                    file.write(np.ascontiguousarray(column if column is not None else NO_KEYS).data)
+            file.flush()
+            whole = np.memmap(file, np.uint64, "r") if file.tell() else NO_KEYS
+        for cell, kept in cells.items():
+            assert isinstance(kept, Binned)  # what is on disk already is not merged with what is in memory
+            keys, end = whole[at : at + len(kept.bins)], at + len(kept.bins)
+            at = end if kept.counts is None else end + len(kept.bins)
+            run = Binned(keys, None if kept.counts is None else whole[end:at].view(np.int64))
+            found[cell] = Several((run,) if len(keys) else (), kept.coarse(self.cuts))
+        return found
 
 
 def stretches(kept: Sequence[Kept], rows: int) -> Iterator[tuple[np.uint64, np.uint64]]:
