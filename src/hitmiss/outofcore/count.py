@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import replace
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -20,8 +20,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageE
 from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Keys, keys_of
-from hitmiss.core.trials import FIXED, Header, Source
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.core.trials import FIXED, Source
 from hitmiss.io import tables
 from hitmiss.io.checks import (
     check_ids,
@@ -29,7 +28,6 @@ from hitmiss.io.checks import (
     check_repeats,
     check_scores,
     no_common_id,
-    note_missing,
     refuse_conflicts,
     refuse_missing,
     to_numbers,
@@ -122,25 +120,17 @@ def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "bo
 # Files that need a plug-in's reader, streamed: temporarily converted to Parquet files of the same names.
 
 
-@dataclass(frozen=True)
-class Plugged:
-    """What to count, how to read it, and the original file of each (by the hash of the converted file)."""
-
-    scores: Any
-    options: ReadSpec
-    made_from: Mapping[str, Source] = field(default_factory=dict)
-
-    def named(self, header: Header) -> Header:
-        """Return a header whose sources are the original files."""
-        return replace(header, sources=tuple(self.made_from.get(s.sha256, s) for s in header.sources))
-
-
 @contextmanager
-def plugged(scores: Any, options: ReadSpec, scratch: str | None) -> Iterator[Plugged]:
-    """Convert files of a plug-in's reader to tables in a folder made in `scratch`; leave other files unchanged."""
+def plugged(
+    scores: object, options: ReadSpec, scratch: str | None
+) -> Iterator[tuple[object, ReadSpec, Mapping[str, Source]]]:
+    """Convert files of a plug-in's reader to tables in a folder made in `scratch`; leave other files unchanged.
+
+    Yields what to count, how to read it, and the original file of each table, by the hash of the table.
+    """
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if not callable(reader):
-        yield Plugged(scores, options)
+        yield scores, options, {}
         return
     with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
         made: dict[str, Source] = {}
@@ -150,7 +140,7 @@ def plugged(scores: Any, options: ReadSpec, scratch: str | None) -> Iterator[Plu
             paths[-1].parent.mkdir()
             frame_of(reader(path)).write_parquet(paths[-1])
             made[digest(str(paths[-1]))[0]] = Source(paths[-1].name, digest(path)[0])
-        yield Plugged(list(map(str, paths)), replace(options, layout=None), made)
+        yield list(map(str, paths)), replace(options, layout=None), made
 
 
 # ----------------------------------------------------------------------
@@ -162,6 +152,8 @@ def plugged(scores: Any, options: ReadSpec, scratch: str | None) -> Iterator[Plu
 INDEX_BYTES: Final = 40
 """The memory per row of a key beside its columns: the hash of its id, its place in the order of hashes, and copies."""
 UNLISTED: Final = 2**64 - 1
+LEAST: Final = 10**7
+"""The memory reserved for the scores, however large the key is."""
 Rows = NDArray[np.int64]
 NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.int64)
 SMALL: Final = 2**28
@@ -229,16 +221,6 @@ def _refuse_conflict(stack: Stack, name: str, theirs: pl.Series, options: ReadSp
     refuse_conflicts(stack, name, ours != other, ledger)
 
 
-def open_key(given: object, options: ReadSpec, ledger: Ledger) -> Side:
-    """Read the files of a key as the reader does."""
-    said = options.for_key
-    return open_side([look_whole(source, said, ledger) for source in expand(given)], "key", said, ledger)
-
-
-def _hashes_of(side: Side) -> tuple[str, ...]:
-    return tuple(shape.content.sha256 if shape.content else "" for shape in side.shapes)
-
-
 _read: dict[tuple[KeyFiles, str], Key] = {}
 """The last key that this process has read: every shard is joined with it."""
 
@@ -246,15 +228,52 @@ _read: dict[tuple[KeyFiles, str], Key] = {}
 def key_of(files: KeyFiles, options: ReadSpec) -> Key:
     """Return the key, reading it only if this process has not read it before."""
     if (files, repr(options)) not in _read:
-        side = open_key(list(files.paths), options, Ledger())
+        side = _opened_key(files.paths, options, Ledger())
         for path, noted, found in zip(files.paths, files.sha256, _hashes_of(side), strict=True):
             if found != noted:
                 raise DataError(f"{Shard(path).name}: the key has changed since it was first read; begin again")
-        checked_key(files, side, options, Ledger())
+        _checked_key(files, side, options, Ledger())
     return _read[files, repr(options)]
 
 
-def checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Ledger) -> Key:
+def open_key(given: object, options: ReadSpec, opened: Sequence[Opened], columns: Sequence[str], memory: int) -> Key:
+    """Read a key as the reader does, check it, and keep what is needed of it; `columns` are taken from either side."""
+    ledger, picks = Ledger(), opened[0].match.picks
+    if set(options.runs) - {SYSTEM}:
+        raise UsageError("a key is not joined with several runs at a time; leave --stream out")
+    paths = list(map(str, expand(given)))
+    on_disk = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
+    if on_disk > SMALL:
+        _refuse_large(on_disk, memory)
+    try:
+        side = _opened_key(paths, options, ledger)
+        refuse_undeclared(options, (*names_of_shards(opened), *side.names), opened[0].name, ledger)
+        theirs = side.match.picks
+        on = tuple(name for name in ("item", "target") if name in theirs and name in picks)
+        both = tuple(name for name in theirs if name in picks and name not in ("item", SYSTEM, *on))
+        wanted = ("target", *found_columns(columns, {**picks, **theirs}))
+        taken = dict.fromkeys(("label", *(name for name in wanted if name in theirs and name not in on)))
+        files = KeyFiles(tuple(paths), _hashes_of(side), on, tuple(taken), both, tuple(theirs))
+        key = _checked_key(files, side, options, ledger)
+    except Stop:
+        raise ledger.error() from None
+    if ledger.findings:
+        raise ledger.error()
+    if key.height > sketch.LARGE:
+        _refuse_large(key.bytes, memory)
+    return key
+
+
+def _opened_key(paths: Sequence[str], options: ReadSpec, ledger: Ledger) -> Side:
+    said = options.for_key
+    return open_side([look_whole(path, said, ledger) for path in paths], "key", said, ledger)
+
+
+def _hashes_of(side: Side) -> tuple[str, ...]:
+    return tuple(shape.content.sha256 if shape.content else "" for shape in side.shapes)
+
+
+def _checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Ledger) -> Key:
     """Record every fault of a key that the reader would find, and keep what is needed of it."""
     every = settle(side.stack, options)
     check_ids(every, ledger)
@@ -290,64 +309,7 @@ def _refuse_large(size: int, memory: int) -> None:
 
 
 # ----------------------------------------------------------------------
-# The first look at shards and their key: the columns, the expected number of trials, the direction of scores.
-
-LEAST: Final = 10**7
-"""The memory reserved for the scores, however large the key is."""
-
-
-@dataclass(frozen=True)
-class Looked:
-    """The result of a first look.
-
-    key        the key, if there is one, read and checked
-    expected   about how many trials there are
-    turned     whether a higher score means the negative class
-    memory     the memory that remains beside the key
-    columns    the requested columns, by the names that they are stored under
-    there      all columns that the shards and the key have
-    """
-
-    key: KeyFiles | None
-    expected: int
-    turned: bool
-    memory: int
-    columns: Sequence[str]
-    there: Sequence[str]
-
-
-def look(shards: Sequence[Shard], given: object, options: ReadSpec, columns: Sequence[str], memory: int) -> Looked:
-    """Recognise the columns of every shard and of the key, which is read; `columns` are needed from either."""
-    ledger = Ledger()
-    opened = _look_at_shards(shards, options, "both" if given is None else "scores", ledger)
-    picks, expected = opened[0].match.picks, sum(one.trials for one in opened)
-    names = tuple(dict.fromkeys(name for one in opened for name in names_in([one.shape], one.match)))
-    try:
-        if given is None:
-            refuse_undeclared(options, names, opened[0].name, ledger)
-            return Looked(None, expected, is_turned(opened, options), memory, found_columns(columns, picks), [*picks])
-        if set(options.runs) - {SYSTEM}:
-            raise UsageError("a key is not joined with several runs at a time; leave --stream out")
-        on_disk = sum(Path(str(path)).stat().st_size for path in expand(given) if Path(str(path)).is_file())
-        if on_disk > SMALL:
-            _refuse_large(on_disk, memory)
-        side = open_key(given, options, ledger)
-        refuse_undeclared(options, (*names, *side.names), opened[0].name, ledger)
-        theirs = side.match.picks
-        columns = found_columns(columns, {**picks, **theirs})
-        on = tuple(name for name in ("item", "target") if name in theirs and name in picks)
-        both = tuple(name for name in theirs if name in picks and name not in ("item", SYSTEM, *on))
-        taken = dict.fromkeys(("label", *(name for name in ("target", *columns) if name in theirs and name not in on)))
-        files = KeyFiles(tuple(map(str, expand(given))), _hashes_of(side), on, tuple(taken), both)
-        key = checked_key(files, side, options, ledger)
-    except Stop:
-        raise ledger.error() from None
-    if ledger.findings:
-        raise ledger.error()
-    if key.height > sketch.LARGE:
-        _refuse_large(key.bytes, memory)
-    memory, there = max(memory - key.bytes, LEAST), [*picks, *(name for name in theirs if name not in picks)]
-    return Looked(files, min(expected, key.height), is_reversed(key.reading, options), memory, columns, there)
+# The first look at shards: their columns, and the direction of their scores.
 
 
 def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
@@ -360,9 +322,9 @@ def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
     return [column for column in found.values() if column is not None]
 
 
-def _look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role, ledger: Ledger) -> list[Opened]:
+def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role) -> list[Opened]:
     """Recognise the columns of every shard; all must be of one kind."""
-    found: list[Opened] = []
+    found, ledger = list[Opened](), Ledger()
     for shard in shared.each(shards, "looking at the shards"):
         with suppress(Stop):
             found.append(open_shard(shard, options, ledger, role))
@@ -370,9 +332,17 @@ def _look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role, ledg
             if set(found[-1].match.picks) != set(first.match.picks):
                 what = f"its columns differ from those of {first.name}"
                 ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
+    if role == "both" and not ledger.findings:
+        with suppress(Stop):
+            refuse_undeclared(options, names_of_shards(found), found[0].name, ledger)
     if ledger.findings:
         raise ledger.error()
     return found
+
+
+def names_of_shards(opened: Sequence[Opened]) -> tuple[str, ...]:
+    """Return the names of all columns that the shards have."""
+    return tuple(dict.fromkeys(name for one in opened for name in names_in([one.shape], one.match)))
 
 
 def is_turned(opened: Sequence[Opened], options: ReadSpec) -> bool:
@@ -384,10 +354,12 @@ def is_turned(opened: Sequence[Opened], options: ReadSpec) -> bool:
         for o in opened
         for row in o.shape.first[o.match.has_header and o.shape.names is None :]
     }
-    return is_reversed(understand(sorted(words), options.positive, options.negative, options.positive_value), options)
+    return is_for_negative(
+        understand(sorted(words), options.positive, options.negative, options.positive_value), options
+    )
 
 
-def is_reversed(reading: Reading, options: ReadSpec) -> bool:
+def is_for_negative(reading: Reading, options: ReadSpec) -> bool:
     """Return whether a higher score means the negative class."""
     higher = options.higher
     return higher is not None and same_class(higher, reading.negative) and not same_class(higher, reading.positive)
@@ -843,19 +815,13 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
 # Which trials of a key have a score, over all shards: ids on one side only, and ids that are scored twice.
 
 
-@dataclass(frozen=True)
-class Covering:
-    """How much of a key is scored."""
-
-    scored: int
-    listed: int
-    unlisted: int
-
-
 def settle_coverage(
     tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int
-) -> Covering:
-    """Refuse ids that are scored twice and, unless the caller allows it, ids on one side only."""
+) -> tuple[int, int, int]:
+    """Refuse ids that are scored twice and, unless the caller allows it, ids on one side only.
+
+    Returns how many ids of the key have a score, how many it lists, and how many scored ids it lacks.
+    """
     assert plan.key is not None
     key, ledger = key_of(plan.key, plan.options), Ledger()
     seen, twice, unlisted = np.zeros(key.height, dtype=bool), list[Keys](), 0
@@ -877,24 +843,4 @@ def settle_coverage(
         places = key.stack.at(pl.Series(absent[:MOST_TOLD]))
         refuse_missing(extra, places, column, ledger, (unlisted, len(absent)))
         raise ledger.error()
-    return Covering(key.height - len(absent), key.height, unlisted)
-
-
-def with_key(trials: TalliedTrials, plan: ShardPlan, covering: Covering) -> TalliedTrials:
-    """Return counted trials whose header describes the key: its files, and how much of it the scores cover."""
-    assert plan.key is not None
-    ledger, head = Ledger(), trials.header
-    absent = covering.listed - covering.scored
-    note_missing(covering.unlisted, absent, covering.listed, ledger)
-    named = [(Path(path).name, sha) for path, sha in zip(plan.key.paths, plan.key.sha256, strict=True)]
-    provenance: dict[str, Any] = dict(head.provenance)
-    provenance["files"] = [*provenance["files"], *({"name": name, "sha256": sha, "role": "key"} for name, sha in named)]
-    header = replace(
-        head,
-        sources=(*head.sources, *(Source(name, sha) for name, sha in named)),
-        notes=(*ledger.notes, *head.notes),
-        choices=(*ledger.choices, *head.choices),
-        coverage=(covering.scored, covering.listed) if absent else None,
-        provenance=provenance,
-    )
-    return replace(trials, header=header)
+    return key.height - len(absent), key.height, unlisted

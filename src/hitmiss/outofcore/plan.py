@@ -49,6 +49,7 @@ class KeyFiles:
     on        the columns that identify a trial on both sides
     columns   what is taken from the key: the label, slices
     shared    columns of both sides, which must agree
+    there     all columns that it has
     """
 
     paths: tuple[str, ...]
@@ -56,6 +57,7 @@ class KeyFiles:
     on: tuple[str, ...] = ("item",)
     columns: tuple[str, ...] = ("label",)
     shared: tuple[str, ...] = ()
+    there: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

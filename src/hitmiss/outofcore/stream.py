@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +15,16 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
-from hitmiss.core.shared import ABSTAIN, dataclass
+from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import keys_of, scores_of
 from hitmiss.core.trials import ANSWERS, Header, Source, Threshold, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.io.checks import ABSTAINED
+from hitmiss.io.checks import check_labels, note_missing
 from hitmiss.io.columns import Reading
-from hitmiss.io.parse import Ledger, expand, fetched, quoted
+from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted
 from hitmiss.io.reader import (
     FinishedRun,
     Words,
@@ -35,22 +35,23 @@ from hitmiss.io.reader import (
     reversed_note,
     unpaired_note,
 )
-from hitmiss.io.tables import find_reshaping
+from hitmiss.io.tables import Stack, find_reshaping
 from hitmiss.outofcore.cells import DISK_BYTES, CoarseCells, Disk, ExactCells, Kept
 from hitmiss.outofcore.count import (
     COUNT,
     ENGINES,
+    LEAST,
     RANGE,
-    Covering,
-    Plugged,
     every_id,
     found_columns,
-    look,
+    is_for_negative,
+    is_turned,
+    look_at_shards,
+    open_key,
     plugged,
     refuse_repeats,
     settle_coverage,
     tallies,
-    with_key,
     words_of,
 )
 from hitmiss.outofcore.plan import (
@@ -96,7 +97,7 @@ def assemble(
     order = sorted(tally.cells)
     kept = [tally.cells[cell] for cell in order]
     header = _header(tally, plan, words["label"], how)
-    frame = _frame(order, plan.cells, words, plan)
+    frame = _frame(order, words, plan)
     notes = _notes(tally, kept, frame, header, plan)
     header = replace(header, notes=tuple(notes), choices=(*chosen, *header.choices))
     size = np.array([one.total for one in kept], dtype=np.int64)
@@ -128,23 +129,15 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     return words
 
 
-def _frame(order: Sequence[Cell], names: Sequence[str], words: Words, plan: ShardPlan) -> pl.DataFrame:
-    columns: dict[str, Any] = {name: [cell[i] for cell in order] for i, name in enumerate(names)}
-    columns["label"] = [int(word in words["label"].positive_words) for word in columns["label"]]
-    kinds: dict[str, Any] = {"label": pl.Int8}
-    if "decision" in columns:
-        kinds["decision"] = pl.Int8
-        columns["decision"] = [_decision(word, words["decision"], plan) for word in columns["decision"]]
-    return pl.DataFrame(columns, schema_overrides=kinds).with_columns(score=pl.lit(0.0))
-
-
-def _decision(word: str, reading: Reading, plan: ShardPlan) -> int | None:
-    """Return what a word decides; None if the call failed."""
-    if plan.threshold is not None:
-        return int(word)
-    if word in (*ABSTAINED, *plan.options.abstain):
-        return ABSTAIN
-    return int(word in reading.positive_words) if word else None
+def _frame(order: Sequence[Cell], words: Words, plan: ShardPlan) -> pl.DataFrame:
+    """Return the cells as a table, with labels and decisions as numbers."""
+    cells = pl.DataFrame(order, dict.fromkeys(plan.cells, pl.String), orient="row")
+    stack = check_labels(Stack.of([Table("", cells)], {}), "label", words["label"], Ledger())
+    if plan.decides:
+        stack = stack.put(pl.col("decision").cast(pl.Int8))
+    elif "decision" in plan.cells:
+        stack = check_labels(stack, "decision", words["decision"], Ledger(), plan.options.abstain)
+    return stack.frame.with_columns(score=pl.lit(0.0))
 
 
 def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> Header:
@@ -157,6 +150,10 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
     shards = [s for s in tally.shards if s in first]
     files = [{"name": s.name, "sha256": s.sha256, "rows": s.rows, "bytes": s.bytes, **s.facts} for s in shards]
     files = [{name: fact for name, fact in one.items() if name != RANGE} for one in files]  # no id of a trial is kept
+    sources = [Source(s.name, s.sha256) for s in shards]
+    if plan.key is not None:
+        keys = [Source(Path(path).name, sha) for path, sha in zip(plan.key.paths, plan.key.sha256, strict=True)]
+        sources, files = sources + keys, files + [{"name": k.name, "sha256": k.sha256, "role": "key"} for k in keys]
     return Header(
         positive=reading.positive,
         negative=reading.negative,
@@ -164,7 +161,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
         runs=options.runs,
         slices=tuple(name for name in plan.cells if name not in fixed),
         threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),
-        sources=tuple(Source(s.name, s.sha256) for s in shards),
+        sources=tuple(sources),
         choices=(*choices, how),
         provenance={
             "files": files,
@@ -300,8 +297,8 @@ def evaluate_streamed(
     means = _Means(run, engine, memory, scratch, are_counts)
     with fetched(scores, scratch) as found, fetched(key, scratch) as labels:
         try:
-            with plugged(found, said, scratch) as files:
-                return _evaluate(files, said, design, labels, means)
+            with plugged(found, said, scratch) as (tables, reads, made_from):
+                return _evaluate(tables, reads, design, labels, replace(means, said=said, made_from=made_from))
         except UsageError as error:
             if error.code not in NEEDS_ROWS:
                 raise
@@ -348,12 +345,15 @@ class _Means:
     memory: int
     scratch: str | None
     are_counts: bool
+    said: ReadSpec | None = None
+    """How the caller said that files are read."""
+    made_from: Mapping[str, Source] = field(default_factory=dict)
+    """The original of each file that was converted for this, by the hash of the converted one."""
 
 
-def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
+def _evaluate(scores: object, reads: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
     if means.engine not in ENGINES:
         raise UnknownName("engine", means.engine, ENGINES)
-    scores, reads, run = files.scores, files.options, means.run
     chosen, threshold, whole = design.protocol, design.threshold, design
     finished = None if means.are_counts else open_finished(scores, reads)
     in_parts = design.drift is not None or (chosen is not None and bool(chosen.measured_by))
@@ -384,35 +384,52 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
     shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     noted = {shard.path: stamp(shard.path) for shard in shards}
-    looked = look(shards, key, reads, columns, means.memory)
-    memory, columns = looked.memory, list(looked.columns)
-    absent = [name for name in ("score", COUNT) if means.are_counts and name not in looked.there]
+    opened = look_at_shards(shards, reads, "both" if key is None else "scores")
+    there, expected, memory = list(opened[0].match.picks), sum(one.trials for one in opened), means.memory
+    turned, labels = is_turned(opened, reads) if key is None else False, None
+    if key is not None:
+        own = open_key(key, reads, opened, columns, memory)
+        labels, expected, memory = own.files, min(expected, own.height), max(memory - own.bytes, LEAST)
+        there, turned = [*dict.fromkeys((*there, *labels.there))], is_for_negative(own.reading, reads)
+    columns = found_columns(columns, there)
+    absent = [name for name in ("score", COUNT) if means.are_counts and name not in there]
     if absent:
         raise UsageError(
             f"{shards[0].name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n "
             "(see hitmiss sql)",
             code="missing-column",
         )
-    keep = kept_columns(looked.there, wanted, columns, threshold, reads)
-    expected = looked.expected
+    keep = kept_columns(there, wanted, columns, threshold, reads)
     forms = asked_forms(wanted, chosen, reads)
     room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
     is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
-    plan = ShardPlan(reads, keep, looked.turned, threshold, not is_counted, looked.key, means.engine, is_counted)
+    plan = ShardPlan(reads, keep, turned, threshold, not is_counted, labels, means.engine, is_counted)
     beyond = None
     if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
-        others = kept_columns(looked.there, wanted, found_columns(alone, looked.there), threshold, reads)
+        others = kept_columns(there, wanted, found_columns(alone, there), threshold, reads)
         beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, means.scratch)
     disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
     if disk is not None:
         disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
-    tally, covering = _count(shards, plan, run, memory, disk, beyond)
+    tally, covering = _count(shards, plan, means.run, memory, disk, beyond)
     merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
     trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory), beyond)
-    trials = trials if finished is None else _as_run_says(trials, finished)
+    ledger, coverage = Ledger(), None
     if covering is not None:
-        trials = with_key(trials, plan, covering)
-    trials = replace(trials, header=files.named(replace(trials.header, reading=said)))
+        scored, listed, unlisted = covering
+        note_missing(unlisted, listed - scored, listed, ledger)
+        coverage = (scored, listed) if scored < listed else None
+    if finished is not None:  # what the run records about itself
+        ledger.take(Ledger([], list(finished.notes), list(finished.choices)))
+        coverage = coverage or finished.coverage
+    head = trials.header
+    trials = trials.retitle(
+        notes=(*ledger.notes, *head.notes),
+        choices=(*ledger.choices, *head.choices),
+        coverage=coverage,
+        sources=tuple(means.made_from.get(source.sha256, source) for source in head.sources),
+        reading=means.said,
+    )
     if in_parts and finished is not None:
         if whole.drift is not None:
             is_clean, names = clean_rows(trials, whole), whole.by[0]
@@ -424,7 +441,7 @@ def _evaluate(files: Plugged, said: ReadSpec, design: Design, key: object, means
         return Streamed(found, trials)
     refuse_changes(noted)
     found = measure_trials(trials, design)
-    return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, looked.there))), trials)
+    return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, there))), trials)
 
 
 def _parts(
@@ -464,13 +481,6 @@ def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
             UNUSED,
         )
     ]
-
-
-def _as_run_says(trials: TalliedTrials, run: FinishedRun) -> TalliedTrials:
-    """Return the trials of a run folder, with what the run records about itself in their header."""
-    head = trials.header
-    told = replace(head, notes=(*run.notes, *head.notes), choices=(*run.choices, *head.choices), coverage=run.coverage)
-    return replace(trials, header=told)
 
 
 def keep_cells(tally: ShardTally, plan: ShardPlan) -> tuple[ShardTally, list[str]]:
@@ -591,7 +601,7 @@ def kept_columns(
 
 def _count(
     shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None, units: UnitRuns | None
-) -> tuple[ShardTally, Covering | None]:
+) -> tuple[ShardTally, tuple[int, int, int] | None]:
     """Count all shards, each id once; return also how much of the key they cover, if there is one."""
     found = tallies(shards, plan, run)
     tally = merge_tallies(found if units is None else units.without_units(found), disk)
