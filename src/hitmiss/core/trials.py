@@ -357,7 +357,7 @@ class Trials:
         """
         frame, header = _with_own_names(frame, header)
         if "target" not in frame.columns:
-            frame = _with_target(frame, header.positive)
+            frame = with_target(frame, header.positive)
         texts = ["item", "target", *header.runs, *header.slices]
         missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
         if missing:
@@ -617,7 +617,7 @@ def _texts(values: ArrayLike) -> pl.Series | list[str]:
     return [str(v) for v in given.tolist()]
 
 
-def _with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
+def with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
     """Add the one target that all rows share; polars stores it once as long as the column is not taken out.
 
     It is added next to a single column and then moved to the end, because `with_columns` would expand it if the columns

@@ -14,7 +14,7 @@ from hitmiss.core import registry
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
 from hitmiss.core.shared import ScoreKind, dataclass, each
-from hitmiss.core.trials import Header, Source, Trials
+from hitmiss.core.trials import Header, Source, Trials, with_target
 from hitmiss.io import tables
 from hitmiss.io.checks import (
     ABSTAINED,
@@ -886,13 +886,14 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
         if is_turned:
             frame = turn_round(frame, header, ledger)
     if "target" not in frame.columns:
-        frame = frame.with_columns(target=pl.lit(header.positive))
+        frame = with_target(frame, header.positive)
     frame = _name_themselves(frame, visit.options.itself)
     note_oddities(frame, header, ledger)
     ordered = [name for name in (*FIXED, *header.runs, *header.slices, *header.numbers) if name in frame.columns]
     header = sealed(header, ledger)
     keeps_codes = visit.needed is not None and bool(header.sources)  # without files, the texts are hashed
-    return Trials.from_frame(frame.select(ordered), header, is_unique=True, keeps_codes=keeps_codes)
+    # Not `select`, which would copy columns that are divided into different chunks.
+    return Trials.from_frame(frame[ordered], header, is_unique=True, keeps_codes=keeps_codes)
 
 
 def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:

@@ -17,13 +17,12 @@ from pathlib import Path
 from typing import ClassVar, Final, TypeVar
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.shared import dataclass
-from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, keys_of, let_go, scores_of
+from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, in_order, keys_of, let_go, scores_of
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows
 from hitmiss.stats.bootstrap import UnitSample
@@ -182,7 +181,7 @@ def ordered(keys: Keys, runs: int | None = None) -> Keys:
     """Sort keys in ascending order; `runs` is how many ascending runs they consist of, if that is known."""
     if runs is not None and runs <= FEW_RUNS:
         return np.sort(keys, kind="stable")  # finds the runs and merges them
-    return np.sort(keys) if len(keys) < 2**12 else pl.Series(keys).sort().to_numpy()  # polars takes less time
+    return in_order(keys)
 
 
 def truncated(keys: Keys, bits: int, cuts: tuple[float, ...]) -> Keys:
