@@ -1,6 +1,6 @@
 """Files beyond memory: what counting, streaming and intervals cost as trials grow, against pandas, scikit-learn and DuckDB.
 
-    python benchmarks/scale.py [peers] [groupby] [stream] [engines] [ids] [growth] [billion]
+    python benchmarks/scale.py [peers] [groupby] [stream] [engines] [ids] [units] [growth] [billion]
 
 Generated trials (12 codecs, a fifth bona fide, Gaussian scores in double precision, EER 6 to 7 %), in a folder that is
 removed. Each row is a process of its own: seconds of processor time (all threads, imports included), on the wall where the
@@ -14,7 +14,7 @@ and DuckDB does not read. "As they are": with ids, doubles; ours keeps every sco
 figures are exact, so every score is put on disk once and read back. `engines`: ten and a hundred million rows of the same, by every
 engine, and by the code of before engines counted where OLD names the `src` folder of a checkout of it; that all find the same
 figures, and the engines the same intervals, is checked. `ids`: 20 million rows whose ids are in no order, so
-that their hashes are compared. `growth`: the 1,000 replicates of EER and minDCF alone, the tally given.
+that their hashes are compared. `units`: whole speakers drawn, the same bits in memory and beyond it. `growth`: the 1,000 replicates of EER and minDCF alone, the tally given.
 `billion`: only when asked for, a billion trials: EER, minDCF and AUC by codec, every id looked at.
 """
 
@@ -33,7 +33,7 @@ import polars as pl
 
 HERE = Path(__file__).resolve().parent
 CODECS = ("NONE", *(f"C{i:02d}" for i in range(1, 12)))
-PARTS = ("peers", "groupby", "stream", "engines", "ids", "growth")
+PARTS = ("peers", "groupby", "stream", "engines", "ids", "units", "growth")
 ENGINES = ("polars", "duckdb")
 BILLION = 1000
 SIZES = (10, 50, 100)
@@ -60,6 +60,15 @@ engine = {"engine": sys.argv[2]} if sys.argv[2] else {}
 found = evaluate_streamed(sys.argv[1], **asked, **engine).results
 for ends in ([(e.low, e.high) for e in found], [(e.metric, e.slice, e.value) for e in found]):
     print(sha256(repr(ends).encode()).hexdigest())
+"""
+UNITS = """
+import sys
+from hashlib import sha256
+from hitmiss.outofcore.stream import evaluate_streamed
+asked = {"metrics": ["eer", "min_dcf", "roc_auc"], "by": sys.argv[3:], "memory": int(sys.argv[2]), "bootstrap": 200}
+asked["reading"] = {"positive": "bonafide", "negative": "spoof"}
+found = evaluate_streamed(sys.argv[1], unit="speaker", **asked).results
+print(sha256(repr([(e.metric, e.slice, e.value, e.low, e.high, e.units) for e in found]).encode()).hexdigest())
 """
 FIRST_PASS = """
 import sys, time
@@ -117,7 +126,7 @@ def trials(n: int, seed: int) -> pl.DataFrame:
 
 def make(folder: Path, kind: str, millions: int) -> None:
     """Files of a kind, no more than so many, those that are there kept: shards of a million rows each (s; r: scores rounded to multiples of
-    1/256; c: rounded and without ids; u: ids in no order), or one file of ten million rows in two formats (ten)."""
+    1/256; c: rounded and without ids; u: ids in no order; v: 2,000 speakers), or one file of ten million rows in two formats (ten)."""
     if kind == "ten":
         frame = trials(10_000_000, 0)
         frame.write_csv(folder / "ten.csv")
@@ -135,6 +144,9 @@ ROUNDED = (pl.col("score") * 256).floor() / 256
 CHANGES = {
     "r": lambda frame: frame.with_columns(score=ROUNDED),
     "c": lambda frame: frame.drop("item").with_columns(score=ROUNDED),
+    "v": lambda frame: frame.with_columns(
+        speaker=pl.col("item").hash(1) % 2000, score=pl.col("score") + 0.3 * (pl.col("item").hash(1) % 2000 % 7)
+    ).with_columns(pl.format("S{}", "speaker").alias("speaker")),
     "u": lambda frame: frame.with_columns(item=pl.col("item").reverse().str.reverse()),
 }
 
@@ -251,6 +263,24 @@ def ids(folder: Path) -> None:
         print(f"| {what} | {cost.cpu:.1f} | {cost.memory:.0f} |", flush=True)
 
 
+def units(folder: Path) -> None:
+    """Whole speakers drawn, in memory and beyond it, the figures compared."""
+    print("| 10 million rows, 2,000 speakers, 200 replicates of EER, minDCF and AUC | s | peak MB |\n|---|---|---|")
+    pattern = shards(folder, 10, "v")
+    for by in ((), ("codec",)):
+        found = set[str]()
+        for memory, said in ((4_000_000_000, "4GB`, all scores in memory"), (500_000_000, "500MB`, beyond memory")):
+            cost = measured("-c", UNITS, pattern, str(memory), *by)
+            found.add(cost.out.strip())
+            print(
+                f"| {'by codec' if by else 'all trials'}, `--memory {said} | {cost.cpu:.1f} | {cost.memory:.0f} |",
+                flush=True,
+            )
+        if len(found) > 1:
+            raise SystemExit("the figures differ")
+    print("\nFigures and intervals are the same to the last bit.")
+
+
 def billion(folder: Path) -> None:
     """A billion trials. Takes 12 GB of disk."""
     start = time.perf_counter()
@@ -304,6 +334,7 @@ def main(parts: list[str]) -> None:
                     "stream": stream,
                     "engines": engines,
                     "ids": ids,
+                    "units": units,
                     "billion": billion,
                 }[part](folder)
             print(flush=True)

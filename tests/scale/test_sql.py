@@ -17,7 +17,7 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore.stream import evaluate_streamed
-from hitmiss.outofcore.warehouse import DIALECTS, repeats_statement, statement
+from hitmiss.outofcore.warehouse import DIALECTS, key_statements, repeats_statement, statement
 
 ASKED: dict[str, Any] = {"by": ["codec"], "bootstrap": 40}
 
@@ -92,6 +92,23 @@ def test_every_dialect_reads_its_statement_as_the_same_question(dialect: str) ->
     [again] = sqlglot.parse(repeats_statement("my-lake.trials", {"item": 'the "id"'}, dialect=dialect), read=dialect)
     assert again.find(sqlglot.exp.Having) is not None
     assert {one.name for one in again.find_all(sqlglot.exp.Column)} == {'the "id"'}
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_joins_a_key(dialect: str) -> None:
+    sqlglot = pytest.importorskip("sqlglot")
+    made = statement("scores", ["codec"], dialect=dialect, score="llr", key="lake.key", item='the "id"')
+    [join] = list(sqlglot.parse_one(made, read=dialect).find_all(sqlglot.exp.Join))
+    sides = {(one.table, one.name) for one in join.args["on"].find_all(sqlglot.exp.Column)}
+    assert sides == {("s", 'the "id"'), ("k", 'the "id"')}
+    taken = {(one.table, one.name) for one in join.parent.expressions[0].find_all(sqlglot.exp.Column)}
+    assert taken == {("s", "llr")}, "a score is that of the scores, and the rest is in the key"
+    checks = key_statements("scores", "lake.key", 'the "id"', dialect=dialect)
+    for side, check in (("k", checks["only_in_key"]), ("s", checks["only_in_scores"])):
+        tree = sqlglot.parse_one(check, read=dialect)
+        assert {one.table for one in tree.expressions[0].find_all(sqlglot.exp.Column)} == {side}
+        assert all(name.quoted for name in tree.find_all(sqlglot.exp.Identifier))
 
 
 @pytest.mark.extras

@@ -52,7 +52,7 @@ def assert_faults_are_told(capsys: pytest.CaptureFixture[str], bad: str, twice: 
     kinds = {(fault["kind"], fault["column"], fault["row"]) for fault in told["error"]["faults"]}
     assert kinds == {("nan-score", "score", None), ("empty-score", "score", None), ("unknown-label", "label", None)}
     code, told = answer(capsys, twice, *ASKED)
-    assert code == 3 and told["error"]["code"] == "repeated-id" and "'E_0000003'" in told["error"]["message"]
+    assert code == 3 and told["error"]["code"] == "duplicate-id" and "'E_0000003'" in told["error"]["message"]
 
 
 @pytest.fixture
@@ -110,11 +110,134 @@ def test_figures_of_a_table_are_verified(database: Path, capsys: pytest.CaptureF
     assert json.loads(capsys.readouterr().out)["error"]["code"] == "table-address"
 
 
+def two_tables(folder: Path, scores: pl.DataFrame, key: pl.DataFrame) -> tuple[list[str], list[str]]:
+    """Scores and their key as files, and as tables of a database: what a command is given of either."""
+    duckdb = pytest.importorskip("duckdb")
+    files = [str(folder / "scores.parquet"), str(folder / "key.parquet")]
+    for frame, path in zip((scores, key), files, strict=True):
+        frame.write_parquet(path)
+    with duckdb.connect(str(folder / "two.db")) as connection:
+        for name, path in zip(("scores", "key"), files, strict=True):
+            connection.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT * FROM '{path}'")
+    tables = [f"duckdb:{folder / 'two.db'}#{name}" for name in ("scores", "key")]
+    return [files[0], "--key", files[1]], [tables[0], "--key", tables[1]]
+
+
+def sides(n: int = 800, kind: str = "normal") -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Scores, and a key in another order with other names."""
+    frame = simulated(n, kind=kind).with_columns(speaker=pl.format("S{}", pl.int_range(pl.len()) % 23))
+    return frame.select(pl.col("item").alias("utt"), "score"), frame.drop("score").rename({"item": "file"}).reverse()
+
+
+def faults_of(told: dict[str, Any]) -> set[tuple[str, str]]:
+    """The kinds of faults, with the ids."""
+    return {(f["kind"], f["message"].rpartition(", id ")[2]) for f in told["error"]["faults"]}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_key_in_a_table_is_joined_by_the_engine(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files, tables = two_tables(tmp_path, *sides(kind=kind))
+    for more in ([], ["--unit", "speaker"], ["--higher", "spoof", "--where", "codec=C01"]):
+        here, there = (answer(capsys, *words, *ASKED, *more) for words in (files, tables))
+        assert here[0] == there[0] == 0, (here[1], there[1])
+        assert here[1]["estimates"] and there[1]["estimates"] == here[1]["estimates"]
+
+
+def test_ids_that_one_table_lacks_are_told_or_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, key = sides()
+    files, tables = two_tables(tmp_path, scores[5:], key[3:])
+    here, there = (answer(capsys, *words, *ASKED) for words in (files, tables))
+    assert here[0] == there[0] == 3 and there[1]["error"]["code"] == here[1]["error"]["code"]
+    told = [faults_of(found[1]) for found in (here, there)]
+    assert told[0] == told[1] and len(told[0]) == 8
+    here, there = (answer(capsys, *words, *ASKED, "--allow-missing") for words in (files, tables))
+    assert here[0] == there[0] == 0, there[1]
+    assert there[1]["estimates"] == here[1]["estimates"]
+    assert "3 scored ids are not in the key and were left out" in there[1]["warnings"]
+    assert all("coverage:792/797+unlisted:3" in found[1]["signature"] for found in (here, there))
+
+
+@pytest.mark.parametrize(
+    "fault", ["twice scored", "twice listed", "conflict", "label", "spelling", "no id", "suffix", "NaN"]
+)
+def test_faults_of_two_tables_are_those_of_files(
+    fault: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores, key = sides()
+    third = pl.int_range(pl.len()) == 2
+    if fault == "twice scored":
+        scores = pl.concat([scores, scores[2:3]])
+    elif fault == "twice listed":
+        key = pl.concat([key, key[2:3]])
+    elif fault == "conflict":
+        scores = scores.join(key.select(utt="file", codec="codec"), on="utt", how="left", maintain_order="left")
+        scores = scores.with_columns(codec=pl.when(third).then(pl.lit("C09")).otherwise("codec"))
+    elif fault in ("label", "spelling"):
+        scores = scores.join(key.select(utt="file", label="label"), on="utt", how="left", maintain_order="left")
+        other = pl.when(pl.col("label") == "spoof").then(pl.lit("bonafide")).otherwise(pl.lit("spoof"))
+        other = other if fault == "label" else pl.col("label").replace({"bonafide": "bona-fide"})
+        scores = scores.with_columns(label=pl.when(third | (fault == "spelling")).then(other).otherwise("label"))
+    elif fault == "no id":
+        scores = scores.with_columns(utt=pl.format("x{}", "utt"))
+    elif fault == "suffix":
+        scores = scores.with_columns(utt=pl.format("{}.flac", "utt"))
+    else:
+        scores = scores.with_columns(score=pl.when(third).then(float("nan")).otherwise("score"))
+    files, tables = two_tables(tmp_path, scores, key)
+    here, there = (answer(capsys, *words, *ASKED) for words in (files, tables))
+    assert here[0] == there[0] == (0 if fault == "spelling" else 3), there[1]
+    if fault == "spelling":
+        assert there[1]["estimates"] == here[1]["estimates"]
+        return
+    assert there[1]["error"]["code"] == here[1]["error"]["code"]
+    if fault not in ("no id", "suffix"):  # of ids that are all wrong, two are named
+        assert faults_of(there[1]) and faults_of(there[1]) <= faults_of(here[1])
+
+
+def test_figures_of_two_tables_are_verified(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files, tables = two_tables(tmp_path, *sides())
+    assert answer(capsys, *tables, *ASKED, "-o", str(tmp_path / "r.json"))[0] == 0
+    for words in (tables, files):
+        assert run(["verify", str(tmp_path / "r.json"), *words]) == 0, capsys.readouterr()
+
+
+def test_a_key_elsewhere_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files, tables = two_tables(tmp_path, *sides(60))
+    other = tables[2].replace("two.db", "one.db")
+    for words, code in (
+        ([tables[0], "--key", files[2]], "key-not-a-table"),
+        ([tables[0], "--key", other], "other-database"),
+        ([tables[0], "--key", "spark:key"], "other-database"),
+        ([files[0], "--key", tables[2]], "table-address"),
+        ([tables[0], "--key", tables[2], "--counts"], "needs-every-trial"),
+    ):
+        found = answer(capsys, *words, *ASKED)
+        assert (found[0], found[1]["error"]["code"]) == (2, code), found
+
+
+def test_the_statement_with_a_key_is_what_the_engine_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    scores, key = sides()
+    files, _ = two_tables(tmp_path, scores.rename({"utt": "item"}), key.rename({"file": "item"}))
+    assert run(["sql", "scores", "--key", "key", "--by", "codec", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    with duckdb.connect(str(tmp_path / "two.db"), read_only=True) as connection:
+        for check in ("repeats", "key_repeats", "only_in_key", "only_in_scores"):
+            assert not connection.execute(told[check]).fetchall()
+        connection.execute(f"COPY ({told['counts']}) TO '{tmp_path / 'counts.parquet'}'")
+    asked = ["-p", "asvspoof5", "--by", "codec", "--bootstrap", "20", "--json"]
+    here = answer(capsys, *files, *asked)
+    there = answer(capsys, str(tmp_path / "counts.parquet"), "--counts", *asked)
+    assert there[1]["estimates"] == here[1]["estimates"]
+
+
 def test_what_a_table_cannot_be_asked(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
     table = f"duckdb:{database}#normal"
     for words, name in (
         (["-m", "ece"], "needs-every-trial"),
-        (["--key", "key.tsv"], "key-of-counts"),
+        (["--key", "key.tsv"], "key-not-a-table"),
         (["--cluster", "auto"], "needs-every-trial"),
         ([table], "several-tables"),
         (["--engine", "spark"], "other-engine"),
@@ -162,6 +285,17 @@ def test_spark_counts_the_trials_of_memory(spark: Any, tmp_path: Path, capsys: p
     twice = "CREATE OR REPLACE TEMP VIEW twice AS SELECT * FROM normal UNION ALL SELECT * FROM normal WHERE item = 'E_0000003'"
     spark.sql(twice)
     assert_faults_are_told(capsys, "spark:bad", "spark:twice")
+    key = pl.read_parquet(file).drop("score").reverse()[5:]
+    for name, frame in (("scores", pl.read_parquet(file).select(utt="item", score="score")), ("key", key)):
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+        spark.read.parquet(str(tmp_path / f"{name}.parquet")).repartition(3).createOrReplaceTempView(name)
+    assert answer(capsys, "spark:scores", "--key", "spark:key", *ASKED)[1]["error"]["code"] == "only-in-scores"
+    words = [
+        [str(tmp_path / "scores.parquet"), "--key", str(tmp_path / "key.parquet")],
+        ["spark:scores", "--key", "spark:key"],
+    ]
+    here, there = (answer(capsys, *own, *ASKED, "--allow-missing") for own in words)
+    assert here[0] == there[0] == 0 and there[1]["estimates"] == here[1]["estimates"]
     found = answer(capsys, "spark:absent", *ASKED)
     assert (found[0], found[1]["error"]["code"]) == (3, "engine-refused")
 

@@ -222,7 +222,10 @@ def _replayed(
     if table is not None:
         from hitmiss.outofcore.warehouse import evaluate_table
 
-        return evaluate_table(table, reading=reading, design=design).results
+        key = None if files.key is None else table_of(str(files.key))
+        if files.key is not None and key is None:
+            raise UsageError("the key of a table is a table of the same database", code="key-not-a-table")
+        return evaluate_table(table, key=key, reading=reading, design=design).results
     if "tallies" in told:
         raise UsageError(
             "the claim was made from *.tally files, which this version does not read: score the folders of the runs again "

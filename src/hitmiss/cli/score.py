@@ -64,6 +64,20 @@ def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
     return found[0] if found else None
 
 
+def _key_of(key: str, engine: str | None) -> TableAddress:
+    """Return the table that is the key of a table."""
+    from hitmiss.core.errors import UsageError
+
+    found = _table([key], engine)
+    if found is None:
+        raise UsageError(
+            f"the key of a table is a table of the same database, which the engine joins: load {key} there "
+            f"(CREATE TABLE key AS SELECT * FROM '{key}'), and give --key duckdb:FILE#key or spark:key",
+            code="key-not-a-table",
+        )
+    return found
+
+
 def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> tuple[Results, Trials]:
     """Measure shards or counts; return the figures and the object that takes the place of their trials."""
     from hitmiss.core.errors import UnknownName, UsageError
@@ -76,13 +90,13 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
     if table is not None:
         from hitmiss.outofcore.warehouse import evaluate_table
 
-        refuse_key("a table", how.key)
+        key = None if how.key is None else _key_of(how.key, how.engine)
         refuse_together(files[0], {"--counts": how.counts, "--cluster": how.cluster})
         if how.engine is not None and how.engine != table.engine:
             raise UsageError(
                 f"{files[0]} is counted by {table.engine}; leave --engine {how.engine} out", code="other-engine"
             )
-        counted = evaluate_table(table, reading=reading, design=asked, memory=size(how.memory))
+        counted = evaluate_table(table, key=key, reading=reading, design=asked, memory=size(how.memory))
         return counted.results, counted.trials
     if how.counts:
         refuse_key("a file of counts", how.key)

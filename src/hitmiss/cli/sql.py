@@ -18,20 +18,25 @@ def sql(
     score: Annotated[str, typer.Option(help="The table's column with the score.")] = "score",
     label: Annotated[str, typer.Option(help="The table's column with the label.")] = "label",
     item: Annotated[str | None, typer.Option(help="The table's column with the id: adds a check for repeats.")] = None,
+    key: Annotated[
+        str | None, typer.Option(help="Table with labels and slices, joined by --item (`item` if not given).")
+    ] = None,
     step: Annotated[
         int | None, typer.Option(help="Count scores rounded down to multiples of 1/STEP (a power of two).")
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of text.")] = False,
 ) -> None:
     """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` reads its answer."""
-    from hitmiss.outofcore.warehouse import repeats_statement, statement
+    from hitmiss.outofcore.warehouse import key_statements, repeats_statement, statement
 
     columns = [name.strip() for given in by or [] for name in given.split(",")]
-    counting = statement(table, columns, dialect=dialect, score=score, label=label, step=step)
-    repeats = repeats_statement(table, {"item": item}, dialect=dialect) if item else None
+    same = item or "item"
+    counting = statement(table, columns, dialect=dialect, score=score, label=label, step=step, key=key, item=same)
+    repeats = repeats_statement(table, {"item": same}, dialect=dialect) if item or key else None
+    checks = {} if key is None else key_statements(table, key, same, dialect=dialect)
     if json:
-        common.out_json({"dialect": dialect, "counts": counting, "repeats": repeats})
+        common.out_json({"dialect": dialect, "counts": counting, "repeats": repeats, **checks})
         return
-    if repeats:
-        common.out(f"-- must give no row: {repeats};")
+    for check in filter(None, (repeats, *checks.values())):
+        common.out(f"-- must give no row: {check};")
     common.out(counting)

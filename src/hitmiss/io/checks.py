@@ -459,7 +459,13 @@ def _beside(scores: Stack, key: pl.DataFrame, on: list[str], ledger: Ledger) -> 
 def refuse_conflicts(scores: Stack, name: str, differ: pl.Series, ledger: Ledger) -> None:
     """Report rows whose column `name` says something else than the key."""
     if differ.any():
-        kind = "label-conflict" if name == "label" else "column-conflict"
-        what = f"{{n}} row{{s}} with another {name} than in the key"
-        fix = "make both files say the same, or take the column out of one"
-        ledger.add(kind, what, fix, scores.places(differ, name), scores.title(name), f"the key says another {name}")
+        places = scores.places(differ, name)
+        conflict(places, len(places), name, scores.title(name), ledger)
+
+
+def conflict(places: list[Place], n: int, name: str, column: str, ledger: Ledger) -> None:
+    """Report `n` rows, some of them by their places, whose column `name` says something else than the key."""
+    kind = "label-conflict" if name == "label" else "column-conflict"
+    what = _numbered(f"{{n}} row{{s}} with another {name} than in the key", n, places)
+    fix = "make both files say the same, or take the column out of one"
+    ledger.add(kind, what, fix, places, column, f"the key says another {name}")

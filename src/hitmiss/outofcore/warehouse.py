@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Design, ReadSpec
+from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import measure_trials
-from hitmiss.io.checks import check_labels, check_scores
-from hitmiss.io.columns import Match, recognise, refuse_undeclared, understand
+from hitmiss.io.checks import check_labels, check_scores, conflict, no_common_id, note_missing, refuse_missing
+from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared, understand
 from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, quoted
+from hitmiss.io.reader import settle as settle_stack
 from hitmiss.io.tables import Stack, head_of, settle
 from hitmiss.outofcore.count import (
     COUNT,
@@ -64,6 +66,8 @@ def statement(
     score: str = "score",
     label: str = "label",
     step: int | None = None,
+    key: str | None = None,
+    item: str = "item",
 ) -> str:
     """Count the trials of a table by slice, label and score.
 
@@ -80,6 +84,10 @@ def statement(
     step
         Count scores rounded down to multiples of 1/step (a power of two, so that rounding is exact), for tables with
         too many distinct scores to transfer.
+    key
+        The table with the labels and slices, if the first one has only scores; both have the column `item`.
+    item
+        The column with the id, by which a key is joined.
 
     Returns
     -------
@@ -109,6 +117,9 @@ def statement(
         )
     columns = {"label": label, SCORE: score, **{n: n for n in slices}}
     source = source_of(table, dialect)
+    if key is not None:
+        pair = Pair(source, source_of(key, dialect), {"item": (item, item)})
+        source = pair.joined({score: (SCORES, score), **{name: (KEY, name) for name in (label, *slices)}})
     return compiled(_counts(columns, ("label", *slices), source, step), dialect, pretty=True)
 
 
@@ -126,6 +137,57 @@ def repeats_statement(table: str, columns: Mapping[str, str], *, dialect: str = 
         f"GROUP BY {', '.join(map(sql_name, columns.values()))} HAVING COUNT(*) > 1 OR {_text(columns['item'])} = ''",
         dialect,
     )
+
+
+SCORES: Final = '"s"'
+KEY: Final = '"k"'
+"""The names of the two tables in statements that join them."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A table of scores and its key, in SQL; `on` maps what identifies a trial to the columns of either."""
+
+    scores: str
+    key: str
+    on: Mapping[str, tuple[str, str]]
+
+    def joined(self, taken: Mapping[str, tuple[str, str]]) -> str:
+        """Return the trials that both have; `taken` maps names to the table and its column.
+
+        >>> print(Pair("scores", "key", {"item": ("a", "b")}).joined({"score": (SCORES, "llr"), "label": (KEY, "word")}))
+        (SELECT "s"."llr" AS "score", "k"."word" AS "label" FROM scores AS "s" JOIN key AS "k" ON COALESCE(CAST("s"."a" AS VARCHAR), '') = COALESCE(CAST("k"."b" AS VARCHAR), '')) AS "hitmiss_joined"
+        """
+        picked = ", ".join(f"{side}.{sql_name(theirs)} AS {sql_name(ours)}" for ours, (side, theirs) in taken.items())
+        return f'(SELECT {picked} FROM {self.scores} AS {SCORES} JOIN {self.key} AS {KEY} ON {self._same}) AS "hitmiss_joined"'
+
+    def alone(self, side: str) -> str:
+        """Return SQL for the ids that only one of the two tables has.
+
+        >>> print(Pair('"scores"', '"key"', {"item": ("utt", "id")}).alone(KEY))
+        SELECT COALESCE(CAST("k"."id" AS VARCHAR), '') AS "item" FROM "key" AS "k" LEFT JOIN "scores" AS "s" ON COALESCE(CAST("s"."utt" AS VARCHAR), '') = COALESCE(CAST("k"."id" AS VARCHAR), '') WHERE "s"."utt" IS NULL
+        """
+        here, there = (self.scores, self.key) if side == SCORES else (self.key, self.scores)
+        other, at = (KEY, 0) if side == SCORES else (SCORES, 1)
+        own, theirs = self.on["item"][at], self.on["item"][1 - at]
+        return (
+            f'SELECT {_text(own, side)} AS "item" FROM {here} AS {side} LEFT JOIN {there} AS {other} ON {self._same} '
+            f"WHERE {other}.{sql_name(theirs)} IS NULL"
+        )
+
+    @property
+    def _same(self) -> str:
+        return " AND ".join(f"{_text(ours, SCORES)} = {_text(theirs, KEY)}" for ours, theirs in self.on.values())
+
+
+def key_statements(table: str, key: str, item: str = "item", *, dialect: str = PLAIN) -> dict[str, str]:
+    """Return SQL for ids that the key repeats, and for those that only one of the tables has; none may give a row."""
+    pair = Pair(source_of(table, dialect), source_of(key, dialect), {"item": (item, item)})
+    return {
+        "key_repeats": repeats_statement(key, {"item": item}, dialect=dialect),
+        "only_in_key": compiled(pair.alone(KEY), dialect),
+        "only_in_scores": compiled(pair.alone(SCORES), dialect),
+    }
 
 
 def _counts(columns: Mapping[str, str], cells: Sequence[str], source: str, step: int | None = None) -> str:
@@ -151,8 +213,8 @@ def _score(column: str, step: int | None = None) -> str:
     return f"CASE WHEN ABS{scaled} < {many} THEN CAST(FLOOR({scaled}) AS DOUBLE) * {grid} ELSE {score} END"
 
 
-def _text(column: str) -> str:
-    return f"COALESCE(CAST({sql_name(column)} AS VARCHAR), '')"
+def _text(column: str, side: str = "") -> str:
+    return f"COALESCE(CAST({side and f'{side}.'}{sql_name(column)} AS VARCHAR), '')"
 
 
 def compiled(plain: str, dialect: str, *, pretty: bool = False) -> str:
@@ -206,6 +268,7 @@ Query = Callable[[str], pl.DataFrame]
 def evaluate_table(
     address: TableAddress,
     *,
+    key: TableAddress | None = None,
     reading: ReadSpec | Mapping[str, object] | None = None,
     design: Design | None = None,
     memory: int = MEMORY,
@@ -217,6 +280,8 @@ def evaluate_table(
     ----------
     address
             The address of the table, from `table_of`.
+    key
+            The address of the table with the labels, if the first one has only scores; the engine joins them.
     reading, design, asked
         As in `evaluate_streamed`.
     memory
@@ -230,7 +295,8 @@ def evaluate_table(
     Raises
     ------
     DataError
-            For NaN scores, unknown labels and repeated ids, with the ids; for anything that the engine refuses to read.
+            For NaN scores, unknown labels, repeated ids and ids that only one table has, with the ids; for anything that
+            the engine refuses to read.
     UsageError
             For figures that cannot be computed from counts.
     """
@@ -243,10 +309,15 @@ def evaluate_table(
         raise UsageError(
             "a table is counted for one column of scores; name it with --column score=NAME", code="several-scores"
         )
+    if key is not None and (key.engine, key.place) != (address.engine, address.place):
+        raise UsageError("scores and key must be tables of the same engine and database", code="other-database")
     with (_spark if address.engine == "spark" else _duckdb)(address.place) as query:
         asking = _Asking(query, address, source_of(address.table, address.engine))
         try:
-            opened = asking.look(reads, ledger)
+            opened = asking.look(reads, ledger, "both" if key is None else "scores")
+            if key is not None:
+                listing = _Asking(query, key, source_of(key.table, key.engine))
+                asking, opened, covering = _joined(asking, opened, listing, reads, ledger)
         except Stop:
             raise ledger.error() from None
         there = opened.match.picks
@@ -256,6 +327,8 @@ def evaluate_table(
     if tally.findings:
         raise Ledger(list(tally.findings)).error()
     trials = assemble(tally, plan, "stream").retitle(reading=reads)
+    if key is not None:
+        trials = _covered(trials, key, covering)
     return Streamed(measure_trials(trials, design), trials)
 
 
@@ -266,16 +339,18 @@ class _Asking:
     query: Query
     address: TableAddress
     source: str
+    is_joined: bool = False
 
-    def look(self, options: ReadSpec, ledger: Ledger) -> Opened:
+    def look(self, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
         """Recognise the table's columns like those of a file."""
         frame = self._answer(f"SELECT * FROM {self.source} LIMIT {LOOK}")
         name = self.address.name
         if not frame.height:
             raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place(name)])
         shape = Shape(name, head_of(frame), tuple(frame.columns), frame=frame)
-        match = recognise(shape, "both", options, ledger)
-        refuse_undeclared(options, tuple(frame.columns), name, ledger)
+        match = recognise(shape, role, options, ledger)
+        if role == "both":
+            refuse_undeclared(options, tuple(frame.columns), name, ledger)
         names = {ours: frame.columns[at] for ours, at in match.picks.items()}
         return Opened(Shard(name), shape, replace(match, theirs=names))
 
@@ -283,9 +358,9 @@ class _Asking:
         """Return the counts, checked."""
         has_decision = plan.threshold is not None
         cells = ("label", *(name for name in plan.keep if not (name == "decision" and has_decision)))
-        named = [name for name in ("item", "target", *plan.options.runs) if name in match.picks]
-        identity = {name: match.theirs[name] for name in named if "item" in named}
-        self._refuse_repeats(identity)
+        identity = _identity(match, plan.options.runs)
+        if not self.is_joined:  # of two tables each was asked before
+            self.refuse_repeats(identity)
         most = max(memory // ROW_BYTES, 10**6)
         frame = self._answer(f"{_counts(match.theirs, cells, self.source)}\nLIMIT {most + 1}")
         if frame.height > most:
@@ -309,7 +384,7 @@ class _Asking:
         parts = [ShardTally((), cells) for cells in (found, lost)]
         return merge_tallies([*parts, ShardTally((fact,), {}, None, findings, noted)])
 
-    def _refuse_repeats(self, identity: Mapping[str, str]) -> None:
+    def refuse_repeats(self, identity: Mapping[str, str], kind: str = "duplicate-id") -> None:
         if not identity:
             return
         asked = repeats_statement(self.address.table, identity, dialect=self.address.engine)
@@ -319,7 +394,7 @@ class _Asking:
             what = "{n} id{s} that the table has more than once" if first else "{n} id{s} repeated or empty"
             places = [Place(self.address.name, item=str(item or "")) for item in found["item"]]
             ledger = Ledger()
-            ledger.add("repeated-id", what, "remove the duplicate rows", places, identity["item"])
+            ledger.add(kind, what, "remove the duplicate rows", places, identity["item"])
             raise ledger.error()
 
     def _refuse_faults(self, frame: pl.DataFrame, columns: Mapping[str, str], options: ReadSpec) -> None:
@@ -344,8 +419,102 @@ class _Asking:
         ledger.findings = [_without_rows(finding) for finding in ledger.findings]
         raise ledger.error()
 
+    def places(self, plain: str) -> tuple[list[Place], int]:
+        """Return where the ids are that a statement finds, some of them, and how many there are."""
+        n = int(self._answer(f'SELECT COUNT(*) AS {sql_name(COUNT)} FROM ({plain}) AS "hitmiss_found"')[COUNT][0])
+        found = self._answer(f"{plain} LIMIT {FAULTS}")["item"].to_list() if n else []
+        return [Place(self.address.name, item=str(item)) for item in sorted(found)], n
+
     def _answer(self, plain: str) -> pl.DataFrame:
         return self.query(compiled(plain, self.address.engine))
+
+
+def _identity(match: Match, runs: Sequence[str] = ()) -> dict[str, str]:
+    """Return the table's columns that identify a trial; nothing without ids."""
+    named = [name for name in ("item", "target", *runs) if name in match.picks]
+    return {name: match.theirs[name] for name in named if "item" in named}
+
+
+# ----------------------------------------------------------------------
+# A table of scores with a key in another table: the engine joins them, with the checks that files have.
+
+
+def _joined(
+    scores: _Asking, opened: Opened, key: _Asking, options: ReadSpec, ledger: Ledger
+) -> tuple[_Asking, Opened, tuple[int, int, int]]:
+    """Return the trials that both tables have as a table, its columns, and how much of the key is scored."""
+    listed = key.look(options.for_key, ledger, "key")
+    ours, theirs = opened.match, listed.match
+    refuse_undeclared(options, (*(opened.shape.names or ()), *(listed.shape.names or ())), scores.address.name, ledger)
+    if set(options.runs):
+        raise UsageError("a key is joined with the scores of one run; give a table of one run", code="key-of-runs")
+    on = {n: (ours.theirs[n], theirs.theirs[n]) for n in ("item", "target") if n in ours.picks and n in theirs.picks}
+    pair = Pair(scores.source, key.source, on)
+    for asking, match, kind in ((scores, ours, "duplicate-id"), (key, theirs, "duplicate-in-key")):
+        asking.refuse_repeats(_identity(match), kind)
+        if len(on) < len(_identity(match)):  # trials of several targets, and the other table does not say which
+            asking.refuse_repeats({"item": match.theirs["item"]}, kind)
+    absent, n_absent = key.places(pair.alone(KEY))
+    extra, n_extra = scores.places(pair.alone(SCORES))
+    total = int(key._answer(f"SELECT COUNT(*) AS {sql_name(COUNT)} FROM {key.source}")[COUNT][0])
+    if n_absent == total:
+        no_common_id([p.item or "" for p in extra], [p.item or "" for p in absent], [extra[0], absent[0]], ledger)
+    elif not options.allow_missing:
+        refuse_missing(extra, absent, on["item"][0], ledger, (n_extra, n_absent))
+    shared = [name for name in theirs.picks if name in ours.picks and name not in ("item", *on)]
+    for name in [] if ledger.findings else shared:
+        _refuse_conflict(scores, pair, name, (ours.theirs[name], theirs.theirs[name]), options, ledger)
+    if ledger.findings:
+        ledger.findings = [
+            replace(f, fix=f.fix.replace(": say --match stem", " (a view can do that)")) for f in ledger.findings
+        ]
+        raise ledger.error()
+    taken = {name: (SCORES, own) for name, own in ours.theirs.items()}
+    taken |= {name: (KEY, own) for name, own in theirs.theirs.items() if name not in on}
+    # the joined table has our names; its labels are those of the first rows of the key
+    match = replace(theirs, theirs={name: name for name in taken}, picks={**dict.fromkeys(taken, 0), **theirs.picks})
+    both = replace(scores, source=pair.joined(taken), is_joined=True)
+    return both, replace(listed, match=match), (total - n_absent, total, n_extra)
+
+
+def _refuse_conflict(
+    scores: _Asking, pair: Pair, name: str, columns: tuple[str, str], options: ReadSpec, ledger: Ledger
+) -> None:
+    """Refuse trials for which a column that both tables have says something else in the key."""
+    a, b = (sql_name(letter) for letter in "ab")
+    both = pair.joined({"item": (SCORES, pair.on["item"][0]), "a": (SCORES, columns[0]), "b": (KEY, columns[1])})
+    differ = f"{_text('a')} <> {_text('b')}"
+    found = scores._answer(
+        f"SELECT DISTINCT {_text('a')} AS {a}, {_text('b')} AS {b} FROM {both} WHERE {differ} LIMIT {FAULTS}"
+    )
+    sides = [
+        settle_stack(Stack.of([Table("", found.select(pl.col(c).alias(name)))], {}), options).frame[name] for c in "ab"
+    ]
+    if name == "label":  # two spellings of one class are no conflict
+        words = sorted({*sides[0], *sides[1]})
+        positive = understand(words, options.positive, options.negative, options.positive_value).positive_words
+        sides = [side.is_in(list(positive)) for side in sides]
+    wrong = found.filter(sides[0] != sides[1]).rows()
+    if not wrong:
+        return
+    pairs = " OR ".join(f"({_text('a')} = {sql_text(x)} AND {_text('b')} = {sql_text(y)})" for x, y in wrong)
+    places, n = scores.places(f'SELECT {_text("item")} AS "item" FROM {both} WHERE {pairs}')
+    conflict(places, n, name, columns[0], ledger)
+
+
+def _covered(trials: TalliedTrials, key: TableAddress, covering: tuple[int, int, int]) -> TalliedTrials:
+    """Return counted trials whose header names the key, and says how much of it is scored (see `settle_coverage`)."""
+    (scored, listed, unlisted), ledger, head = covering, Ledger(), trials.header
+    note_missing(unlisted, listed - scored, listed, ledger)
+    files = [*cast(list[object], head.provenance["files"]), {"name": key.name, "role": "key"}]
+    header = replace(
+        head,
+        notes=(*ledger.notes, *head.notes),
+        choices=(*ledger.choices, *head.choices),
+        coverage=(scored, listed) if scored < listed else None,
+        provenance={**head.provenance, "files": files},
+    )
+    return replace(trials, header=header)
 
 
 def _without_rows(finding: Finding) -> Finding:
