@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import Tally, check_label, check_trials, check_weight, merge
+from hitmiss.core.tally import Tally, check_label, check_trials, check_weight, merge, order_of
 
 scores = st.one_of(st.integers(-2, 2).map(float), st.sampled_from([-0.0, 0.0, math.inf, -math.inf, 5e-324, -5e-324]))
 trials = st.lists(st.tuples(st.integers(0, 1), scores, st.integers(0, 3)), max_size=30)
@@ -178,3 +178,13 @@ def test_masked_values_are_refused_not_unmasked() -> None:
         Tally.of([1, 0], holed)
     with pytest.raises(DataError, match="labels are masked"):
         Tally.of(np.ma.array([1, 0], mask=[True, False]), [1.0, 2.0])
+
+
+def test_order_of_long_arrays_whose_values_differ_in_the_last_bits_only() -> None:
+    """The last bits make room for the place of a value, so such values must be put in order afterwards."""
+    rng = np.random.default_rng(4)
+    base = rng.choice([-2.5, -1e-300, 0.0, 1.0, 3e8], size=20_000)
+    values = np.concatenate([base * (1.0 + np.finfo(float).eps * rng.integers(0, 50, 20_000)), [-np.inf, np.inf, -0.0]])
+    values = rng.permutation(values)
+    assert np.array_equal(values[order_of(values)], np.sort(values))
+    assert np.array_equal(np.sort(order_of(values)), np.arange(len(values)))

@@ -80,7 +80,7 @@ def little_memory() -> Iterator[None]:
         for name, few in (("RUN", 400), ("STRETCH", 90), ("STEP", 8)):
             changed.setattr(units, name, few)
         changed.setattr(bootstrap, "PART", 128)
-        changed.setattr(bootstrap, "SETTLED", 512)
+        changed.setattr(bootstrap, "OPEN_AT_ONCE", 512)
         yield
 
 

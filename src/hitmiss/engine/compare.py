@@ -751,7 +751,9 @@ def digest_of(made: Comparison) -> str:
 def digest(trials: Trials) -> str:
     """Return a hash of the files and of the answers, because two systems may be in one file."""
     answers = [trials.frame[name] for name in ("score", "decision", "confidence") if name in trials.frame.columns]
-    sha = hashlib.sha256(b"".join(column.to_numpy().tobytes() for column in answers))
+    sha = hashlib.sha256()
+    for column in answers:
+        sha.update(np.ascontiguousarray(column.to_numpy()).data)
     return f"{trials.digest}.{sha.hexdigest()[:SHORT]}"
 
 

@@ -49,7 +49,7 @@ from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, 
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.stats.bootstrap import draw_units, generator
 from hitmiss.stats.forms import Form, OfCounts
-from hitmiss.stats.intervals import auc_interval, effective_units, enough, unit_sizes
+from hitmiss.stats.intervals import effective_units, enough, unit_sizes
 from hitmiss.stats.paired import detectable
 from hitmiss.stats.tests import CORRECTIONS, Simultaneous, adjusted, letters, max_t, ranks, spread_out
 
@@ -353,7 +353,8 @@ class Field:
                 break
         if not len(base):
             raise DataError("there are no pairs to compare", code="no-pairs")
-        alike = all(t.frame[name].equals(base.frame[name]) for t in trials[1:] for name in key)
+        untouched = all(t is own for t, own in zip(trials, given, strict=True))  # only if the same rows were found
+        alike = untouched or all(t.frame[name].equals(base.frame[name]) for t in trials[1:] for name in key)
         trials = in_order(trials, key) if alike else [own for t in trials for own in in_order([t], key)]
         base = trials[0]
         lost = {n: len(all_) - len(base) for n, all_ in zip(names, given, strict=True) if len(all_) > len(base)}
@@ -488,7 +489,7 @@ class Alarmed:
         """Check the samples of a run."""
         self.found.extend(f"{name}: {alarm}" for sample in samples for alarm in alarms(sample, questions))
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
-            self.areas.append(auc_interval(samples[0].tally))
+            self.areas.append(samples[0].steps.interval())
 
     def turned(self, runs: Field) -> list[str]:
         """Return the runs whose scores point the wrong way while those of another run point the right way."""

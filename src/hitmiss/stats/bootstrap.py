@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import pairwise
 from tempfile import TemporaryFile
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.shared import dataclass, tell
-from hitmiss.core.tally import Array, Floats, Tally, let_go
+from hitmiss.core.tally import Array, Floats, Tally, let_go, order_of
 from hitmiss.stats.forms import FINE_GRID, ClassSums, DiskTally, Form, Located, Whole
 
 if TYPE_CHECKING:
@@ -266,7 +267,7 @@ Indices = NDArray[np.intp]
 GRID = 32
 """Number of stretches with equal numbers of trials per class, for figures that depend on single thresholds."""
 UNIT_GRID = 256
-"""… for units: their cells are cheap to count (a matrix product) but expensive to open (trial by trial)."""
+"""… for units and figures that are read off the stretches: their cells are cheap to count (a matrix product)."""
 WHOLE_GRID = 1024
 """… for figures that depend on the whole curve."""
 
@@ -309,17 +310,8 @@ def cut(tally: Tally, forms: Sequence[Form], grid: int | None = None) -> Cells:
 
 
 def cut_for_units(tally: Tally, forms: Sequence[Form]) -> Cells:
-    """Cut on an even grid, and more finely in the cells that replicates are likely to open.
-
-    Which cells are likely is only a guess: a wrong guess costs time, but changes no result.
-    """
-    coarse = max(
-        min(UNIT_GRID, len(tally.score) // 128), GRID
-    )  # in small samples it is cheaper to open a few larger cells than to count many small ones
-    cells = cut(tally, forms, UNIT_GRID if any(f.fine_unit_cells for f in forms) else coarse)
-    likely = np.unique(np.concatenate([np.zeros(0, dtype=np.intp), *(f.likely_open(cells) for f in forms)]))
-    within = [np.linspace(cells.cuts[k], cells.cuts[k + 1], 9)[1:-1].astype(np.intp) for k in likely]
-    return Cells(tally, _cuts(tally, np.concatenate([cells.cuts, *within]))) if within else cells
+    """Cut on an even grid: coarse for figures at one place of the curve, because open cells are divided further."""
+    return cut(tally, forms, UNIT_GRID if any(f.fine_unit_cells for f in forms) else GRID)
 
 
 def cut_finely(tally: Tally) -> Cells:
@@ -719,8 +711,6 @@ AT_ONCE = 1 << 16  # how many units are drawn at a time
 """At most `CHUNK_VALUES` numbers are held at once (128 MB)."""
 PART = 1 << 20
 """Number of trials that are looked at together; what is computed from them is as small, wherever the trials are."""
-SETTLED = 1 << 21
-"""Number of weights of trials (replicate × trial) that are held while a cell is examined."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -739,15 +729,11 @@ class UnitSample:
     @classmethod
     def of(cls, positive: NDArray[np.bool_], score: Floats, unit: Ints, n_units: int) -> UnitSample:
         """Sort trials given as arrays; `unit` counts from 0."""
-        order = np.argsort(score)  # equal scores are one group, so their order changes nothing
+        order = order_of(score)  # equal scores are one group, so their order changes nothing
         values, is_positive = score[order], positive[order]
-        last = np.append(values[1:] != values[:-1], True) if len(values) else np.zeros(0, dtype=bool)
-        ends = np.flatnonzero(last) + 1
-        seen = np.concatenate([[0], np.cumsum(is_positive, dtype=np.int64)])
-        at = np.concatenate([[0], ends])
         held = np.bincount(unit, minlength=n_units) > 0
         place = unit[order] if held.all() else (np.cumsum(held) - 1)[unit[order]]
-        return cls(Tally(values[last], seen[at], at - seen[at]), is_positive, values, place, np.flatnonzero(held))
+        return cls(Tally.of_ordered(values, is_positive), is_positive, values, place, np.flatnonzero(held))
 
     @classmethod
     def stored(cls, parts: Iterable[UnitSample], units: Ints, folder: str | None) -> UnitSample:
@@ -770,10 +756,11 @@ class UnitSample:
             maps: list[Array] = [np.memmap(file, kind, "r") for file, kind in zip(files, kinds, strict=True)]
         return cls(DiskTally(*maps[:3]), maps[3], maps[4], maps[5], units)
 
-    def parts(self) -> Iterator[slice]:
+    def parts(self, start: int = 0, stop: int | None = None) -> Iterator[slice]:
         """Yield where the trials of each part are; of arrays on disk only one part is in memory at a time."""
-        for start in range(0, len(self.unit), PART):
-            yield slice(start, min(start + PART, len(self.unit)))
+        stop = len(self.unit) if stop is None else stop
+        for first in range(start, stop, PART):
+            yield slice(first, min(first + PART, stop))
             let_go(self.positive, self.score, self.unit)
 
 
@@ -853,7 +840,7 @@ def _some_replicates(
     empty = (p.sum(axis=1) == 0) | (q.sum(axis=1) == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         search, stretches = begin_search(cells, p, q, forms)
-        _look_inside(sample, cells, search, stretches, weights)
+        _look_inside(sample, search, stretches, weights)
         drawn = ByUnits(sample, cells, p, q, search, weights)
         values = [form.replicates(drawn) for form in forms]
     return [np.where(empty, np.nan, v) for v in values]
@@ -861,7 +848,7 @@ def _some_replicates(
 
 def class_tables(sample: UnitSample, cells: Cells) -> tuple[Table, Table]:
     """Return how many positives and negatives each unit has in each cell; sparse if the table would be large."""
-    starts, shape = _trial_starts(sample.tally, cells), (len(sample.units), len(cells))
+    starts, shape = _trials_below(sample.tally, cells.cuts), (len(sample.units), len(cells))
     counted = [_count_sparse, _count][shape[0] * shape[1] <= CHUNK_VALUES]
     found: list[Table] = []
     for part in sample.parts():
@@ -888,46 +875,122 @@ def cell_counts(tables: tuple[Table, Table], weights: Floats) -> tuple[Floats, F
     return np.asarray(weights @ tables[0]), np.asarray(weights @ tables[1])
 
 
-def _trial_starts(tally: Tally, cells: Cells) -> Ints:
-    return (tally.positives[cells.cuts] + tally.negatives[cells.cuts]).astype(np.int64)
+PARTS = 8
+"""An open stretch is divided into this many parts, so that few trials of it must be looked at one by one."""
+FEW = 64
+"""A stretch of at most this many distinct scores is not divided any further."""
+MANY = 4096
+"""… unless it holds more trials than this, many of which have equal scores."""
+OPEN_AT_ONCE = 1 << 19
+"""Number of parts of stretches, or of trials inside them, that are examined at a time."""
 
 
-def _look_inside(sample: UnitSample, cells: Cells, search: Search, stretches: Stretches, weights: Floats) -> None:
-    """Examine the open cells, those that are open in most replicates first.
+def _look_inside(sample: UnitSample, search: Search, s: Stretches, weights: Floats) -> None:
+    """Examine open stretches: first the ends of parts of them, then every point inside the parts that still matter.
 
-    Lower costs that are found early rule out later cells, so fewer of them must be examined.
+    Those that are open in most replicates come first: lower costs that are found early rule out others.
     """
-    starts = _trial_starts(sample.tally, cells)
-    cell = np.searchsorted(cells.cuts, stretches.low)
-    stretches = stretches.keep(np.argsort(cell, kind="stable"))
-    open_in = np.bincount(cell, minlength=len(cells))
-    ends = np.cumsum(open_in)
-    # Cell by cell for all replicates: the trials of a cell are then gathered once.
-    for k in np.argsort(-open_in, kind="stable"):
-        if not open_in[k]:
-            break
-        here = stretches.keep(slice(ends[k] - open_in[k], ends[k]))
-        matters = search.matters(here)
-        if matters.any():
-            _settle(sample, search, here.keep(matters), slice(starts[k], starts[k + 1]), weights)
+    few = (s.high - s.low <= FEW) & (_trials_below(sample.tally, s.high) - _trials_below(sample.tally, s.low) <= MANY)
+    _settle(sample, search, s.keep(few), weights)
+    s = s.keep(~few)
+    place, open_in = np.unique(s.low, return_inverse=True, return_counts=True)[1:]
+    s = s.keep(np.lexsort((place, -open_in[place])))
+    for start in range(0, len(s), OPEN_AT_ONCE // PARTS):
+        some = s.keep(slice(start, start + OPEN_AT_ONCE // PARTS))
+        parts = _divided(sample, some.keep(search.matters(some)), weights)
+        search.note_point(parts, parts.cp + parts.p, parts.cn + parts.q)
+        _look_inside(sample, search, search.unsettled(parts), weights)
 
 
-def _settle(sample: UnitSample, search: Search, s: Stretches, trials: slice, weights: Floats) -> None:
-    """Compute every point inside one cell, for the replicates in which the cell matters, some of them at a time."""
-    score, positive, unit = (np.array(column[trials]) for column in (sample.score, sample.positive, sample.unit))
-    let_go(sample.score, sample.positive, sample.unit)
-    ends = np.append(score[1:] != score[:-1], True)
-    step = max(1, SETTLED // len(score))
-    for start in range(0, len(s), step):
-        some = s.keep(slice(start, start + step))
-        drawn = weights[some.replicate][:, unit]
-        accepted = drawn * positive
-        drawn -= accepted
-        for counts, before in ((accepted, some.cp), (drawn, some.cn)):
-            np.cumsum(counts, axis=1, out=counts)  # in place, because fresh memory costs more than the sums
-            counts += before[:, None]
-        cp, cn = (accepted, drawn) if ends.all() else (accepted[:, ends], drawn[:, ends])
-        search.note_inside(some, cp, cn)
+def _divided(sample: UnitSample, s: Stretches, weights: Floats) -> Stretches:
+    """Divide stretches into parts and count their trials; stretches of several replicates with equal ends are adjacent."""
+    begins = np.flatnonzero(np.append(True, s.low[1:] != s.low[:-1])[: len(s)])
+    cuts = s.low[begins, None] + (s.high - s.low)[begins, None] * np.arange(PARTS + 1) // PARTS
+    trials = _trials_below(sample.tally, cuts)
+    # Counts below 2^24 are exact in single precision, which takes half the time.
+    exact = float(s.cp.max(initial=0.0) + s.cn.max(initial=0.0) + (s.p + s.q).max(initial=0.0)) < 2.0**24
+    kind = np.float32 if exact and bool((weights == np.floor(weights)).all()) else np.float64
+    light: Array = weights.astype(kind)
+    inside = np.empty((len(s), 2 * PARTS))
+    # Stretch by stretch for all its replicates: how many trials each unit has in each part, weighted by one product.
+    for i, (first, last) in enumerate(pairwise([*begins.tolist(), len(s)])):
+        held, table = _part_table(sample, trials[i])
+        drawn = s.replicate[first:last]
+        rows = light[drawn] if held is None else light[drawn[:, None], held]
+        inside[first:last] = rows @ table.astype(kind)
+    p, q = (np.ascontiguousarray(inside[:, k : k + PARTS]) for k in (0, PARTS))
+    earlier = np.triu(np.ones((PARTS, PARTS)), 1)  # sums of short rows are faster as a product
+    of = np.repeat(np.arange(len(begins)), np.diff(np.append(begins, len(s))))
+    before = (own[:, None] + counts @ earlier for own, counts in ((s.cp, p), (s.cn, q)))
+    parts = (np.repeat(s.replicate, PARTS), cuts[of, :-1], cuts[of, 1:], *before, p, q)
+    return Stretches(*(np.ravel(part) for part in parts))
+
+
+def _part_table(sample: UnitSample, starts: Ints) -> tuple[Ints | None, Array]:
+    """Return the units with trials in a stretch, and how many positives and negatives each has in its parts.
+
+    None for all units. `starts` are the places of the first trials of the parts, and the end.
+    """
+    held = None
+    if 4 * (starts[-1] - starts[0]) < len(sample.units):  # most units have no trial here
+        held = np.unique(sample.unit[starts[0] : starts[-1]])
+    n = len(sample.units) if held is None else len(held)
+    table = np.zeros(n * 2 * PARTS, dtype=np.int64)
+    for some in sample.parts(int(starts[0]), int(starts[-1])):
+        unit = sample.unit[some].astype(np.intp) if held is None else np.searchsorted(held, sample.unit[some])
+        inside: Ints = np.clip(starts, some.start, some.stop)
+        part = np.repeat(np.arange(PARTS), np.diff(inside))
+        table += np.bincount((2 * unit + ~sample.positive[some]) * PARTS + part, minlength=len(table))
+    return held, table.reshape(n, 2 * PARTS)
+
+
+def _settle(sample: UnitSample, search: Search, s: Stretches, weights: Floats) -> None:
+    """Record every point inside stretches, those of similar width together."""
+    width = np.ceil(np.log2(np.maximum(s.high - s.low, 1)))
+    for one in np.unique(width):
+        alike = s.keep(width == one)
+        ends = np.cumsum(_trials_below(sample.tally, alike.high) - _trials_below(sample.tally, alike.low))
+        for start, stop in pairwise([*np.searchsorted(ends, np.arange(0, ends[-1], OPEN_AT_ONCE)), len(alike)]):
+            some = alike.keep(slice(start, stop))
+            search.note_inside(some, *_points_inside(sample, some, weights))
+
+
+def _points_inside(sample: UnitSample, s: Stretches, weights: Floats) -> tuple[Floats, Floats]:
+    """Return the positives and negatives up to every point inside stretches (stretch × point).
+
+    The end of a stretch with fewer points is repeated.
+    """
+    groups = s.high - s.low
+    width = int(groups.max())
+    row, group = _numbered(groups)
+    place, score = row * width + group, s.low[row] + group
+    first = _trials_below(sample.tally, score)
+    at, within = _numbered(_trials_below(sample.tally, score + 1) - first)  # the trials with each of these scores
+    trial, place = first[at] + within, place[at]
+    drawn = weights.take(s.replicate[row[at]] * weights.shape[1] + sample.unit[trial])
+    accepted = drawn * sample.positive[trial]
+    let_go(sample.unit, sample.positive)
+    both = []
+    for own, before in ((accepted, s.cp), (drawn - accepted, s.cn)):
+        counts = np.asarray(np.bincount(place, own, len(s) * width), dtype=np.float64).reshape(len(s), width)
+        counts[:, 0] += before
+        both.append(np.cumsum(counts, axis=1, out=counts))
+    return both[0], both[1]
+
+
+def _numbered(sizes: Ints) -> tuple[Ints, Ints]:
+    """Return, for the members of groups of these sizes, the group and the number within it.
+
+    >>> [a.tolist() for a in _numbered(np.array([2, 0, 3]))]
+    [[0, 0, 2, 2, 2], [0, 1, 0, 1, 2]]
+    """
+    of = np.repeat(np.arange(len(sizes)), sizes)
+    return of, np.arange(len(of)) - (np.cumsum(sizes) - sizes)[of]
+
+
+def _trials_below(tally: Tally, group: Ints) -> Ints:
+    """Return how many trials have a lower score than these distinct scores."""
+    return (tally.positives[group] + tally.negatives[group]).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,7 +40,7 @@ from hitmiss.stats import intervals
 from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share
 
 if TYPE_CHECKING:
-    from hitmiss.stats.bootstrap import Cells, Stretches
+    from hitmiss.stats.bootstrap import Stretches
     from hitmiss.stats.paired import Curve
 
 Ties = Literal["grouped", "official", "interpolated"]
@@ -282,10 +282,6 @@ class Form(Functional):
         """Return the points of the error curve at which cells must be cut."""
         return []
 
-    def likely_open(self, cells: Cells) -> Indices:
-        """Return the cells that replicates by units are likely to open: a guess that only saves time."""
-        return np.zeros(0, dtype=np.intp)
-
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
         """Return between which neighbouring points the figure of the sample or of a replicate can be determined."""
         return np.zeros(len(cp) - 1, dtype=bool)
@@ -438,12 +434,6 @@ class Crossing(Located):
         low = self.point(tally)
         return [low, low + 1]
 
-    def likely_open(self, cells: Cells) -> Indices:
-        """Return the cells around the sample's own crossing."""
-        # Replicates rarely cross further away than this; a cell that was not guessed is opened when it is needed.
-        k = int(np.searchsorted(cells.cuts, self.point(cells.tally), side="right")) - 1
-        return np.arange(max(k - 4, 0), min(k + 5, len(cells)))
-
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
         """Return where the condition begins to hold within this many standard deviations of the counts."""
         # The number of drawn trials below a point is binomial. More of either class bring the crossing forward, fewer put
@@ -539,6 +529,11 @@ class MinimumCost(Located):
 
     def best_point(self, tally: Tally) -> int:
         """Return the first point of least cost."""
+        if self not in tally.places:
+            tally.places[self] = self._best_point(tally)
+        return tally.places[self]
+
+    def _best_point(self, tally: Tally) -> int:
         # FAR is 1 − rejected / negatives: without the constant the least place is the same and a pass is saved. Only a lower
         # cost replaces an earlier one, so that of equal costs the first point counts, whatever the chunks are.
         a, b = self.miss / tally.n_positive, self.false_alarm / tally.n_negative
@@ -641,22 +636,11 @@ class MinimumCost(Located):
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
         """Keep the least cost of these points."""
         least = np.min(self.costs(cp, cn, n1[:, None], n0[:, None]), axis=1)
-        # These stretches are of one cell, so no replicate occurs twice.
-        found[s.replicate] = np.minimum(found[s.replicate], least)
+        np.minimum.at(found, s.replicate, least)
 
     def points(self, tally: Tally) -> list[int]:
         """Return the sample's own best point."""
         return [self.best_point(tally)]
-
-    def likely_open(self, cells: Cells) -> Indices:
-        """Return the cells with the lowest bounds."""
-        tally, cuts = cells.tally, cells.cuts
-        bound = (
-            self.miss * tally.positives[cuts[:-1]] / tally.n_positive
-            - self.false_alarm * tally.negatives[cuts[1:]] / tally.n_negative
-        )
-        # A guess that only saves time: lower costs are most likely where the bound is lowest.
-        return np.argsort(bound, kind="stable")[:32]
 
     def cannot_win(self, missed: Array, rejected: Array, n1: float, n0: float, deviations: float) -> Mask:
         """Return whether this many more misses and rejected negatives than at the best point cost more.
