@@ -342,7 +342,7 @@ def hush() -> None:
 
 # ----------------------------------------------------------------------
 # Records. `dataclasses.dataclass` compiles six methods for every class, which took a tenth of the time of a short
-# command. Here only `__init__` is compiled; the other methods are the same for all classes.
+# command. Here only `__init__` is compiled, when the first object is made; the other methods are the same for all classes.
 
 
 class _Fresh:
@@ -362,7 +362,7 @@ def _record(
         return dataclasses.dataclass(frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)(cls)
     own = dict(vars(cls))
     made: type = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
-    methods: dict[str, object] = {"__init__": _initialiser(made, frozen)}
+    methods: dict[str, object] = {"__init__": _Initialiser(made, frozen)}
     if repr:
         methods["__repr__"] = _shown
     if eq:
@@ -381,6 +381,19 @@ def _record(
 
 if not TYPE_CHECKING:
     dataclass = _record
+
+
+class _Initialiser:
+    """Stands for `__init__` until it is looked up: most commands make objects of few classes."""
+
+    def __init__(self, cls: type, frozen: bool) -> None:
+        self._cls, self._frozen = cls, frozen
+
+    def __get__(self, instance: object, owner: type) -> Callable[..., None]:
+        if vars(self._cls)["__init__"] is self:  # another thread may have been faster
+            setattr(self._cls, "__init__", _initialiser(self._cls, self._frozen))  # noqa: B010  # mypy refuses `cls.__init__ =`
+        method: Callable[..., None] = vars(self._cls)["__init__"].__get__(instance, owner)
+        return method
 
 
 def _initialiser(cls: type, frozen: bool) -> Callable[..., None]:
