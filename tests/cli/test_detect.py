@@ -113,8 +113,8 @@ def test_a_folder_in_use_and_a_changed_configuration(command: Command, words: li
     command(*words)
     command(*words, code=2)
     assert "finished run" in command.errors
-    command(*words, "--resume", "--window", "2", code=4)
-    assert "window: null before, 32000 now" in command.errors
+    command(*words, "--resume", "--text-column", "language", code=4)
+    assert 'text_column: "text" before, "language" now' in command.errors
     command(*words, "--resume", "--where", "language=en", code=4)
     assert "items" in command.errors
 
@@ -158,6 +158,15 @@ def test_a_changed_run_is_not_scored(command: Command, words: list[object], tmp_
         (["--where", "split=eval"], 2, "unknown column to choose rows by"),
         (["--input", "audio", "--detector", "program:no-such-program"], 5, "there is no program"),
         (["--positive-index", "1", "--outputs", "logits"], 2, "did you mean 'logit'"),
+        (["--only", "toxic"], 2, "--only goes with --manipulate"),
+        (["--manipulate", ""], 2, "no manipulation is named"),
+        (["--hop", "1"], 2, "--hop goes with --window"),
+        (["--pooling", "min"], 2, "--pooling goes with --window"),
+        (["--window", "1"], 2, "--window goes with --input audio"),
+        (["--cut-length", "9"], 2, "--cut-length goes with --input audio"),
+        (["--length-rule", "zero"], 2, "--length-rule goes with --cut-length"),
+        (["--retry"], 2, "--retry goes with --resume"),
+        (["--score-form", "official"], 2, "--score-form goes with --scores"),
     ],
 )
 def test_wrong_commands(command: Command, words: list[object], extra: list[str], code: int, message: str) -> None:

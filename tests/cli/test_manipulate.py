@@ -66,8 +66,8 @@ def texts(tmp_path: Path) -> Path:
 def test_texts_with_typos_and_lookalikes(texts: Path) -> None:
     common = ["--detector", f"{texts}/detector.py:detector", "--data", f"{texts}/data.tsv", "--input", "text"]
     classes = ["--positive", "toxic", "--negative", "benign"]
-    how = "typos(rate=0.3); homoglyphs(rate=0.9)"
-    run("detect", *common, *classes, "--manipulate", how, "--only", "toxic", "-o", f"{texts}/run")
+    how = ["--manipulate", "typos(rate=0.3)", "--manipulate", "homoglyphs(rate=0.9)", "--only", "toxic"]
+    run("detect", *common, *classes, *how, "-o", f"{texts}/run")
     trials = read(str(texts / "run"))
     assert trials.frame["manipulation"].unique().sort().to_list() == [
         "clean",

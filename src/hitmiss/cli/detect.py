@@ -12,6 +12,7 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
+from hitmiss.core.errors import UsageError
 from hitmiss.core.question import ReadSpec
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ DETECTOR = (
 )
 DATA = "Manifest: a table with the file, the label and further columns about each item; or a folder with a folder per class."
 PICTURE = "How a network takes pictures: resize=256, crop=224, scale=imagenet|half|unit|raw, order=rgb|bgr (default: its own)."
+MANIPULATE = "`suite`, `clad`, `asvspoof5`, or `noise(snr=15); codec(mp3:1) > gain(db=-6)`; may be repeated."
 CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 SHOWN_FAILURES = 5
 
@@ -53,10 +55,10 @@ def detect(
     window: Annotated[float | None, typer.Option(help="Score windows of this many seconds.")] = None,
     hop: Annotated[float | None, typer.Option(help="Seconds between windows (default: half a window).")] = None,
     pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
-    codecs: Annotated[str | None, typer.Option(help="Codec plan (TSV) or a list, `opus,mp3:1`.")] = None,
-    manipulate: Annotated[
-        str | None, typer.Option(help="`suite`, `clad`, `asvspoof5`, or `noise(snr=15); codec(mp3:1) > gain(db=-6)`.")
+    codecs: Annotated[
+        list[str] | None, typer.Option(help="Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.")
     ] = None,
+    manipulate: Annotated[list[str] | None, typer.Option(help=MANIPULATE)] = None,
     only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
     outputs: Annotated[
@@ -87,6 +89,8 @@ def detect(
 ) -> None:
     """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores."""
     given = dict(locals())
+    if scores is None and score_form != "table":
+        raise UsageError("--score-form goes with --scores", code="option-unused")
     devices = [name.strip() for name in device.split(",") if name.strip()]
     if len(devices) > 1:
         _share(given, devices)
@@ -112,8 +116,8 @@ def detect(
             model,
             manifest,
             input=input_,
-            codecs=codecs,
-            manipulate=manipulate,
+            codecs=",".join(codecs) if codecs else None,
+            manipulate="; ".join(manipulate) if manipulate else None,
             only=only,
             picture=picture,
             text_column=text_column,
@@ -150,7 +154,6 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
     import multiprocessing
     import time
 
-    from hitmiss.core.errors import UsageError
     from hitmiss.io.runs import MANIFEST
 
     if given["cluster"] is not None:
@@ -207,7 +210,6 @@ def _opened(
     n_items: int,
 ) -> Iterator[Detector]:
     """Open the detector in this process, or in the processes of a cluster."""
-    from hitmiss.core.errors import UsageError
 
     if cluster is None:
         if actors is not None:

@@ -239,6 +239,18 @@ class Job:
         from hitmiss.detection.loader import fit_length, make_loader
         from hitmiss.detection.scoring import Settings
 
+        needs = (
+            ("only", only is not None, "manipulate", manipulate is not None),
+            ("hop", hop is not None, "window", window is not None),
+            ("pooling", pooling != "mean", "window", window is not None),
+            ("length-rule", length_rule != "tile", "cut-length", cut_length is not None),
+            ("cut-length", cut_length is not None, "input audio", input == "audio"),
+            ("window", window is not None, "input audio", input == "audio"),
+            ("retry", running.retry, "resume", running.resume),
+        )
+        for option, is_given, other, is_there in needs:
+            if is_given and not is_there:
+                raise UsageError(f"--{option} goes with --{other}", code="option-unused")
         rate = _agree_on_rate(model, sample_rate, input)
         notes: list[str] = []
         transform, manifest, coding = _coded(codecs, manifest, rate, notes)
@@ -248,6 +260,7 @@ class Job:
         fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
         pinned: dict[str, object] = {"input": input, "sample_rate": rate, "length": fitting, "codecs": coding}
         pinned |= {} if shown is None else {"picture": asdict(shown)}
+        pinned |= {"text_column": text_column} if input == "text" else {}
         settings = Settings(
             extraction=_extraction(positive_index, outputs, higher, manifest),
             window=_samples(window, rate),
@@ -341,6 +354,10 @@ def _manipulated(
     if only is not None and named is None:
         raise UnknownName("class for --only", only, classes)
     asked = [text.strip() for text in manipulate.split(";") if text.strip()]
+    if not asked:
+        raise UsageError(
+            f"no manipulation is named in {manipulate!r}; write for instance noise(snr=15)", code="no-manipulation"
+        )
     given = [one for text in asked for one in (SUITES[input_] if text == "suite" else preset(text) or (text,))]
     if "clad" in asked:
         notes.append("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
