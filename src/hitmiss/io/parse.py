@@ -911,6 +911,11 @@ class Shape:
     """The file, if its rows are read in pieces; `content` then holds its first lines."""
 
     @property
+    def is_read(self) -> bool:
+        """Whether a plug-in has read the file, so that `frame` holds all its rows."""
+        return self.frame is not None and self.content is not None and not self.content.data
+
+    @property
     def encoding(self) -> str:
         """The encoding of the bytes; `memory` for tables that do not come from a file."""
         return self.content.encoding if self.content else "memory"

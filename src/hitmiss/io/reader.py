@@ -728,9 +728,14 @@ def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Ledg
 
 def look(source: object, role: Role, options: ReadSpec, ledger: Ledger, memory: int | None = None) -> Shape:
     """Take a first look at a source; if the layout names a plug-in's reader, it turns a score file into a frame."""
+    return look_by_plugin(source, role, options, ledger) or tables.look(source, options, ledger, memory)
+
+
+def look_by_plugin(source: object, role: Role, options: ReadSpec, ledger: Ledger) -> Shape | None:
+    """Return the frame that a plug-in's reader turns a score file into; None if the layout does not name one."""
     reader = registry.find("reader", options.layout) if options.layout is not None else None
     if role == "key" or not callable(reader) or not isinstance(source, str | Path):
-        return tables.look(source, options, ledger, memory)
+        return None
     return _by_plugin(reader, source, options, ledger)
 
 

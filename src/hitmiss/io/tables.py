@@ -462,7 +462,10 @@ def pieces(
     `kinds` are types that columns of text may be parsed as at once; see `io.parse.read_plain`.
     """
     read.rows, read.bytes, read.sha256 = 0, 0, ""
-    if shape.content is None or shape.content.is_parquet:
+    if shape.is_read and shape.content is not None:
+        read.bytes, read.sha256 = Path(path).stat().st_size, shape.content.sha256
+        found = iter([load(shape, has_header, picks, numeric, ledger, kinds)])
+    elif shape.content is None or shape.content.is_parquet:
         found = _of_parquet(path, shape, numeric, picks, read, ledger)
     else:
         found = _of_text(path, shape, has_header, numeric, picks, read, ledger, kinds)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache, cached_property
 from itertools import pairwise
@@ -15,12 +14,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core import registry, shared
+from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Keys, keys_of
-from hitmiss.core.trials import FIXED, Source
+from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
 from hitmiss.io.checks import (
     check_ids,
@@ -34,8 +33,8 @@ from hitmiss.io.checks import (
 )
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class, understand
 from hitmiss.io.parse import GZIP, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
-from hitmiss.io.reader import Side, Words, names_in, open_side, read_words, settle, worst_scores
-from hitmiss.io.tables import Read, Stack, damaged_parquet, frame_of, is_plain_number
+from hitmiss.io.reader import Side, Words, look_by_plugin, names_in, open_side, read_words, settle, worst_scores
+from hitmiss.io.tables import Read, Stack, damaged_parquet, is_plain_number
 from hitmiss.io.tables import look as look_whole
 from hitmiss.outofcore.cells import NOTHING, SPARSE, Binned, Disk, Kept, merge_binned, stretches
 from hitmiss.outofcore.plan import (
@@ -65,11 +64,12 @@ CONSTANT: Final = -1
 
 @dataclass(frozen=True)
 class Opened:
-    """A shard whose columns are known: its first rows and what they were recognised as."""
+    """A shard whose columns are known: its first rows, what they were recognised as, and about how many trials it has."""
 
     shard: Shard
     shape: Shape
     match: Match
+    trials: int = 0
 
     @property
     def name(self) -> str:
@@ -80,17 +80,6 @@ class Opened:
     def is_parquet(self) -> bool:
         """Whether the file is a Parquet file."""
         return self.shape.content is None
-
-    @property
-    def trials(self) -> int:
-        """About how many trials there are: as many as a Parquet file declares; of a text, judged by its size."""
-        path = Path(self.shard.path)
-        if self.shape.content is None:
-            return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
-        with path.open("rb") as file:
-            times = PACKED if file.read(2) == GZIP else 1
-        seen = self.shape.content.data
-        return int(path.stat().st_size * times * max(seen.count(b"\n"), 1) / max(len(seen), 1)) + 1
 
     def pieces(self, names: Sequence[str], read: Read, ledger: Ledger, kinds: Kinds | None = None) -> Iterator[Table]:
         """Yield columns of the file in pieces (see `io.tables.pieces`)."""
@@ -106,41 +95,27 @@ class Opened:
 
 def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
     """Look at the beginning of a file and recognise its columns, like the in-memory reader."""
-    shape = tables.look_at_head(shard.path, options, ledger)
+    shape = look_by_plugin(shard.path, role, options, ledger) or tables.look_at_head(shard.path, options, ledger)
     match = recognise(shape, role, options, ledger)
     if shard.system is not None:  # the scores of one system are the scores, and its name is the run
         picks = {name: at for name, at in match.picks.items() if not name.startswith(SYSTEM_PREFIX)}
         if SYSTEM_PREFIX + shard.system in match.picks:  # otherwise the absence is reported later: see `look`
             picks["score"] = match.picks[SYSTEM_PREFIX + shard.system]
         match = replace(match, picks={**picks, SYSTEM: CONSTANT}, theirs={**match.theirs, "score": shard.system})
-    return Opened(shard, shape, match)
+    return Opened(shard, shape, match, _trials_of(shard, shape))
 
 
-# ----------------------------------------------------------------------
-# Files that need a plug-in's reader, streamed: temporarily converted to Parquet files of the same names.
-
-
-@contextmanager
-def plugged(
-    scores: object, options: ReadSpec, scratch: str | None
-) -> Iterator[tuple[object, ReadSpec, Mapping[str, Source]]]:
-    """Convert files of a plug-in's reader to tables in a folder made in `scratch`; leave other files unchanged.
-
-    Yields what to count, how to read it, and the original file of each table, by the hash of the table.
-    """
-    reader = registry.find("reader", options.layout) if options.layout is not None else None
-    if not callable(reader):
-        yield scores, options, {}
-        return
-    with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
-        made: dict[str, Source] = {}
-        paths = []
-        for at, path in enumerate(map(str, expand(scores))):
-            paths.append(Path(folder, str(at), Path(path).name))
-            paths[-1].parent.mkdir()
-            frame_of(reader(path)).write_parquet(paths[-1])
-            made[digest(str(paths[-1]))[0]] = Source(paths[-1].name, digest(path)[0])
-        yield list(map(str, paths)), replace(options, layout=None), made
+def _trials_of(shard: Shard, shape: Shape) -> int:
+    """Return as many trials as a Parquet file declares; of a text, about how many, judged by its size."""
+    if shape.is_read and shape.frame is not None:
+        return shape.frame.height
+    path = Path(shard.path)
+    if shape.content is None:
+        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+    with path.open("rb") as file:
+        times = PACKED if file.read(2) == GZIP else 1
+    seen = shape.content.data
+    return int(path.stat().st_size * times * max(seen.count(b"\n"), 1) / max(len(seen), 1)) + 1
 
 
 # ----------------------------------------------------------------------
@@ -327,7 +302,9 @@ def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role) -> li
     found, ledger = list[Opened](), Ledger()
     for shard in shared.each(shards, "looking at the shards"):
         with suppress(Stop):
-            found.append(open_shard(shard, options, ledger, role))
+            one = open_shard(shard, options, ledger, role)
+            # of a file that a plug-in has read, only the first rows are kept
+            found.append(replace(one, shape=replace(one.shape, frame=None)) if one.shape.is_read else one)
             first = next(one for one in found if one.shard.system == shard.system)
             if set(found[-1].match.picks) != set(first.match.picks):
                 what = f"its columns differ from those of {first.name}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,7 +48,6 @@ from hitmiss.outofcore.count import (
     is_turned,
     look_at_shards,
     open_key,
-    plugged,
     refuse_repeats,
     settle_coverage,
     tallies,
@@ -297,8 +296,7 @@ def evaluate_streamed(
     means = _Means(run, engine, memory, scratch, are_counts)
     with fetched(scores, scratch) as found, fetched(key, scratch) as labels:
         try:
-            with plugged(found, said, scratch) as (tables, reads, made_from):
-                return _evaluate(tables, reads, design, labels, replace(means, said=said, made_from=made_from))
+            return _evaluate(found, said, design, labels, means)
         except UsageError as error:
             if error.code not in NEEDS_ROWS:
                 raise
@@ -345,17 +343,13 @@ class _Means:
     memory: int
     scratch: str | None
     are_counts: bool
-    said: ReadSpec | None = None
-    """How the caller said that files are read."""
-    made_from: Mapping[str, Source] = field(default_factory=dict)
-    """The original of each file that was converted for this, by the hash of the converted one."""
 
 
-def _evaluate(scores: object, reads: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
+def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means: _Means) -> Streamed:
     if means.engine not in ENGINES:
         raise UnknownName("engine", means.engine, ENGINES)
     chosen, threshold, whole = design.protocol, design.threshold, design
-    finished = None if means.are_counts else open_finished(scores, reads)
+    finished = None if means.are_counts else open_finished(scores, said)
     in_parts = design.drift is not None or (chosen is not None and bool(chosen.measured_by))
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     if in_parts:  # trials are only counted here; their figures are measured attack by attack, or condition by condition
@@ -370,7 +364,8 @@ def _evaluate(scores: object, reads: ReadSpec, design: Design, key: object, mean
         design = replace(plain, threshold=None) if design.drift is not None else replace(plain, by=())
         threshold = design.threshold
     if finished is not None:  # a run folder is read through the table inside it
-        scores, reads = list(finished.tables), finished.options
+        scores = list(finished.tables)
+    reads = said if finished is None else finished.options
     units = design.unit if design.bootstrap else ()
     columns, alone = (list(dict.fromkeys((*d.columns, *reads.where))) for d in (design, replace(design, unit=())))
     # files of trials have ids that can be matched
@@ -427,8 +422,7 @@ def _evaluate(scores: object, reads: ReadSpec, design: Design, key: object, mean
         notes=(*ledger.notes, *head.notes),
         choices=(*ledger.choices, *head.choices),
         coverage=coverage,
-        sources=tuple(means.made_from.get(source.sha256, source) for source in head.sources),
-        reading=means.said,
+        reading=said,
     )
     if in_parts and finished is not None:
         if whole.drift is not None:
