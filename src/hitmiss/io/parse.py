@@ -589,6 +589,25 @@ BINARY: Final = (
 TABLES: Final = (".parquet", ".pq", ".arrow", ".feather")
 
 
+Stamp = tuple[int, int] | None
+
+
+def stamp(path: str) -> Stamp:
+    """Return the size and the modification time of a file; None if it is not there."""
+    try:
+        status = Path(path).stat()
+    except OSError:
+        return None
+    return status.st_size, status.st_mtime_ns
+
+
+def refuse_changes(noted: Mapping[str, Stamp]) -> None:
+    """Refuse files that were written to since their stamps were noted: those that are read several times must not change."""
+    changed = [path for path, one in noted.items() if stamp(path) != one]
+    if changed:
+        raise DataError(f"{changed[0]} changed while it was read; evaluate again when no other process writes to it")
+
+
 def refuse_format(start: bytes, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
     """Stop at a file whose first bytes show a format that is not read here."""
     if is_streamed and start.startswith(ARROW):

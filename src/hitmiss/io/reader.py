@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
 from pathlib import Path
@@ -69,6 +69,23 @@ class FinishedRun:
     def choices(self) -> tuple[str, ...]:
         """What the signature must state: how many items failed."""
         return (f"failed({self.coverage[1] - self.coverage[0]})",) if self.coverage else ()
+
+    def parts(self, kept: pl.DataFrame, is_clean: pl.Expr) -> Iterator[Trials]:
+        """Yield the attacks (or the conditions) one by one, each with the rows without a change.
+
+        `kept` has the values of the columns that tell them apart, of those that are wanted.
+        """
+        names, renamed = kept.columns, self.options.rename
+        table = pl.scan_parquet(list(self.tables)).with_columns(
+            pl.col(name).replace(dict(renamed[name])) for name in names if name in renamed
+        )
+        there = table.select(names).unique(maintain_order=True).collect()
+        asked = there.join(kept, on=names, how="semi", maintain_order="left")
+        options = self.options.changed(where={k: v for k, v in self.options.where.items() if k not in names})
+        changed = asked.filter(~is_clean)
+        for own in each((changed if changed.height else asked).rows(named=True), "conditions"):
+            is_own = pl.all_horizontal(pl.col(name) == value for name, value in own.items())
+            yield read(table.filter(is_own | is_clean).collect(), None, options)
 
 
 def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:

@@ -51,6 +51,7 @@ from hitmiss.outofcore.plan import (
     merge_tallies,
     sequential,
 )
+from hitmiss.outofcore.units import UnitRuns
 from hitmiss.stats import sketch
 
 # ----------------------------------------------------------------------
@@ -542,6 +543,8 @@ MOST_TOLD: Final = 1000
 
 
 Counter = Callable[[Shard, ShardPlan], Iterator[ShardTally]]
+Covering = tuple[int, int, int]
+"""How many ids of a key have a score, how many it lists, and how many scored ids it lacks."""
 
 
 def tallies(
@@ -556,6 +559,25 @@ def tallies(
     found = None if run is sequential else run(first_pass, [(shard, plan, own) for shard in shards])
     for shard in shared.each(shards, step):
         yield from own(shard, plan) if found is None else [next(found)]
+
+
+def count_all(
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None, units: UnitRuns | None
+) -> tuple[ShardTally, Covering | None]:
+    """Count all shards, each id once; return also how much of the key they cover, if there is one."""
+    found = tallies(shards, plan, run)
+    tally = merge_tallies(found if units is None else units.without_units(found), disk)
+    if tally.findings:
+        ledger = Ledger()
+        ledger.take(Ledger(list(tally.findings)))  # one finding per kind, over all shards
+        raise ledger.error()
+    covering = None
+    if plan.key is not None and tally.ids is not None:
+        covering = settle_coverage(tally, shards, plan, run, memory)
+    else:
+        for part in _in_parts(every_id(tally, shards, plan, run, disk), memory):
+            refuse_hashes(part.bins[part.each > 1], shards, plan, run)
+    return replace(tally, ids=None), covering
 
 
 def first_pass(shard: Shard, plan: ShardPlan, counter: Counter | None = None) -> ShardTally:
@@ -758,12 +780,6 @@ def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[
     return found
 
 
-def refuse_repeats(ids: Kept | None, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int) -> None:
-    """Refuse an id that occurs twice in all shards. Equal hashes prove nothing: the ids themselves are compared."""
-    for part in _in_parts(ids, memory):
-        refuse_hashes(part.bins[part.each > 1], shards, plan, run)
-
-
 def _in_parts(ids: Kept | None, memory: int) -> Iterator[Binned]:
     """Yield the hashes of all ids, as many at a time as fit; equal hashes are in the same part."""
     if ids is not None:
@@ -771,7 +787,7 @@ def _in_parts(ids: Kept | None, memory: int) -> Iterator[Binned]:
 
 
 def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:
-    """Look up repeated hashes in the shards, and refuse the ids that are really repeated."""
+    """Refuse ids that occur twice in all shards. Equal hashes prove nothing: the ids themselves are compared."""
     if not len(twice):
         return
     wanted = frozenset(twice[:MOST].tolist())
@@ -794,11 +810,8 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
 
 def settle_coverage(
     tally: ShardTally, shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int
-) -> tuple[int, int, int]:
-    """Refuse ids that are scored twice and, unless the caller allows it, ids on one side only.
-
-    Returns how many ids of the key have a score, how many it lists, and how many scored ids it lacks.
-    """
+) -> Covering:
+    """Refuse ids that are scored twice and, unless the caller allows it, ids on one side only."""
     assert plan.key is not None
     key, ledger = key_of(plan.key, plan.options), Ledger()
     seen, twice, unlisted = np.zeros(key.height, dtype=bool), list[Keys](), 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
@@ -119,29 +118,6 @@ def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]])
     """
     for given in arguments:
         yield function(*given)
-
-
-# ----------------------------------------------------------------------
-# Files that are read several times must not change in between.
-
-
-Stamp = tuple[int, int] | None
-
-
-def refuse_changes(noted: Mapping[str, Stamp]) -> None:
-    """Refuse files that were written to since their stamps were noted."""
-    changed = [path for path, one in noted.items() if stamp(path) != one]
-    if changed:
-        raise DataError(f"{changed[0]} changed while it was read; evaluate again when no other process writes to it")
-
-
-def stamp(path: str) -> Stamp:
-    """Return the size and the modification time of a file; None if it is not there."""
-    try:
-        status = Path(path).stat()
-    except OSError:
-        return None
-    return status.st_size, status.st_mtime_ns
 
 
 # ----------------------------------------------------------------------

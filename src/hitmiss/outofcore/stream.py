@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.core import shared
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
@@ -24,14 +23,12 @@ from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import check_labels, note_missing
 from hitmiss.io.columns import Reading
-from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted
+from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
-    FinishedRun,
     Words,
     is_reversed,
     note_oddities,
     open_finished,
-    read,
     reversed_note,
     unpaired_note,
 )
@@ -42,15 +39,12 @@ from hitmiss.outofcore.count import (
     ENGINES,
     LEAST,
     RANGE,
-    every_id,
+    count_all,
     found_columns,
     is_for_negative,
     is_turned,
     look_at_shards,
     open_key,
-    refuse_repeats,
-    settle_coverage,
-    tallies,
     words_of,
 )
 from hitmiss.outofcore.plan import (
@@ -59,10 +53,7 @@ from hitmiss.outofcore.plan import (
     Shard,
     ShardPlan,
     ShardTally,
-    merge_tallies,
-    refuse_changes,
     sequential,
-    stamp,
 )
 from hitmiss.outofcore.units import DISK_BYTES as UNIT_DISK_BYTES
 from hitmiss.outofcore.units import UnitRuns
@@ -176,15 +167,18 @@ def _notes(tally: ShardTally, kept: Sequence[Kept], frame: pl.DataFrame, header:
         ledger.notes.append(unpaired_note(first.name))
     if plan.turned:
         ledger.notes.append(reversed_note(header))
-    ends = scores_of(np.array([one.ends for one in kept], dtype=np.uint64).ravel()).reshape(-1, 2)
-    counts = {
-        ":n": [one.total for one in kept],
-        ":inf": [_count_at(one, -np.inf) + _count_at(one, np.inf) for one in kept],
-        ":at": [_count_at(one, 0.0) + _count_at(one, 1.0) for one in kept],
-    }
-    table = frame.with_columns(
-        pl.Series(":low", ends[:, 0]), pl.Series(":high", ends[:, 1]), **{k: pl.Series(v) for k, v in counts.items()}
+    ends = scores_of(np.array([one.ends for one in kept], dtype=np.uint64))
+    inf, edges = (
+        [sum(one.between(k, k).total for k in keys_of(at)) for one in kept] for at in ((-np.inf, np.inf), (0.0, 1.0))
     )
+    named: dict[str, Any] = {
+        ":low": ends[:, 0],
+        ":high": ends[:, 1],
+        ":inf": inf,
+        ":at": edges,
+        ":n": [one.total for one in kept],
+    }
+    table = frame.with_columns(pl.Series(name, values) for name, values in named.items())
     if plan.options.score_columns:  # systems in the order in which they were named
         place = {system: at for at, system in enumerate(plan.options.score_columns)}
         table = table.sort(pl.col(SYSTEM).replace_strict(place))
@@ -198,12 +192,6 @@ def _notes(tally: ShardTally, kept: Sequence[Kept], frame: pl.DataFrame, header:
     )
     note_oddities(table, header, ledger, facts, n)
     return ledger.notes
-
-
-def _count_at(kept: Kept, score: float) -> int:
-    """Return how many trials have this score."""
-    key = keys_of([score])[0]
-    return kept.between(key, key).total
 
 
 # ----------------------------------------------------------------------
@@ -406,7 +394,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
     if disk is not None:
         disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
-    tally, covering = _count(shards, plan, means.run, memory, disk, beyond)
+    tally, covering = count_all(shards, plan, means.run, beside_program(memory), disk, beyond)
     merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
     trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory), beyond)
     ledger, coverage = Ledger(), None
@@ -425,38 +413,18 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
         reading=said,
     )
     if in_parts and finished is not None:
-        if whole.drift is not None:
-            is_clean, names = clean_rows(trials, whole), whole.by[0]
-            found = drift_parts(trials, whole, _parts(trials, finished, names, is_clean))
-        else:
-            is_clean, names = pl.col("attack") == CLEAN, trials.header.runs
-            found = measure_parts(trials, whole, _parts(trials, finished, names, is_clean, threshold))
+        is_drift = whole.drift is not None
+        names = whole.by[0] if is_drift else trials.header.runs
+        kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
+        parts = finished.parts(kept, clean_rows(trials, whole) if is_drift else pl.col("attack") == CLEAN)
+        titled = (part.retitle(notes=trials.header.notes) for part in parts)
+        decided = titled if threshold is None else (at_threshold(part, threshold) for part in titled)
+        found = (drift_parts if is_drift else measure_parts)(trials, whole, decided)
         refuse_changes(noted)
         return Streamed(found, trials)
     refuse_changes(noted)
     found = measure_trials(trials, design)
     return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, there))), trials)
-
-
-def _parts(
-    trials: TalliedTrials, run: FinishedRun, names: Sequence[str], is_clean: pl.Expr, threshold: float | None = None
-) -> Iterator[Trials]:
-    """Yield the attacks (or the conditions) of a run folder one by one, each with the rows without a change."""
-    renamed = [pl.col(name).replace(dict(run.options.rename[name])) for name in names if name in run.options.rename]
-    table = pl.scan_parquet(list(run.tables)).with_columns(renamed)
-    kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
-    asked = (
-        table.select(names)
-        .unique(maintain_order=True)
-        .collect()
-        .join(kept, on=names, how="semi", maintain_order="left")
-    )
-    options = run.options.changed(where={k: v for k, v in run.options.where.items() if k not in names})
-    changed = asked.filter(~is_clean)
-    for own in shared.each((changed if changed.height else asked).rows(named=True), "conditions"):
-        is_own = pl.all_horizontal(pl.col(name) == value for name, value in own.items())
-        part = read(table.filter(is_own | is_clean).collect(), None, options).retitle(notes=trials.header.notes)
-        yield part if threshold is None else at_threshold(part, threshold)
 
 
 def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
@@ -591,21 +559,3 @@ def kept_columns(
     others = ["target"] if "target" in there else []
     others += ["decision"] if has_decision and asks else []
     return tuple(dict.fromkeys((*options.runs, *others, *columns)))
-
-
-def _count(
-    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None, units: UnitRuns | None
-) -> tuple[ShardTally, tuple[int, int, int] | None]:
-    """Count all shards, each id once; return also how much of the key they cover, if there is one."""
-    found = tallies(shards, plan, run)
-    tally = merge_tallies(found if units is None else units.without_units(found), disk)
-    if tally.findings:
-        ledger = Ledger()
-        ledger.take(Ledger(list(tally.findings)))  # one finding per kind, over all shards
-        raise ledger.error()
-    covering = None
-    if plan.key is not None and tally.ids is not None:
-        covering = settle_coverage(tally, shards, plan, run, beside_program(memory))
-    else:
-        refuse_repeats(every_id(tally, shards, plan, run, disk), shards, plan, run, beside_program(memory))
-    return replace(tally, ids=None), covering
