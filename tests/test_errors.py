@@ -62,6 +62,8 @@ def test_an_unknown_name_lists_what_is_known() -> None:
     assert str(UnknownName("codec", "C99x", ["C02", "C01"])) == "unknown codec 'C99x'. Known: C01, C02"
     assert "did you mean 'C01'?" in str(UnknownName("codec", "C011", ["C02", "C01"]))
     assert str(UnknownName("codec", "x", [])) == "unknown codec 'x'. Known: none"
+    long = str(UnknownName("inner value", "node_412x", [f"node_{i}" for i in range(5000)]))
+    assert "did you mean 'node_412'?" in long and long.endswith(" and 4,800 more")
 
 
 def test_nearest() -> None:

@@ -260,6 +260,11 @@ def test_a_network_that_gives_hidden_and_logits_takes_five_lines(tmp_path: Path)
     wanted = state["out_layer"](torch.tanh(state["first"](torch.from_numpy(x)))).detach().numpy()
     assert np.allclose(made.outputs(x), wanted, atol=1e-6) and len(lines) <= 5
     assert made.output_kind == "logit"  # type: ignore[attr-defined]
+    hook = "    net.register_forward_hook(lambda net, clips, found: found[1][:, 1:])"
+    second = [*lines[:3], lines[3].replace("return", "net ="), hook, "    return net"]
+    (tmp_path / "second.py").write_text("\n".join(second) + "\n")
+    alone = open_detector(f"{tmp_path}/second.py:detector", weights=tmp_path / "AASIST.pth", device="cpu")
+    assert np.allclose(alone.outputs(x), wanted[:, 1:], atol=1e-6)
 
 
 @pytest.mark.extras

@@ -88,8 +88,12 @@ class UsageError(HitmissError, ValueError):
     code = "usage"
 
 
+LISTED: Final = 200
+"""Most names that a message lists; a model may have thousands of inner values."""
+
+
 class UnknownName(UsageError):
-    """Raised for an unknown name; the message gives the nearest known name and lists all of them.
+    """Raised for an unknown name; the message gives the nearest known name and lists all of them, or the first ones.
 
     >>> print(UnknownName("metric", "eeer", ["eer", "min_dcf"]))
     unknown metric 'eeer'; did you mean 'eer'? Known: eer, min_dcf
@@ -102,7 +106,9 @@ class UnknownName(UsageError):
         near = nearest(name, names)
         hint = f"; did you mean {near!r}?" if near else "."
         kind = what.partition(" in ")[0].partition(" of ")[0].replace(" ", "-")
-        super().__init__(f"unknown {what} {name!r}{hint} Known: {', '.join(names) or 'none'}", code=f"unknown-{kind}")
+        more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+        listed = ", ".join(names[:LISTED]) or "none"
+        super().__init__(f"unknown {what} {name!r}{hint} Known: {listed}{more}", code=f"unknown-{kind}")
 
 
 class DataError(HitmissError, ValueError):
