@@ -14,7 +14,7 @@ import polars as pl
 
 from hitmiss.core.question import INNER, ReadSpec, shown
 from hitmiss.core.shared import ABSTAIN
-from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading
+from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading, understand
 from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack
 
@@ -461,6 +461,16 @@ def refuse_conflicts(scores: Stack, name: str, differ: pl.Series, ledger: Ledger
     if differ.any():
         places = scores.places(differ, name)
         conflict(places, len(places), name, scores.title(name), ledger)
+
+
+def differing(ours: pl.Series, theirs: pl.Series, options: ReadSpec) -> tuple[pl.Series, Reading | None]:
+    """Return where two columns of texts differ; two spellings of one class are the same. Labels come with their meaning."""
+    if ours.name != "label":
+        return ours != theirs, None
+    words = sorted({*ours.unique(), *theirs.unique()})
+    reading = understand(words, options.positive, options.negative, options.positive_value)
+    is_positive = [side.is_in(list(reading.positive_words)) for side in (ours, theirs)]
+    return is_positive[0] != is_positive[1], reading
 
 
 def conflict(places: list[Place], n: int, name: str, column: str, ledger: Ledger) -> None:

@@ -26,6 +26,7 @@ from hitmiss.io.checks import (
     check_labels,
     check_repeats,
     check_scores,
+    differing,
     no_common_id,
     refuse_conflicts,
     refuse_missing,
@@ -183,18 +184,11 @@ class Key:
             stack = stack.keep(pl.Series(rows >= 0))
         theirs = self.stack.frame[rows[rows >= 0]]
         for name in self.files.shared:
-            _refuse_conflict(stack, name, theirs[name].cast(pl.String), options, ledger)
+            differ, reading = differing(stack.frame[name], theirs[name].cast(pl.String), options)
+            if reading is not None:
+                check_labels(stack, name, reading, ledger)
+            refuse_conflicts(stack, name, differ, ledger)
         return stack.put(*(theirs[name] for name in self.files.columns))
-
-
-def _refuse_conflict(stack: Stack, name: str, theirs: pl.Series, options: ReadSpec, ledger: Ledger) -> None:
-    ours, other = stack.frame[name], theirs
-    if name == "label":
-        words = sorted({*ours.unique(), *other.unique()})
-        reading = understand(words, options.positive, options.negative, options.positive_value)
-        check_labels(stack, name, reading, ledger)
-        ours, other = (values.is_in(list(reading.positive_words)) for values in (ours, other))
-    refuse_conflicts(stack, name, ours != other, ledger)
 
 
 _read: dict[tuple[KeyFiles, str], Key] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.io.checks import check_labels, note_missing
+from hitmiss.io.checks import Coverage, check_labels, note_missing
 from hitmiss.io.columns import Reading
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
@@ -39,6 +39,7 @@ from hitmiss.outofcore.count import (
     ENGINES,
     LEAST,
     RANGE,
+    Covering,
     count_all,
     found_columns,
     is_for_negative,
@@ -397,21 +398,9 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     tally, covering = count_all(shards, plan, means.run, beside_program(memory), disk, beyond)
     merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
     trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory), beyond)
-    ledger, coverage = Ledger(), None
-    if covering is not None:
-        scored, listed, unlisted = covering
-        note_missing(unlisted, listed - scored, listed, ledger)
-        coverage = (scored, listed) if scored < listed else None
     if finished is not None:  # what the run records about itself
-        ledger.take(Ledger([], list(finished.notes), list(finished.choices)))
-        coverage = coverage or finished.coverage
-    head = trials.header
-    trials = trials.retitle(
-        notes=(*ledger.notes, *head.notes),
-        choices=(*ledger.choices, *head.choices),
-        coverage=coverage,
-        reading=said,
-    )
+        trials = _titled(trials, Ledger([], list(finished.notes), list(finished.choices)), finished.coverage)
+    trials = covered(trials, covering).retitle(reading=said)
     if in_parts and finished is not None:
         is_drift = whole.drift is not None
         names = whole.by[0] if is_drift else trials.header.runs
@@ -425,6 +414,21 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     refuse_changes(noted)
     found = measure_trials(trials, design)
     return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, there))), trials)
+
+
+def covered(trials: TalliedTrials, covering: Covering | None) -> TalliedTrials:
+    """Return counted trials whose header says how much of the key is scored."""
+    if covering is None:
+        return trials
+    (scored, listed, unlisted), ledger = covering, Ledger()
+    note_missing(unlisted, listed - scored, listed, ledger)
+    return _titled(trials, ledger, (scored, listed) if scored < listed else None)
+
+
+def _titled(trials: TalliedTrials, ledger: Ledger, coverage: Coverage | None) -> TalliedTrials:
+    head = trials.header
+    notes, choices = (*ledger.notes, *head.notes), (*ledger.choices, *head.choices)
+    return trials.retitle(notes=notes, choices=choices, coverage=coverage)
 
 
 def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
@@ -492,62 +496,49 @@ def asked_design(protocol: str | Path | Protocol | None, asked: Mapping[str, Any
     return Design.of(**asked, protocol=find_protocol(protocol) if protocol is not None else None)
 
 
-def _needs_columns(text: str) -> bool:
-    """Return whether a metric uses more of each trial than its score and its decision."""
-    _, entry, settings = resolve(text)
-    return form_of(entry, settings).kind == "columns"
-
-
 def refuse_what_needs_trials(design: Design, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec) -> None:
     """Refuse, in one sentence, what cannot be computed from counts."""
-    protocol = design.protocol
+    for code, why in _obstacles(design.protocol, wanted, columns, options):
+        raise UsageError(why, code=code)
+
+
+def _obstacles(
+    protocol: Protocol | None, wanted: Sequence[str], columns: Sequence[str], options: ReadSpec
+) -> Iterator[tuple[str, str]]:
+    """Yield the code and the sentence of everything that cannot be computed from counts."""
+    rows = "which counts do not have; leave it out, or evaluate the files by `hitmiss score` without an engine or a cluster"
     if not wanted:
-        raise UsageError(
-            "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
-        )
+        yield "no-metric", "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)"
     if protocol is not None and (protocol.reader or protocol.measured_by):
-        raise UsageError(
-            f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out",
-            code="needs-every-trial",
-        )
-    single = [name for name in columns if name in ("item", "label", *ANSWERS)]
-    if single:
-        raise UsageError(
-            f"trials cannot be counted by {single[0]}, only by slice columns such as codec; leave {single[0]} out",
-            code="not-a-slice",
-        )
-    own = [name for name in columns if name in options.itself]
-    if own:
+        why = f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out"
+        yield "needs-every-trial", why
+    for name in columns:
+        if name in ("item", "label", *ANSWERS):
+            why = f"trials cannot be counted by {name}, only by slice columns such as codec; leave {name} out"
+            yield "not-a-slice", why
+    for name in (name for name in columns if name in options.itself):
         named = f" {protocol.name}" if protocol is not None else ""
-        raise UsageError(
-            f"by the protocol{named}, each trial whose {own[0]} is {options.itself[own[0]]!r} is a group of its own, so "
-            f"{own[0]} has too many values to be counted by; leave --stream out, or {own[0]}",
-            code="too-many-values",
+        why = f"by the protocol{named}, each trial whose {name} is {options.itself[name]!r} is a group of its own, so "
+        yield "too-many-values", f"{why}{name} has too many values to be counted by; leave --stream out, or {name}"
+    if options.match == "stem":
+        yield (
+            "unread-option",
+            f"--match needs the whole table{' beside --where' if options.where else ''}; leave --stream out",
         )
-    unread = ["match"] if options.match == "stem" else []
-    if options.where:  # trials that `where` leaves out are counted too, so these figures would include them
-        unread += [name for name in ("allow_missing", "on_nan") if name in options.said]
-    if unread:
-        raise UsageError(
-            f"--{OPTION.get(unread[0], unread[0])} needs the whole table{' beside --where' if options.where else ''}; "
-            "leave --stream out",
-            code="unread-option",
-        )
+    for name in ("allow_missing", "on_nan"):
+        if options.where and name in options.said:  # trials that `where` leaves out are counted too
+            yield (
+                "unread-option",
+                f"--{OPTION.get(name, name)} needs the whole table beside --where; leave --stream out",
+            )
     if options.dedupe or find_reshaping(options) is not None:
-        raise UsageError(
-            "--dedupe and layouts of nested files need the rows, which counts do not have; leave it out, or evaluate the "
-            "files by `hitmiss score` without an engine or a cluster",
-            code="needs-every-trial",
-        )
+        yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
     if options.encoding not in (None, "utf-8"):
-        raise UsageError("only UTF-8 is streamed; convert the files, or leave --stream out", code="stream-encoding")
-    unfit = [text for text in wanted if _needs_columns(text)]
-    if unfit:
-        raise UsageError(
-            f"{unfit[0]} needs the rows, which counts do not have; leave it out, or evaluate the files by `hitmiss score` "
-            "without an engine or a cluster",
-            code="needs-every-trial",
-        )
+        yield "stream-encoding", "only UTF-8 is streamed; convert the files, or leave --stream out"
+    for text in wanted:
+        _, entry, settings = resolve(text)
+        if form_of(entry, settings).kind == "columns":  # it uses more of each trial than its score and its decision
+            yield "needs-every-trial", f"{text} needs the rows, {rows}"
 
 
 def kept_columns(

@@ -14,9 +14,8 @@ import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Design, ReadSpec
-from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import measure_trials
-from hitmiss.io.checks import check_labels, check_scores, conflict, no_common_id, note_missing, refuse_missing
+from hitmiss.io.checks import check_labels, check_scores, conflict, differing, no_common_id, refuse_missing
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared, understand
 from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, quoted
 from hitmiss.io.reader import settle as settle_stack
@@ -38,6 +37,7 @@ from hitmiss.outofcore.stream import (
     Streamed,
     asked_design,
     assemble,
+    covered,
     kept_columns,
     read_options,
     refuse_what_needs_trials,
@@ -328,7 +328,8 @@ def evaluate_table(
         raise Ledger(list(tally.findings)).error()
     trials = assemble(tally, plan, "stream").retitle(reading=reads)
     if key is not None:
-        trials = _covered(trials, key, covering)
+        files = [*cast(list[object], trials.header.provenance["files"]), {"name": key.name, "role": "key"}]
+        trials = covered(trials, covering).retitle(provenance={**trials.header.provenance, "files": files})
     return Streamed(measure_trials(trials, design), trials)
 
 
@@ -490,31 +491,12 @@ def _refuse_conflict(
     sides = [
         settle_stack(Stack.of([Table("", found.select(pl.col(c).alias(name)))], {}), options).frame[name] for c in "ab"
     ]
-    if name == "label":  # two spellings of one class are no conflict
-        words = sorted({*sides[0], *sides[1]})
-        positive = understand(words, options.positive, options.negative, options.positive_value).positive_words
-        sides = [side.is_in(list(positive)) for side in sides]
-    wrong = found.filter(sides[0] != sides[1]).rows()
+    wrong = found.filter(differing(sides[0], sides[1], options)[0]).rows()
     if not wrong:
         return
     pairs = " OR ".join(f"({_text('a')} = {sql_text(x)} AND {_text('b')} = {sql_text(y)})" for x, y in wrong)
     places, n = scores.places(f'SELECT {_text("item")} AS "item" FROM {both} WHERE {pairs}')
     conflict(places, n, name, columns[0], ledger)
-
-
-def _covered(trials: TalliedTrials, key: TableAddress, covering: tuple[int, int, int]) -> TalliedTrials:
-    """Return counted trials whose header names the key, and says how much of it is scored (see `settle_coverage`)."""
-    (scored, listed, unlisted), ledger, head = covering, Ledger(), trials.header
-    note_missing(unlisted, listed - scored, listed, ledger)
-    files = [*cast(list[object], head.provenance["files"]), {"name": key.name, "role": "key"}]
-    header = replace(
-        head,
-        notes=(*ledger.notes, *head.notes),
-        choices=(*ledger.choices, *head.choices),
-        coverage=(scored, listed) if scored < listed else None,
-        provenance={**head.provenance, "files": files},
-    )
-    return replace(trials, header=header)
 
 
 def _without_rows(finding: Finding) -> Finding:
