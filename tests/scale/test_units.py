@@ -78,7 +78,7 @@ def little_memory() -> Iterator[None]:
         changed.setattr(stream, "UNIT_BYTES", 10**9)
         changed.setattr(stream, "KEY_BYTES", 10**9)
         for name, few in (("RUN", 400), ("STRETCH", 90), ("STEP", 8)):
-            changed.setattr(units, name, few)
+            changed.setattr(bootstrap, name, few)
         changed.setattr(bootstrap, "PART", 128)
         changed.setattr(bootstrap, "OPEN_AT_ONCE", 512)
         yield

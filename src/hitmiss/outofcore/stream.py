@@ -62,6 +62,7 @@ from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
 from hitmiss.robustness.manipulation import clean_rows, drift_parts
 from hitmiss.stats import sketch
+from hitmiss.stats.bootstrap import StoredTrials
 from hitmiss.stats.forms import Form
 
 # ----------------------------------------------------------------------
@@ -391,13 +392,14 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     beyond = None
     if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
         others = kept_columns(there, wanted, found_columns(alone, there), threshold, reads)
-        beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, means.scratch)
+        beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, StoredTrials(means.scratch))
     disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
     if disk is not None:
         disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
     tally, covering = count_all(shards, plan, means.run, beside_program(memory), disk, beyond)
     merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
-    trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory), beyond)
+    share = 1 if beyond is None else 2  # half of what is left is for the trials with their units
+    trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory) // share, beyond)
     if finished is not None:  # what the run records about itself
         trials = _titled(trials, Ledger([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
