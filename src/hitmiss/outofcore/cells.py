@@ -258,23 +258,21 @@ class Disk:
         return found
 
 
-def stretches(kept: Sequence[Kept], rows: int) -> Iterator[tuple[np.uint64, np.uint64]]:
-    """Yield the first and the last key of stretches with about so many trials each, from low to high."""
-    first = firsts_of([one.coarse(()) for one in kept], rows)
-    yield from zip(first, np.append(first[1:] - np.uint64(1), HIGHEST), strict=True)
+Ends = tuple[np.uint64, np.uint64]
+"""The first and the last key of a stretch."""
 
 
-def firsts_of(binned: Sequence[Binned], rows: int) -> Keys:
-    """Return the lowest keys of stretches with about `rows` trials each; a stretch begins at the start of a bin.
+def stretches(binned: Sequence[Binned], rows: int) -> list[Ends]:
+    """Return stretches with about `rows` trials each, from low to high; a stretch begins at the start of a bin.
 
     >>> b = Binned(np.array([5, 7, 9], dtype=np.uint64), np.array([4, 4, 4]))
-    >>> firsts_of([b], 8).tolist(), firsts_of([b], 100).tolist()
-    ([0, 9], [0])
+    >>> [(int(first), int(last)) for first, last in stretches([b], 8)] == [(0, 8), (9, int(HIGHEST))]
+    True
     """
     every = merge_binned(binned)
-    number = (np.cumsum(every.each) - 1) // rows
-    starts = np.flatnonzero(number[1:] != number[:-1]) + 1
-    return np.append(np.uint64(0), every.bins[starts])
+    number = (np.cumsum(every.each) - 1) // max(rows, 1)
+    first = np.append(np.uint64(0), every.bins[np.flatnonzero(number[1:] != number[:-1]) + 1])
+    return list(zip(first, np.append(first[1:] - np.uint64(1), HIGHEST), strict=True))
 
 
 # ----------------------------------------------------------------------
@@ -293,15 +291,12 @@ class ExactCells:
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """Return the scores of some positive and some negative cells, counted together."""
-        classes = self.classes(positive, negative)
-        if classes is not None:
-            return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
-        return tally_of([merge_binned(side) for side in self._sides(positive, negative)])
+        return tally_together(self._sides(positive, negative))
 
     def steps(self, positive: Rows, negative: Rows) -> Steps:
         """Return what the AUC of some cells and its variance need."""
         # keys have the order of the scores, and the AUC needs only the order
-        classes = self.classes(positive, negative)
+        classes = classes_of(self._sides(positive, negative))
         return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
 
     def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: Counts, n_units: int) -> UnitSample:
@@ -310,14 +305,22 @@ class ExactCells:
         sizes, score = list(map(len, keys)), scores_of(np.concatenate([NO_KEYS, *keys]))
         return UnitSample.of(np.repeat(positive, sizes), score, np.repeat(unit, sizes), n_units)
 
-    def classes(self, positive: Rows, negative: Rows) -> tuple[Keys, Keys] | None:
-        """Return the keys of both classes, ascending, with repeats; None if they repeat often."""
-        sides = self._sides(positive, negative)
-        total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
-        return (_in_order(sides[0]), _in_order(sides[1])) if total <= SPARSE * held else None
-
     def _sides(self, positive: Rows, negative: Rows) -> list[list[Binned]]:
         return [[self.binned[row] for row in rows] for rows in (positive, negative)]
+
+
+def classes_of(sides: Sequence[Sequence[Binned]]) -> tuple[Keys, Keys] | None:
+    """Return the keys of both classes, ascending, with repeats; None if they repeat often."""
+    total, held = (sum(f(b) for side in sides for b in side) for f in (lambda b: b.total, lambda b: len(b.bins)))
+    return (_in_order(sides[0]), _in_order(sides[1])) if total <= SPARSE * held else None
+
+
+def tally_together(sides: Sequence[Sequence[Binned]]) -> Tally:
+    """Return the tally of both classes, each of which may be in several parts."""
+    classes = classes_of(sides)
+    if classes is not None:
+        return Tally.of_sorted(scores_of(classes[0]), scores_of(classes[1]))
+    return tally_of([merge_binned(side) for side in sides])
 
 
 def tally_of(sides: Sequence[Binned]) -> Tally:
@@ -403,12 +406,9 @@ class CoarseCells:
             n1, n0 = int(coarse.n_positive), int(coarse.n_negative)
             own = {form: found for form in self.forms if (found := form.passing(n1, n0)) is not None}
             pairs = PassingSteps(n1, n0, steps.area if n1 and n0 else 0.5)
-            self._sum(sides, firsts_of(binned, max(self.memory // STRETCH_BYTES, (n1 + n0) // MOST, 1)), own, pairs)
-            figures, steps, tied = (
-                {f: one.value() for f, one in own.items()},
-                pairs.whole(),
-                pairs.tied / max(n1 + n0, 1),
-            )
+            self._sum(sides, stretches(binned, max(self.memory // STRETCH_BYTES, (n1 + n0) // MOST)), own, pairs)
+            figures, steps = {form: one.value() for form, one in own.items()}, pairs.whole()
+            tied = pairs.tied / max(n1 + n0, 1)
         return ReadTally(short.score, short.positives, short.negatives, figures, tied), steps
 
     def _refined(self, sides: list[list[Kept]], binned: list[Binned], cuts: tuple[float, ...]) -> list[Binned]:
@@ -440,19 +440,16 @@ class CoarseCells:
         first, last = first[is_open], last[is_open]
         return [_replaced(own, side, first, last, EXACT, ()) for own, side in zip(binned, sides, strict=True)]
 
-    def _sum(self, sides: list[list[Kept]], first: Keys, own: Mapping[Form, Passing], pairs: PassingSteps) -> None:
-        """Read all scores of a sample in ascending order."""
-        last = np.append(first[1:] - np.uint64(1), HIGHEST)
-        for low, high in shared.each(list(zip(first, last, strict=True)), "reading sums over all scores"):
+    def _sum(self, sides: list[list[Kept]], ends: list[Ends], own: Mapping[Form, Passing], pairs: PassingSteps) -> None:
+        """Read all scores of a sample in ascending order, one stretch after the other."""
+        for low, high in shared.each(ends, "reading sums over all scores"):
             held = [[piece for kept in side for piece in kept.pieces(low, high)] for side in sides]
-            part = ExactCells([*held[0], *held[1]])
-            at = np.arange(len(held[0])), len(held[0]) + np.arange(len(held[1]))
-            classes = None if own else part.classes(*at)
+            classes = None if own else classes_of(held)
             if classes is not None:
                 for both in _class_pieces(*classes):
                     pairs.add(Steps.of_classes(*both, is_positive=True))
                 continue
-            for piece in _in_pieces(part.tally(*at)):
+            for piece in _in_pieces(tally_together(held)):
                 pairs.add(Steps.of_tally(piece, is_positive=True))
                 for reader in own.values():
                     reader.add(piece)

@@ -777,7 +777,7 @@ def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[
 def _in_parts(ids: Kept | None, memory: int) -> Iterator[Binned]:
     """Yield the hashes of all ids, as many at a time as fit; equal hashes are in the same part."""
     if ids is not None:
-        yield from (ids.between(*ends) for ends in stretches([ids], max(memory // HASH_BYTES, 1)))
+        yield from (ids.between(*ends) for ends in stretches([ids.coarse(())], memory // HASH_BYTES))
 
 
 def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Executor) -> None:
