@@ -177,3 +177,23 @@ def test_an_undefined_run_stays_without_a_letter() -> None:
         ("again", 1.0, "a"),
         ("silent", None, ""),
     ]
+
+
+def test_a_run_without_an_error_of_one_kind_is_ranked() -> None:
+    """Its cost may be higher than draws show, but hundreds of false alarms are more than its trials leave open."""
+    label = np.repeat([1, 0], [300, 1200])
+    noise = np.random.default_rng(8).random(1500)
+    wrong = {"perfect": 0, "good": 3, "poor": 240}
+    given = {name: Trials.of(label, noise + 9.0 * (np.arange(1500) < 300 + n)) for name, n in wrong.items()}
+    found = compare_all(given, ["min_dcf"], bootstrap=300)
+    pairs = {(d.a, d.b): d.difference for d in found.duels}
+    assert all("leave open" in str(d.note) for d in pairs.values())
+    assert (pairs["perfect", "poor"].p_adjusted or 1.0) < 1e-6 and (pairs["good", "poor"].p_adjusted or 1.0) < 1e-6
+    assert all((d.low or 0.0) > 0.0 for (_, worse), d in pairs.items() if worse == "poor")
+    assert (pairs["perfect", "good"].p_adjusted or 0.0) > 0.3
+    assert [(s.run, s.letters, s.rank_low, s.rank_high) for s in found.standings] == [
+        ("perfect", "a", 1, 2),
+        ("good", "a", 1, 2),
+        ("poor", "b", 3, 3),
+    ]
+    assert "3 of 3 pairs: a run shows no error" in ranking_tables(found)[0].note

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import exponnorm, norm
 
 from hitmiss.core.tally import Floats
-from hitmiss.stats.tests import max_t, ranks, spread_out
+from hitmiss.stats.tests import Unseen, max_t, ranks, spread_out
 
 
 def plain_step_down(estimates: Floats, draws: Floats) -> list[float]:
@@ -85,3 +85,35 @@ def test_trials_are_dealt_out_evenly_within_their_class() -> None:
     assert len({*spread_out(positive, place, 1000, True)}) == 1000
     mixed = spread_out(positive, place, 40, False)
     assert set(np.bincount(mixed)) == {25} and np.mean([positive[mixed == u].any() for u in range(40)]) > 0
+
+
+def test_an_error_that_was_not_seen_is_tested_exactly_and_added_to_the_others() -> None:
+    """Alone it is the test of no error among n trials; with a normal error it is their sum; two kinds add up."""
+    one = Unseen.of([2.0], [100.0])
+    for distance in (0.02, 0.06, 0.2):
+        exact = (1.0 - distance / 2.0) ** 100
+        assert exact <= one.tail(distance, 1e-12, np.inf) <= 1.5 * exact
+        long = Unseen.of([200.0], [10_000.0])
+        exact = exponnorm.sf(distance, K=0.02 / 0.01, scale=0.01)
+        assert 0.99 * exact <= long.tail(distance, 0.01, np.inf) <= 1.4 * exact
+    rng = np.random.default_rng(5)
+    shares = [1.0 - rng.random(200_000) ** (1.0 / n) for n in (50, 400)]
+    total = 0.02 * rng.standard_t(12, 200_000) + 1.9 * shares[0] + shares[1]
+    both = Unseen.of([1.9, 1.0], [50.0, 400.0])
+    for distance in (0.05, 0.1, 0.15):
+        drawn = float((total > distance).mean())
+        assert 0.95 * drawn <= both.tail(distance, 0.02, 12.0) <= 1.3 * drawn
+    assert both.tail(both.reach(0.01, 0.02, 12.0, 0.06), 0.02, 12.0) == pytest.approx(0.01, rel=1e-6)
+    assert Unseen.of([0.0], [50.0]).reach(norm.sf(2.5), 0.02, np.inf, 0.05) == pytest.approx(0.05, rel=1e-9)
+
+
+def test_what_was_not_seen_makes_a_difference_harder_to_show_on_its_side_only() -> None:
+    draws = np.random.default_rng(6).normal(0.03, 0.01, size=(1, 2000))
+    nothing, much = Unseen.of([0.0, 0.0], [100.0, 100.0]), Unseen.of([1.0, 0.0], [100.0, 100.0])
+    plain, lower, higher = (
+        max_t(np.array([0.03]), lambda i: draws[i], 2000, np.full(1, np.inf), unseen=u)
+        for u in (None, {0: (much, nothing)}, {0: (nothing, much)})
+    )
+    assert lower.adjusted[0] > plain.adjusted[0] and lower.low[0] < plain.low[0] - 0.01
+    assert lower.high[0] == pytest.approx(plain.high[0], abs=1e-6)
+    assert higher.p_values[0] == pytest.approx(plain.p_values[0]) and higher.high[0] > plain.high[0] + 0.01

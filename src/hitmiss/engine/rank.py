@@ -51,7 +51,7 @@ from hitmiss.stats.bootstrap import draw_units, generator
 from hitmiss.stats.forms import Form, OfCounts
 from hitmiss.stats.intervals import effective_units, enough, unit_sizes
 from hitmiss.stats.paired import detectable
-from hitmiss.stats.tests import CORRECTIONS, Simultaneous, adjusted, letters, max_t, ranks, spread_out
+from hitmiss.stats.tests import CORRECTIONS, Simultaneous, Unseen, adjusted, letters, max_t, ranks, spread_out
 
 MAX_T: Final = "max-t"
 """All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
@@ -296,14 +296,23 @@ class Cell:
     units: float
     family: tuple[object, ...]
     unseen: Floats | None = None
-    """By how much one error of a kind that a run does not show would change its figure (see `too_few_errors`)."""
+    """By how much one error of a kind (miss, false alarm) that a run does not show would change its figure (run × kind)."""
 
     def hides(self, i: int, j: int, level: float) -> bool:
-        """Return whether such an error would matter for the difference of two runs, so that it is not tested."""
-        if self.unseen is None or not (effect := max(self.unseen[i], self.unseen[j])):
+        """Return whether such an error would matter for the difference of two runs (see `too_few_errors`)."""
+        if self.unseen is None or not (effect := float(self.unseen[[i, j]].max())):
             return False
         half = NormalDist().inv_cdf(0.5 + level / 2.0) * float(np.nanstd(self.drawn[j] - self.drawn[i]))
-        return bool(effect > self.question.form.most_of_width * 2.0 * half)
+        return effect > self.question.form.most_of_width * 2.0 * half
+
+    def open_costs(self, run: int, plan: Plan) -> Unseen:
+        """Return by how much a run's cost may be higher because of kinds of error that it does not show."""
+        assert self.unseen is not None
+        one = self.sample.parts[0]
+        trials = [one.n_positive, one.n - one.n_positive]
+        costs = [effect * n for effect, n in zip(self.unseen[run].tolist(), trials, strict=True)]
+        # At worst all trials of a unit are wrong together, so that only units count.
+        return Unseen.of(costs, [self.units] * 2 if plan.unit else trials)
 
     def pairs(self) -> list[tuple[int, int]]:
         """Every pair of runs."""
@@ -413,7 +422,7 @@ class Field:
         draws, alarmed = Shared.of(plan, self), Alarmed([], [])
         shape = (len(samples), len(self.questions[0]), len(self.names))
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
-        unseen = np.zeros(shape)
+        unseen = np.zeros((*shape, 2))
 
         def measure_run(k: int) -> Alarmed:
             warned = Alarmed([], [])
@@ -471,11 +480,12 @@ class Field:
         return [Together(tuple(own), {**whole.slice, **dict(key)}) for key, own in parts.items()]
 
 
-def _unseen(question: Question, samples: Sequence[Sample]) -> float:
-    """Return by how much one error of a kind that the samples of a run do not show would change a cost; 0 if none."""
+def _unseen(question: Question, samples: Sequence[Sample]) -> tuple[float, ...]:
+    """Return by how much one error of a kind that a sample of a run does not show would change a cost, kind by kind."""
     if not isinstance(question.form, Form) or not question.form.fewest_errors:
-        return 0.0
-    return max((e.effect for sample in samples for e in question.form.errors(sample) if not e.seen), default=0.0)
+        return 0.0, 0.0
+    errors = [own for sample in samples if (own := question.form.errors(sample))]
+    return tuple(max((0.0 if own[k].seen else own[k].effect for own in errors), default=0.0) for k in range(2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -610,34 +620,34 @@ class Family:
     def duels(self, names: tuple[str, ...], plan: Plan, correction: str) -> list[Duel]:
         """Return every pair in every cell."""
         places = [(cell, i, j) for cell in self.cells for i, j in combinations(range(len(names)), 2)]
-        found = self._judged(places, plan)
+        hidden = {at for at, (cell, i, j) in enumerate(places) if cell.hides(i, j, plan.level)}
+        found = self._judged(places, plan, hidden)
         p_adjusted: list[float | None] = list(map(_known, found.adjusted))
         if correction != MAX_T:
             p_adjusted = adjusted(list(map(_known, found.p_values)), correction)
-        rows = [self._row(at, place, found, plan) for at, place in enumerate(places)]
+        rows = [self._row(at, place, found, plan, at in hidden) for at, place in enumerate(places)]
         return [
             Duel(names[i], names[j], _verdict(replace(row, p_adjusted=p), cell, i, j, plan.level))
             for (cell, i, j), row, p in zip(places, rows, p_adjusted, strict=True)
         ]
 
-    def _judged(self, places: list[tuple[Cell, int, int]], plan: Plan) -> Simultaneous:
+    def _judged(self, places: list[tuple[Cell, int, int]], plan: Plan, hidden: set[int]) -> Simultaneous:
+        """Judge all differences at once; where a run hides a kind of error, with as many as its trials leave open."""
         least = enough(plan.level)
-        deltas = np.array(
-            [
-                math.nan if c.units < least or c.hides(i, j, plan.level) else c.values[j] - c.values[i]
-                for c, i, j in places
-            ]
-        )
+        deltas = np.array([math.nan if c.units < least else c.values[j] - c.values[i] for c, i, j in places])
         degrees = np.array([max(c.units - 1.0, 1.0) for c, _, _ in places])
+        behind = {(id(c), run): (c, run) for c, i, j in map(places.__getitem__, hidden) for run in (i, j)}
+        opened = {place: cell.open_costs(run, plan) for place, (cell, run) in behind.items()}
+        unseen = {at: (opened[id(c), i], opened[id(c), j]) for at in hidden for c, i, j in (places[at],)}
 
         def replicates(at: int) -> Floats:
             cell, i, j = places[at]
             with np.errstate(invalid="ignore"):
                 return np.asarray(cell.drawn[j] - cell.drawn[i])
 
-        return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level)
+        return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level, unseen)
 
-    def _row(self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: Plan) -> Difference:
+    def _row(self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: Plan, hidden: bool) -> Difference:
         cell, i, j = place
         a, b = _known(cell.values[i]), _known(cell.values[j])
         tested = not math.isnan(found.p_values[at])
@@ -655,9 +665,12 @@ class Family:
             mdd=detectable(float(found.errors[at]), plan.level) if tested else None,
             slice=dict(cell.sample.slice),
             average=cell.sample.average,
-            note=None if tested else _why_not(cell, i, j, plan),
+            note=(LEFT_OPEN if hidden else None) if tested else _why_not(cell, i, j, plan),
             best=cell.question.metric.best,
         )
+
+
+LEFT_OPEN: Final = "a run shows no error of one kind at its threshold: tested with as many as its trials leave open"
 
 
 def _known(value: float) -> float | None:
@@ -676,7 +689,7 @@ def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
         what = f"effective units ({', '.join(plan.unit)})" if plan.unit else "trials of a class"
         return f"no test: {cell.units:.3g} {what} are too few for one at {plan.level:.0%}"
     if cell.hides(i, j, plan.level):
-        return "no test: a run shows no error of one kind at its threshold, and one would matter"
+        return "no test: a run shows no error of one kind at its threshold, and no replicate differs"
     return None
 
 

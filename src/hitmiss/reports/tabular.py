@@ -650,7 +650,9 @@ def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
             TextRow(line, "bold")
             for line in (wrapped(visible(table.title), width) if width else [visible(table.title)])
         ]
-        text = "\n".join(row.drawn(styled) for row in [TextRow(""), *title, *drawn])
+        note = visible(table.note)
+        below = [TextRow(line) for line in (wrapped(note, width) if width else [note])] if note else []
+        text = "\n".join(row.drawn(styled) for row in [TextRow(""), *title, *drawn, *below])
         out.write(spelled(text, out.encoding) + "\n")
 
 

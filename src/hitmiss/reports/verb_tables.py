@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Final
@@ -166,8 +167,15 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
             for s in own
         ]
         title = f"{metric} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
-        found.append(Table(title, ("run", "value", f"rank, {ranking.level:.0%}", "group", *against), tuple(lines)))
+        header = ("run", "value", f"rank, {ranking.level:.0%}", "group", *against)
+        found.append(Table(title, header, tuple(lines), note=_about_pairs(list(duels.values()))))
     return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
+
+
+def _about_pairs(duels: Sequence[Duel]) -> str:
+    """Say for how many pairs there is what to know, such as why they were not tested."""
+    counts = Counter(d.difference.note for d in duels if d.difference.note)
+    return ". ".join(f"{n:,} of {len(duels):,} pairs: {note}" for note, n in counts.items())
 
 
 def _rank(standing: Standing) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import exp, log
 from statistics import NormalDist
 from typing import Final
@@ -454,12 +454,65 @@ class Simultaneous:
     errors: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Unseen:
+    """By how much a figure may truly be higher than its replicates show, in steps, and the chance of each step."""
+
+    amounts: Floats
+    chances: Floats
+
+    @classmethod
+    def of(cls, costs: Sequence[float], trials: Sequence[float]) -> Unseen:
+        """Describe what kinds of error that no trial showed may cost: `costs` if all trials of a kind were errors.
+
+        Of n trials of a class, the share of all such trials beyond the most extreme one is above u with a chance of
+        (1 − u)ⁿ, also where the threshold was chosen by these trials. This chance, as a distribution of the share that is
+        not known, is what a test of one kind of error alone would need; those of two kinds are added up.
+
+        >>> found = Unseen.of([1.0], [100.0])  # the mean of such a share is about 1 / 100
+        >>> round(float(found.amounts @ found.chances), 3)
+        0.01
+        """
+        edges = UNSEEN_REACH * (np.arange(UNSEEN_STEPS + 1) / UNSEEN_STEPS) ** 2
+        chances, far = -np.diff(np.exp(-edges)), edges[1:]  # the far end of each step: no chance is too small
+        amounts, joint = np.zeros(1), np.ones(1)
+        for cost, n in zip(costs, trials, strict=True):
+            if cost:
+                amounts = np.add.outer(amounts, cost * -np.expm1(-far / n)).ravel()
+                joint = np.multiply.outer(joint, chances).ravel()
+        return cls(amounts, joint)
+
+    def tail(self, distance: float, error: float, degrees: float) -> float:
+        """Return the chance that Student's error and what was not seen add up to more than a distance."""
+        from scipy.special import ndtr, stdtr
+
+        t = -(distance - self.amounts) / max(error, 1e-300)
+        return float(self.chances @ (stdtr(degrees, t) if math.isfinite(degrees) else ndtr(t)))
+
+    def reach(self, tail: float, error: float, degrees: float, half: float) -> float:
+        """Return the distance that is exceeded with a chance of `tail`; it is `half` if nothing is unseen."""
+        low, high = 0.0, half + float(self.amounts.max())
+        for _ in range(50):
+            middle = (low + high) / 2.0
+            low, high = (middle, high) if self.tail(middle, error, degrees) > tail else (low, middle)
+        return high
+
+
+UNSEEN_STEPS: Final = 96
+UNSEEN_REACH: Final = 36.0
+"""Shares whose chance is below e⁻³⁶ are left out."""
+
 Replicates = Callable[[int], Floats]
 """Returns the replicates of a difference by its index; called one at a time, so that a large family fits in memory."""
 
 
 def max_t(
-    estimates: Floats, replicates: Replicates, n_replicates: int, degrees: Floats, level: float = 0.95
+    estimates: Floats,
+    replicates: Replicates,
+    n_replicates: int,
+    degrees: Floats,
+    level: float = 0.95,
+    unseen: Mapping[int, tuple[Unseen, Unseen]] | None = None,
 ) -> Simultaneous:
     """Judge a family of differences by step-down max-T.
 
@@ -475,6 +528,8 @@ def max_t(
         Degrees of freedom of each standard error (units less one; inf if there are very many).
     level
         Level of the simultaneous intervals.
+    unseen
+        For some differences, by how much each may be lower and higher than its replicates show.
 
     Returns
     -------
@@ -495,6 +550,11 @@ def max_t(
             errors[place] = known.std(ddof=1)
     shrunk = np.sqrt(1.0 - 1.0 / (degrees + 1.0))
     scores = _scores(estimates, errors, shrunk, degrees)
+    unseen = unseen or {}
+    for i, (lower, higher) in unseen.items():
+        if not math.isnan(scores[i]):
+            tail = (lower if estimates[i] > 0.0 else higher).tail(abs(estimates[i]), errors[i] / shrunk[i], degrees[i])
+            scores[i] = min(scores[i], _deviate(tail))
     p_values = _two_sided(scores)
     largest = np.zeros(n_replicates)
     adjusted = np.full(size, np.nan)
@@ -517,7 +577,26 @@ def max_t(
         before = max(before, p, float(p_values[i]))
         adjusted[i] = min(before, 1.0)
     half = np.where(errors > 0.0, _student(critical, degrees) / shrunk * errors, np.nan)
-    return Simultaneous(p_values, adjusted, estimates - half, estimates + half, errors)
+    low, high = estimates - half, estimates + half
+    for i, (lower, higher) in unseen.items():
+        if errors[i] > 0.0:
+            at = _upper(critical), errors[i] / shrunk[i], degrees[i], half[i]
+            low[i], high[i] = estimates[i] - lower.reach(*at), estimates[i] + higher.reach(*at)
+    return Simultaneous(p_values, adjusted, low, high, errors)
+
+
+def _deviate(tail: float) -> float:
+    """Return the normal deviate with this upper tail probability, at least 0."""
+    from scipy.special import ndtri
+
+    return max(0.0, -float(ndtri(max(tail, 1e-300))))
+
+
+def _upper(z: float) -> float:
+    """Return the upper tail probability of a normal deviate."""
+    from scipy.special import log_ndtr
+
+    return math.exp(float(log_ndtr(-z)))
 
 
 def _scores(estimates: Floats, errors: Floats, shrunk: Floats, degrees: Floats) -> Floats:
@@ -553,9 +632,9 @@ def normal_scores(t: Floats, degrees: Floats) -> Floats:
 
 def _student(z: float, degrees: Floats) -> Floats:
     """Return Student's quantile with the tail probability of a normal deviate z; z itself for infinite degrees."""
-    from scipy.special import log_ndtr, stdtrit
+    from scipy.special import stdtrit
 
-    tail = math.exp(float(log_ndtr(-z)))
+    tail = _upper(z)
     out = np.full(len(degrees), z)
     few = np.isfinite(degrees)
     out[few] = -stdtrit(degrees[few], tail)
