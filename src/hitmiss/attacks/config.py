@@ -45,10 +45,9 @@ class PerturbationConfig:
     """What to do to a record, how strongly and where.
 
     `ptype` is a family, in any case; `strength` runs from 0 (nothing) to 1. A window is a Hann taper of
-    `window_seconds`
-    around `center_time`; None is the whole record. `target_class` with `target_mode` targets one class: `force` its bit
-    to 1
-    (the default) or `suppress` it. `extra` holds the family's own settings (`beta`, `steps`, …), and:
+    `window_seconds` around `center_time`; None is the whole record. `target_class` with `target_mode` targets one
+    class: `force` its bit to 1 (the default) or `suppress` it. `extra` holds the family's own settings (`beta`,
+    `steps`, …), and:
 
     attack_from      y_true (default): move away from the truth; prediction: away from the clean prediction
     target_loss      bit (default): only the target bit; vector: y_true with that bit set, as documented for ECGs

@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 # Artifacts: the files that hitmiss writes, and what it checks when it reads them back.
 #
 # write       a file is written completely or not at all; it keeps its mode, follows links, writes into devices and
-# pipes,
-#             and never overwrites an input of the same command
+#             pipes, and never overwrites an input of the same command
 # seal        a digest (SHA-256) over the whole content of a JSON artifact, stored in it and checked on reading
 # load        the JSON object of an artifact: of limited size, no repeated name, no NaN; with the digest checked
 # check       the fields of an artifact against the type hints of a dataclass

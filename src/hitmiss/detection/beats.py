@@ -190,8 +190,9 @@ class Beats:
         inside = (self.torch.arange(x.shape[1], device=x.device)[None] < ends[:, None]).float()
         if is_padded:
             x = x * inside[..., None]
-        share = (inside / ends[:, None])[:, None]
-        kept = [self.torch.matmul(share, layer)[:, 0] for layer in self.encoder(x, ends, is_padded, keep)]
+        # A sum, not a product with shares: torch adds the halves of a sum first, which rounds less.
+        encoded = self.encoder(x, ends, is_padded, keep)
+        kept = [(layer * inside[..., None]).sum(dim=1) / ends[:, None] for layer in encoded]
         # The head is linear, so the average over patches may come before it.
         logits = self._linear(kept[-1], "predictor") if HEAD in self.weights else kept[-1][:, :1] * 0.0
         return logits, kept if keep else []

@@ -119,16 +119,13 @@ def mel(hertz: ArrayLike) -> NDArray[np.float64]:
 # The arrangement, and why it is valid:
 #
 # - The positional convolution (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one
-# length, so
-#   that its weights are transformed once for clips of all lengths. Overlapping blocks give exactly the convolution, and
-# a
-#   block holds the same samples whatever comes after the clip, so padding cannot change it.
+#   length, so that its weights are transformed once for clips of all lengths. Overlapping blocks give exactly the
+#   convolution, and a block holds the same samples whatever comes after the clip, so padding cannot change it.
 # - Queries, keys, values and the gates of the relative positions come from one product: a gate is a linear function of
-# the
-#   query, so its weights are multiplied out beforehand.
+#   the query, so its weights are multiplied out beforehand.
 # - Relative positions depend only on the distance: a table of distances is enough.
-# - On a CPU the weights of the products are packed for oneDNN, and clips of several lengths follow each other without
-#   padding: products take all their patches at once, attention those of one clip.
+# - On a CPU the weights of the products are packed for oneDNN, and clips follow each other without padding: products
+#   take the patches of all clips at once, attention those of one clip, head by head.
 #
 # The stream between layers, the norms and the average stay in float32 in every precision.
 

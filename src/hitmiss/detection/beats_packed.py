@@ -3,18 +3,14 @@
 The arrangement, and why it is valid:
 
 - A *pack* is a whole number of chunks of `CHUNK` patches; the patches after the last clip are computed and discarded.
-Every
-  product is computed chunk by chunk, so it always has one shape and uses one algorithm. Everything else works on one
-  row or
-  within one clip (`beats_kernels`). So the score of a clip does not depend, to the last bit, on the other clips in its
-  batch, and nothing is compiled or tuned per length. Packs come in few sizes, each of which is recorded as a CUDA
-  graph.
+  Every product is computed chunk by chunk, so it always has one shape and uses one algorithm. Everything else works on
+  one row or within one clip (`beats_kernels`). So the score of a clip does not depend, to the last bit, on the other
+  clips in its batch, and nothing is compiled or tuned per length. Packs come in few sizes, each of which is recorded as
+  a CUDA graph.
 - Relative positions depend only on the distance: the attention kernel reads a table of distances and multiplies by the
-gate
-  of its query. No patch × patch matrix is formed.
+  gate of its query. No patch × patch matrix is formed.
 - The positional convolution (kernel 128, 16 groups) runs in the frequency domain, in float32, in blocks of one length,
-so
-  that its weights are transformed once. Overlapping blocks give exactly the convolution.
+  so that its weights are transformed once. Overlapping blocks give exactly the convolution.
 - In float32 a product is three products of 16-bit halves on the tensor cores: a number is a float16 plus 1/2,048 of
   another, which keeps 22 of its 24 bits; sums are in float32. (Ootomo and Yokota 2022 describe it.)
 

@@ -95,8 +95,7 @@ def external_data(model: Path) -> dict[str, str]:
     """Return name and digest of each file beside an ONNX model that holds tensor values.
 
     The names are searched in the bytes: a model may have several gigabytes, and this way the package `onnx` is not
-    needed to
-    run one.
+    needed to run one.
     """
     data = model.read_bytes()
     names = {_text_at(data, found.end()) for found in LOCATION.finditer(data)}

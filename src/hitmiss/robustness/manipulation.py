@@ -195,11 +195,9 @@ def beside_clean(
     Returns
     -------
     Trials
-            With the columns `decision`, `decision_clean` and `score_clean`, so that `far_drift`, `frr_drift`,
-            `shift_fake` and
-            `shift_real` can be measured, sliced and compared like any metric. Clips without a partner are left out, and
-            a note
-            in the header says how many.
+        With the columns `decision`, `decision_clean` and `score_clean`, so that `far_drift`, `frr_drift`, `shift_fake`
+        and `shift_real` can be measured, sliced and compared like any metric. Clips without a partner are left out, and
+        a note in the header says how many.
 
     Raises
     ------
