@@ -1,7 +1,8 @@
 """Do 95 % intervals hold the truth 95 % of the time?
 
     python benchmarks/interval_coverage.py [--repeats N] [--minutes M] [--workers N] [--replicates B] [--json FILE]
-    python benchmarks/interval_coverage.py --direct N [SETTING …]
+                                           [--places PLACE …] [--settings SETTING …]
+    python benchmarks/interval_coverage.py --direct N [--settings SETTING …]
 
 Simulated systems with known figures, measured by the very calls that a command makes. Every metric that is printed with an
 interval × what is drawn (trials; 6, 10, 20, 40, 150 speakers; uneven ones; speakers of one class each; speakers × attacks)
@@ -9,7 +10,8 @@ interval × what is drawn (trials; 6, 10, 20, 40, 150 speakers; uneven ones; spe
 scores are log-likelihood ratios of Gaussian classes, 30 % positives; a speaker's own level makes up a quarter of the
 variance (with attacks: 16 % each, and the class of a speaker of one class is drawn). Truths come from one sample of two
 million independent trials. Data sets are made in rounds over all designs, so that every cell has some when the time is over;
-`--json` keeps the counts, and a run goes on from what the file holds. A cell shows the coverage in per cent and how often no
+`--json` keeps the counts, and a run goes on from what the file holds; `--places` and `--settings` measure a part of the
+grid (after a change, delete the cells that it touches from the file and run those). A cell shows the coverage in per cent and how often no
 interval was given (`none`: never one). The worst slice is judged by the true figure of the slice that was picked. Metrics
 that are computed again for every replicate are measured on every third data set.
 
@@ -38,7 +40,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from functools import cache
@@ -79,7 +81,7 @@ METRICS = (*FIRST, *PROBABILITIES, *SLOW)
 PLACES = ("pooled", "slice", "macro", "gap", "worst", "paired")
 TRUTH = 2_000_000
 Kept = dict[str, Any]
-"""Truths, data sets per setting, and counts per cell."""
+"""Truths, and counts per cell."""
 
 
 @dataclass(frozen=True)
@@ -202,16 +204,21 @@ def truths() -> dict[tuple[str, str, str | None], float]:
     return found | {(e.metric, "paired", None): e.value - found[e.metric, "pooled", None] for e in two}
 
 
-def one_data_set(setting: Setting, k: int, replicates: int, known: dict[Any, float]) -> list[tuple[str, str, int]]:
+def one_data_set(
+    setting: Setting, k: int, replicates: int, known: dict[Any, float], places: Sequence[str]
+) -> list[tuple[str, str, int]]:
     """For each metric and place 1 where the interval holds the truth, 0 where not, −1 where there is none."""
     rng = np.random.default_rng([k, setting.units, setting.each, len(setting.kind)])
     first, second, *chances = data(setting, rng)
     options = {"bootstrap": replicates, "seed": k, "unit": setting.unit}
     found = []
-    for metric, place, where, e in asked(first, chances[0], k % SOME == 0, **options):
+    slow = "pooled" in places and k % SOME == 0
+    for metric, place, where, e in asked(first, chances[0], slow, **options) if {*places} - {"paired"} else ():
         true = known[metric, "slice" if place == "worst" else place, where]
-        if place != "slice" or where == "c":
+        if place in places and (place != "slice" or where == "c"):
             found.append((metric, place, _held(e.low, true, e.high)))
+    if "paired" not in places:
+        return found
     every = FIRST if setting.unit or k % SOME == 0 else tuple(m for m in FIRST if m not in CONFIDENCES)
     differences = (
         *compare(first, second, every, force=True, **options),
@@ -226,26 +233,33 @@ def _held(low: float | None, true: float, high: float | None) -> int:
     return -1 if low is None or high is None else int(low <= true <= high)
 
 
-def run(workers: int, minutes: float, repeats: int, replicates: int, kept: Path | None) -> Kept:
+def made(counts: dict[str, list[int]], setting: Setting, place: str) -> int:
+    """How many data sets of a setting were measured at a place; some figures are measured on some of them only."""
+    own = f"{setting.name}|{place}|"
+    return max((sum(cell) for name, cell in counts.items() if name.startswith(own)), default=0)
+
+
+def run(given: argparse.Namespace, settings: Sequence[Setting]) -> Kept:
     """Make data sets in rounds over the settings until each has enough, or the time is over."""
-    ends = time.monotonic() + 60.0 * minutes
-    state = json.loads(kept.read_text(encoding="utf-8")) if kept and kept.exists() else {"data_sets": {}, "counts": {}}
+    ends = time.monotonic() + 60.0 * given.minutes
+    kept, workers, places = given.json, given.workers, given.places
+    state = json.loads(kept.read_text(encoding="utf-8")) if kept and kept.exists() else {"counts": {}}
     if "truths" not in state:
         state["truths"] = [[*place, value] for place, value in truths().items()]
     known = {(m, p, s): value for m, p, s, value in state["truths"]}
-    done, counts = state["data_sets"], state["counts"]
-    tasks = ((s, k) for k in range(repeats) for s in SETTINGS if k >= done.get(s.name, 0))
+    counts = state["counts"]
+    done = {s.name: min(made(counts, s, place) for place in places) for s in settings}
+    tasks = ((s, k) for k in range(given.repeats) for s in settings if k >= done[s.name])
     saved = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:  # polars does not survive a fork
         pending: dict[Future[Any], Setting] = {}
         while time.monotonic() < ends:
             while len(pending) < 2 * workers and (task := next(tasks, None)) is not None:
-                pending[pool.submit(one_data_set, *task, replicates, known)] = task[0]
+                pending[pool.submit(one_data_set, *task, given.replicates, known, places)] = task[0]
             if not pending:
                 break
             for future in wait(pending, timeout=1.0, return_when=FIRST_COMPLETED)[0]:
                 setting = pending.pop(future)
-                done[setting.name] = done.get(setting.name, 0) + 1
                 for metric, place, held in future.result():
                     cell = counts.setdefault(f"{setting.name}|{place}|{metric}", [0, 0, 0])
                     cell[{1: 0, 0: 1, -1: 2}[held]] += 1
@@ -259,14 +273,14 @@ def run(workers: int, minutes: float, repeats: int, replicates: int, kept: Path 
     return state
 
 
-def table(counts: dict[str, Any], done: dict[str, int], metrics: tuple[str, ...] = METRICS) -> str:
+def table(counts: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
     """Markdown: a line per setting and place, a column per metric; coverage in per cent."""
     lines = [["drawn", "figure", "data sets", *metrics], ["---"] * (3 + len(metrics))]
     for setting in SETTINGS:
         for place in PLACES:
             cells = [counts.get(f"{setting.name}|{place}|{metric}", [0, 0, 0]) for metric in metrics]
             if any(sum(cell) for cell in cells):
-                lines.append([setting.name, place, str(done[setting.name]), *map(_shown, cells)])
+                lines.append([setting.name, place, str(made(counts, setting, place)), *map(_shown, cells)])
     marks = [_mark(c) for c in counts.values() if sum(c[:2])]
     shares = [c[0] / sum(c[:2]) for c in counts.values() if sum(c[:2])]
     within = sum(0.93 <= share <= 0.97 for share in shares)
@@ -398,19 +412,19 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=200)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--direct", type=int, default=0, help="data sets per setting, by plain numpy")
-    parser.add_argument("setting", nargs="*", help="settings of --direct (default: all of even and uneven speakers)")
+    parser.add_argument("--places", nargs="+", choices=PLACES, default=PLACES)
+    parser.add_argument("--settings", nargs="+", choices=[s.name for s in SETTINGS], metavar="SETTING")
     given = parser.parse_args()
+    chosen = [s for s in SETTINGS if not given.settings or s.name in given.settings]
     if given.direct:
         kept = json.loads(given.json.read_text(encoding="utf-8"))["truths"] if given.json else None
         known = {(m, p, s): v for m, p, s, v in kept} if kept else truths()
-        chosen = [s for s in SETTINGS if s.units and s.kind in ("even", "uneven")]
-        chosen = [s for s in chosen if not given.setting or s.name in given.setting]
+        chosen = [s for s in chosen if s.units and s.kind in ("even", "uneven")]
         with np.errstate(divide="ignore", invalid="ignore"):
             counts = {name: c for s in chosen for name, c in direct(s, given.direct, known).items()}
-        print(table(counts, {s.name: given.direct for s in chosen}, tuple(RANGES)))
+        print(table(counts, tuple(RANGES)))
         return
-    state = run(given.workers, given.minutes, given.repeats, given.replicates, given.json)
-    print(table(state["counts"], state["data_sets"]))
+    print(table(run(given, chosen)["counts"]))
 
 
 if __name__ == "__main__":

@@ -578,13 +578,14 @@ def with_interval(
     question: Question,
     centre: float,
     left: Floats | None = None,
+    skewed: Callable[[tuple[float, float]], tuple[float, float]] = lambda ends: ends,
 ) -> Estimate:
     """Return a figure made of other figures, with an interval from its value in each replicate.
 
     With trials as units the interval is a percentile interval; with other units it is Student's, on the scale of the
-    metric (the plain scale for a gap), with its value without one unit each (`left`). Samples with too few units get
-    none. `centre` is the figure without the optimism of its parts; if the interval does not contain the figure, the
-    note gives both.
+    metric (the plain scale for a gap, and then `skewed`), with its value without one unit each (`left`). Samples with
+    too few units get none. `centre` is the figure without the optimism of its parts; if the interval does not contain
+    the figure, the note gives both.
     """
     draws, plan = work.draws, work.draws.plan
     row = with_units(row, draws, samples, question.labelled)
@@ -593,7 +594,7 @@ def with_interval(
         degrees = min(draws.degrees(sample, question.labelled) for sample in samples)
         without = draws.left_out(question, samples, left)
         smooth = not isinstance(question.form, Crossing)
-        low, high = intervals.student(drawn, centre, degrees, bounds, plan.level, without, smooth)
+        low, high = skewed(intervals.student(drawn, centre, degrees, bounds, plan.level, without, smooth))
     else:
         low, high = intervals.percentile(drawn, plan.level)
     rare = None if row.average == "macro" else _rare(question, samples, high - low)
@@ -730,23 +731,31 @@ def _within(
 
 
 def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> list[Estimate]:
-    """Return the slice with the worst figure, with an interval that is valid although the slice was picked.
+    """Return the slice with the worst figure, with an interval of its true figure that allows for having picked it.
 
-    Each of K slices gets the level `level^(1/K)` (Šidák), so all K intervals hold together, and so does that of the
-    worst.
+    The end on the side of worse figures is that of the slice's own interval; see `intervals.tail_of_worst` for the other.
     """
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     if not defined:
         return []
-    pick = max if work.questions[i].metric.best == "low" else min
-    sample, worst = pick(defined, key=lambda pair: pair[1].value if pair[1].value is not None else math.nan)
-    told = f"worst of {len(defined)}"
-    row = replace(worst, average="worst", note="; ".join(filter(None, (told, worst.note))))
-    if worst.low is None:
+    level, sign = work.draws.plan.level, 1.0 if work.questions[i].metric.best == "low" else -1.0
+    value, *ends = (sign * np.array([getattr(e, end) for _, e in defined], float) for end in ("value", "low", "high"))
+    sample, worst = defined[int(np.argmax(value))]
+    said = f"worst of {len(defined)}"
+    row = replace(worst, average="worst", note="; ".join(filter(None, (said, worst.note))))
+    if worst.low is None or len(defined) == 1:
         return [row]
-    ends = work.at_level(i, sample, work.draws.plan.level ** (1.0 / len(defined)))
-    said = f"worst of {len(defined)}; the interval would hold for any of them"
-    return [replace(row, low=ends.low, high=ends.high, method=ends.method, note=said)]
+    degrees = intervals.MANY if worst.units_effective is None else max(worst.units_effective - 1.0, 1.0)
+    low, high = ends if sign > 0.0 else reversed(ends)
+    tail, several = intervals.tail_of_worst(value, low, high, level, degrees)
+    said += f"; {several} of them may be, and the interval allows for that" if several > 1 else ", clearly"
+    if tail == (1.0 - level) / 2.0:  # the slice's own interval
+        return [replace(row, note=said)]
+    found = work.at_level(i, sample, 1.0 - 2.0 * tail)
+    if found.low is None:
+        return [replace(row, low=None, high=None, method=None, note="; ".join(filter(None, (said, found.note))))]
+    better = {"low": found.low} if sign > 0.0 else {"high": found.high}
+    return [replace(row, **better, method=found.method, note=said)]
 
 
 def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
@@ -784,14 +793,18 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
     if not work.draws.plan.bootstrap:
         return row
-    drawn = work.drawn(sides[1], i) - work.drawn(sides[0], i)
+    first, second = (work.drawn(side, i) for side in sides)
     inner, outer = (work.corrected(side, i) for side in sides)
     plan = work.draws.plan
     ends = [e for e in (within.low, within.high, beyond.low, beyond.high) if e is not None and math.isfinite(e)]
     if plan.unit or plan.method != "auto" or len(ends) < 4:
         without = [work.left(side, i) for side in sides]
         left = None if without[0] is None or without[1] is None else without[1] - without[0]
-        return with_interval(row, drawn, work, sides, work.questions[i], outer - inner, left)
+        bounds = work.questions[i].metric.range
+        return with_interval(
+            *(row, second - first, work, sides, work.questions[i], outer - inner, left),
+            lambda ends: intervals.on_both_scales(ends, (inner, first), (outer, second), bounds),
+        )
     # The two sides share no trial, so each keeps its own interval, which is better than percentiles of the difference.
     # Rates of few errors change in steps, so either interval may be too short: the wider end is used.
     low, high = intervals.of_difference((inner, ends[0], ends[1]), (outer, ends[2], ends[3]))

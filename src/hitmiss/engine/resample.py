@@ -541,8 +541,9 @@ class Draws:
     def interval(self, question: Question, sample: Sample, value: float, replicates: Floats) -> tuple[float, float]:
         """Return the interval of a figure from its replicates.
 
-        `auto`: for trials BCa, the spread on its scale for an AUC and figures of counts, for least costs the interval that corrects
-        their optimism, and percentile if none of these is possible; for units Student's, which is valid with few of them.
+        `auto`: for trials BCa, the spread on its scale for an AUC, for figures of counts and of confidences and for means,
+        for least costs the interval that corrects their optimism, and percentile if none of these is possible; for units
+        Student's, which is valid with few of them.
         """
         form, plan = question.form, self.plan
         if plan.method == "bca" and not isinstance(form, Form):

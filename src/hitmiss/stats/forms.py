@@ -953,6 +953,10 @@ class OfConfidences(OfColumns):
 
     judged: Callable[..., Floats] = field(kw_only=True)
 
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+        """Return the normal interval on the scale of the figure; percentiles are too narrow where errors are few."""
+        return intervals.of_spread(of.replicates, of.value, bounds, level)
+
     def drawn(self, trials: DrawnTrials) -> Floats:
         """Return the figure of every replicate, from how often each confidence was right and wrong."""
         return trials.confidences(lambda found: self.judged(found, **self.settings))
@@ -967,6 +971,10 @@ class OfTerms(OfColumns):
 
     terms: Callable[..., tuple[Floats, Floats]] = field(kw_only=True)
     is_share: bool = field(default=False, kw_only=True)
+
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+        """Return the normal interval on the scale of the figure, which is skewed as sums of positive terms are."""
+        return intervals.of_spread(of.replicates, of.value, bounds, level)
 
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
         """Return the ratio of the sums over the trials at each list of indices."""
