@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,8 +11,8 @@ from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.tally import bins_of, keys_of, scores_of
-from hitmiss.outofcore.cells import Binned, Kept
-from hitmiss.outofcore.plan import ShardFact, ShardTally, merge_tallies
+from hitmiss.outofcore.cells import Binned, Kept, merge_binned
+from hitmiss.outofcore.plan import ShardFact, ShardTally, cells_of, merge_tallies
 
 CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))
 
@@ -77,3 +79,25 @@ def test_keys_stand_in_the_order_of_scores(scores: list[float]) -> None:
     for a, b, i, j in zip(scores, scores[1:], keys.tolist(), keys.tolist()[1:], strict=False):
         assert (a < b) == (i < j) and (a == b) == (i == j)
         assert a > b or bins_of(keys, 20)[scores.index(a)] <= bins_of(keys, 20)[scores.index(b)]
+
+
+@pytest.mark.parametrize("distinct", [2, 300, 5_000, 100_000])
+@pytest.mark.parametrize("n_cells", [1, 3, 400])
+@pytest.mark.parametrize("order", ["mixed", "ascending", "late"])
+def test_scores_are_counted_per_cell_however_many_share_one(distinct: int, n_cells: int, order: str) -> None:
+    rng, n = np.random.default_rng(distinct + n_cells), 60_000
+    score = np.concatenate([rng.integers(-distinct // 2, distinct // 2, n) / 16, [0.0, -0.0, np.inf, -np.inf]])
+    if order == "ascending":
+        score = np.sort(score)
+    if order == "late":  # scores that are shared first, then others
+        score = np.concatenate([np.repeat(1.5, n), score + rng.random(len(score))])
+    code = rng.integers(0, n_cells, len(score))
+    cells = [(str(at),) for at in range(n_cells)]
+    found = cells_of(cells, code, score)
+    counted = {cell: merge_binned([own]) for cell, own in found.items()}
+    made = {
+        (cell[0], s): n
+        for cell, own in counted.items()
+        for s, n in zip(scores_of(own.bins).tolist(), own.each.tolist(), strict=True)
+    }
+    assert made == Counter(zip(map(str, code.tolist()), score.tolist(), strict=True))

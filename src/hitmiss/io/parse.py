@@ -928,6 +928,8 @@ class Shape:
     """Whether a layout has already given the columns our names."""
     pieced: Pieced | None = None
     """The file, if its rows are read in pieces; `content` then holds its first lines."""
+    rows: int = 0
+    """How many rows a Parquet file declares that has not been read."""
 
     @property
     def is_read(self) -> bool:

@@ -75,13 +75,14 @@ def look_at_parquet(content: Content, ledger: Ledger) -> Shape:
     return Shape(content.name, head_of(frame), tuple(frame.columns), content=content, frame=frame)
 
 
-def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Ledger, *, is_streamed: bool = False) -> None:
-    """Stop before decompressing a Parquet file that claims more rows than its size can reasonably hold."""
+def refuse_bomb(lazy: pl.LazyFrame, packed: int, name: str, ledger: Ledger, *, is_streamed: bool = False) -> int:
+    """Stop before decompressing a Parquet file that claims more rows than its size can reasonably hold; return the rows."""
     rows, width = int(lazy.select(pl.len()).collect().item()), len(lazy.collect_schema())
     limit = artifacts.unfolded(packed, is_streamed)
     if rows * width * 8 > limit:
         what = f"its {rows:,} rows of {width} columns unfold beyond {limit:,} bytes"
         raise ledger.stop("oversized-archive", what, "write it again as CSV if you trust it", [Place(name)])
+    return rows
 
 
 def look_at_json(content: Content, ledger: Ledger, before: int = 0) -> Shape:
@@ -231,7 +232,8 @@ def settle(column: pl.Series, is_number: bool) -> pl.Series:
             ) from None
     if kind.is_nested() or kind in (pl.Object, pl.Duration):
         return pl.Series(column.name, ["" if v is None else str(v) for v in column.to_list()], dtype=pl.String)
-    return column.cast(pl.String).fill_null("")
+    texts = column.cast(pl.String)
+    return texts.fill_null("") if texts.null_count() else texts
 
 
 def is_plain_number(kind: pl.DataType) -> bool:
@@ -432,13 +434,13 @@ def _look_at_parquet_head(path: str | Path, ledger: Ledger) -> Shape:
     name = Path(path).name
     try:
         lazy = pl.scan_parquet(path, glob=False)
-        refuse_bomb(lazy, Path(path).stat().st_size, name, ledger, is_streamed=True)
+        rows = refuse_bomb(lazy, Path(path).stat().st_size, name, ledger, is_streamed=True)
         head = lazy.head(SAMPLE_ROWS).collect()
     except (pl.exceptions.PolarsError, OSError) as error:
         raise damaged_parquet(name, error, ledger) from None
     if not head.height:
         raise ledger.stop("empty-file", "the file holds no rows", "give a file with rows", [Place(name)])
-    return Shape(name, head_of(head), tuple(head.columns))
+    return Shape(name, head_of(head), tuple(head.columns), rows=rows)
 
 
 def damaged_parquet(name: str, error: Exception, ledger: Ledger) -> Exception:

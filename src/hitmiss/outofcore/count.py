@@ -113,7 +113,7 @@ def _trials_of(shard: Shard, shape: Shape) -> int:
         return shape.frame.height
     path = Path(shard.path)
     if shape.content is None:
-        return int(pl.scan_parquet(path, glob=False).select(pl.len()).collect().item())
+        return shape.rows
     with path.open("rb") as file:
         times = PACKED if file.read(2) == GZIP else 1
     seen = shape.content.data
@@ -456,15 +456,15 @@ def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
     try:
         for first in range(0, rows, AT_ONCE):
             own = f" WHERE file_row_number BETWEEN {first} AND {first + AT_ONCE - 1}" if rows > AT_ONCE else ""
-            asked = (
-                f"SELECT {', '.join(taken)}, {score} AS s{', COUNT(*) AS n' if is_shared else ''} FROM {source}{own}"
-            )
-            asked += " GROUP BY ALL" if is_shared else ""
-            lists = f"LIST(s) AS s{', LIST(n) AS n' if is_shared else ''}"
-            found = answer_of(connection.sql(f"SELECT {groups}, {lists} FROM ({asked}) GROUP BY ALL"))
-            code = np.repeat(np.arange(found.height), found["s"].list.len().to_numpy())
-            counts = found["n"].explode() if is_shared else None
-            yield Piece(found.select(pl.col(cells).fill_null("")), code, found["s"].explode(), counts)
+            asked, rest = f"SELECT {', '.join(taken)}, {score} AS s", f"FROM {source}{own}"
+            if is_shared:
+                found = answer_of(connection.sql(f"{asked}, COUNT(*) AS n {rest} GROUP BY ALL"))
+                code, named = cell_codes(found.with_columns(pl.col(cells).fill_null("")), cells)
+                yield Piece(named, code, found["s"], found["n"])
+            else:
+                found = answer_of(connection.sql(f"SELECT {groups}, LIST(s) AS s FROM ({asked} {rest}) GROUP BY ALL"))
+                code = np.repeat(np.arange(found.height), found["s"].list.len().to_numpy())
+                yield Piece(found.select(pl.col(cells).fill_null("")), code, found["s"].explode())
     except module.Error as error:
         raise damaged_parquet(sheet.opened.name, error, ledger) from None
     finally:

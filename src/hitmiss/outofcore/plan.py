@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec
 from hitmiss.core.shared import dataclass
-from hitmiss.core.tally import EXACT, keys_of
+from hitmiss.core.tally import EXACT, Keys, in_order, keys_of
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.io.parse import Finding, Place
 from hitmiss.outofcore.cells import SPARSE, Binned, Disk, Kept, merge_kept
@@ -127,11 +127,14 @@ def sequential(function: Callable[..., T], arguments: Sequence[tuple[Any, ...]])
 # numbers, so merging is exact and independent of order. A tally records its shards, so that one counted twice is found.
 
 Cell = tuple[str, ...]
+Numbers = NDArray[np.int64]
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
-SLOT_BITS: Final = 16
+SLOT_BITS: Final = 18
 SEED: Final = secrets.randbits(64)
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
+CACHED: Final = 2**15
+"""Numbers that stay in the cache of a processor."""
 SHOWN: Final = 2**14
 """The scores that show whether many trials share a score."""
 WAITING: Final = 2**23
@@ -245,7 +248,7 @@ def _merged(parts: list[ShardTally]) -> ShardTally:
 
 
 def cells_of(
-    cells: Sequence[Cell], code: NDArray[np.int64], score: NDArray[np.float64], counts: NDArray[np.int64] | None = None
+    cells: Sequence[Cell], code: Numbers, score: NDArray[np.float64], counts: Numbers | None = None
 ) -> dict[Cell, Binned]:
     """Return the scores of each cell, as they come; `code` is the number of each score's cell.
 
@@ -255,47 +258,91 @@ def cells_of(
     >>> {cell: binned.each.tolist() for cell, binned in found.items()}
     {('a',): [2, 3], ('b',): [1]}
     """
+    if not len(score):
+        return {}
     numbers = {cell: at for at, cell in enumerate(dict.fromkeys(cells))}
     if len(numbers) < len(cells):  # different spellings of one cell
         code = np.array([numbers[cell] for cell in cells])[code]
+    few = numbered((score + 0.0).view(np.uint64)) if counts is None else None  # −0.0 + 0.0 is 0.0
+    if few is not None:
+        return _cells_of_few(list(numbers), code, score, *few)
     keys = keys_of(score)
     order = np.argsort(code.astype(np.uint16) if len(numbers) < 2**16 else code, kind="stable")  # radix for 16 bits
     ends = np.cumsum(np.bincount(code, minlength=len(numbers)))[:-1]
-    split, numbered = np.split(keys[order], ends), None if counts is None else np.split(counts[order], ends)
-    is_shared = counts is None and SPARSE * len(np.unique(keys[:SHOWN])) < min(len(keys), SHOWN)
-    found = {}
-    for cell, at in numbers.items():
-        own = Binned(split[at], None if numbered is None else numbered[at], is_sorted=False)
-        if is_shared:
-            groups = pl.Series("key", own.bins).value_counts(name="n")
-            own = Binned(groups["key"].to_numpy(), groups["n"].cast(pl.Int64).to_numpy(), is_sorted=False)
-        if len(own.bins):
-            found[cell] = own
-    return found
+    split = np.split(keys[order], ends)
+    each = [None] * len(numbers) if counts is None else np.split(counts[order], ends)
+    found = zip(numbers, split, each, strict=True)
+    return {cell: Binned(own, n, is_sorted=False) for cell, own, n in found if len(own)}
 
 
-def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[NDArray[np.int64], pl.DataFrame]:
+def _cells_of_few(
+    cells: Sequence[Cell], code: Numbers, score: NDArray[np.float64], place: Numbers, row: Numbers
+) -> dict[Cell, Binned]:
+    """Return the counts of each cell, if trials share scores: `place` is the number of each score, and `row` one of its rows."""
+    keys, size = keys_of(score[row]), len(row)
+    pair = code * size + place
+    if len(cells) * size <= len(score):
+        order = np.argsort(keys)
+        each = np.bincount(pair, minlength=len(cells) * size).reshape(-1, size)[:, order].ravel()
+        held, keys = np.flatnonzero(each), keys[order]
+        each = each[held]
+    else:
+        held, each = np.unique(pair, return_counts=True)
+    ends = np.searchsorted(held, np.arange(1, len(cells)) * size)
+    found = zip(cells, np.split(keys[held % size], ends), np.split(each, ends), strict=True)
+    return {cell: Binned(own, n, is_sorted=False) for cell, own, n in found if len(own)}
+
+
+def numbered(keys: Keys) -> tuple[Numbers, Numbers] | None:
+    """Return a number for each key, the same for equal ones, and for each number a row that has it; None if most keys differ.
+
+    >>> keys = np.array([9, 7] * 10, dtype=np.uint64)
+    >>> number, row = numbered(keys) or ()
+    >>> number[:4].tolist(), keys[row].tolist()
+    ([1, 0, 1, 0], [7, 9])
+    """
+    step = -(-len(keys) // SHOWN) or 1
+    some = in_order(keys[::step])
+    known = some[np.append(True, some[1:] != some[:-1])[: len(some)]]
+    if SPARSE * len(known) >= len(some):
+        return None
+    # Each key has its own slot in a table, nearly always; the rows of those that have not are looked up one by one.
+    slots = np.zeros(1 << SLOT_BITS, dtype=np.int64)
+    slots[_slot(known)] = np.arange(len(known))
+    number, is_other = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=bool)
+    for start in range(0, len(keys), CACHED):
+        own = slice(start, start + CACHED)
+        slots.take(_slot(keys[own]), out=number[own], mode="clip")
+        np.not_equal(known.take(number[own], mode="clip"), keys[own], out=is_other[own])
+    others, row = np.flatnonzero(is_other), np.empty(len(known), dtype=np.int64)
+    new, at, inverse = np.unique(keys[others], return_index=True, return_inverse=True)
+    place = np.searchsorted(known, new)
+    is_new = known.take(place, mode="clip") != new
+    place[is_new] = len(known) + np.arange(np.count_nonzero(is_new))
+    number[others] = place[inverse]
+    row[number[::step]] = np.arange(0, len(keys), step)
+    return number, np.append(row, others[at[is_new]])
+
+
+def _slot(keys: Keys) -> Numbers:
+    return (keys * _MIX >> np.uint64(EXACT - SLOT_BITS)).view(np.int64)
+
+
+def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Numbers, pl.DataFrame]:
     """Return the number of each row's cell, and the cells."""
     code = np.zeros(frame.height, dtype=np.uint64)
     for name in names:
         code = code * _MIX + frame[name].hash(SEED).to_numpy()
-    # Each hash has its own slot if there are few cells. Two cells with one hash are less likely than a faulty memory cell,
-    # and nobody can choose them: the seed is another one in each process.
-    slot = (code >> np.uint64(EXACT - SLOT_BITS)).astype(np.intp)
-    first = np.zeros(1 << SLOT_BITS, dtype=np.uint64)
-    first[slot] = code
-    if (first[slot] != code).any():
+    # Two cells with one hash are less likely than a faulty memory cell, and nobody can choose them: the seed is another
+    # one in each process.
+    few = numbered(code)
+    if few is None:
         places = [text_codes(frame[name]) for name in names]
         _, row, number = np.unique(
             combined((codes, len(texts)) for codes, texts in places)[0], return_index=True, return_inverse=True
         )
     else:
-        last = np.full(len(first), -1, dtype=np.int64)
-        last[slot] = np.arange(len(slot))
-        held = np.flatnonzero(last >= 0)
-        number, row = np.zeros(len(first), dtype=np.int64), last[held]
-        number[held] = np.arange(len(held))
-        number = number[slot]
+        number, row = few
     if len(row) > MOST_CELLS:
         raise UsageError(
             f"{', '.join(names[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
