@@ -1,4 +1,4 @@
-"""Several columns of scores in streamed files: each is a system, read in passes of its own, with the digits of memory."""
+"""Several columns of scores in streamed files: each is a system, with the digits of memory."""
 
 from __future__ import annotations
 

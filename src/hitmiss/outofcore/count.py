@@ -60,8 +60,6 @@ from hitmiss.stats import sketch
 
 PACKED: Final = 6
 """How much longer a compressed text becomes, roughly."""
-CONSTANT: Final = -1
-"""The position of a column that the file does not have: the name of the system."""
 
 
 @dataclass(frozen=True)
@@ -85,26 +83,19 @@ class Opened:
 
     def pieces(self, names: Sequence[str], read: Read, ledger: Ledger, kinds: Kinds | None = None) -> Iterator[Table]:
         """Yield columns of the file in pieces (see `io.tables.pieces`)."""
-        picks = {name: at for name, at in self.match.picks.items() if name in names and at != CONSTANT}
+        picks = {name: at for name, at in self.match.picks.items() if name in names}
         match = self.match
         for piece in tables.pieces(
             self.shard.path, self.shape, match.has_header, match.numeric, picks, read, ledger, kinds
         ):
             shared.tell(f"rows of {self.name}", read.rows, None)
-            named = () if self.shard.system is None else (pl.lit(self.shard.system).alias(SYSTEM),)
-            yield replace(piece, frame=piece.frame.with_columns(named)) if named else piece
+            yield piece
 
 
 def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
     """Look at the beginning of a file and recognise its columns, like the in-memory reader."""
     shape = look_by_plugin(shard.path, role, options, ledger) or tables.look_at_head(shard.path, options, ledger)
-    match = recognise(shape, role, options, ledger)
-    if shard.system is not None:  # the scores of one system are the scores, and its name is the run
-        picks = {name: at for name, at in match.picks.items() if not name.startswith(SYSTEM_PREFIX)}
-        if SYSTEM_PREFIX + shard.system in match.picks:  # otherwise the absence is reported later: see `look`
-            picks["score"] = match.picks[SYSTEM_PREFIX + shard.system]
-        match = replace(match, picks={**picks, SYSTEM: CONSTANT}, theirs={**match.theirs, "score": shard.system})
-    return Opened(shard, shape, match, _trials_of(shard, shape))
+    return Opened(shard, shape, recognise(shape, role, options, ledger), _trials_of(shard, shape))
 
 
 def _trials_of(shard: Shard, shape: Shape) -> int:
@@ -220,7 +211,7 @@ def open_key(given: object, options: ReadSpec, opened: Sequence[Opened], columns
         refuse_undeclared(options, (*names_of_shards(opened), *side.names), opened[0].name, ledger)
         theirs = side.match.picks
         on = tuple(name for name in ("item", "target") if name in theirs and name in picks)
-        both = tuple(name for name in theirs if name in picks and name not in ("item", SYSTEM, *on))
+        both = tuple(name for name in theirs if name in picks and name not in ("item", *on))
         wanted = ("target", *found_columns(columns, {**picks, **theirs}))
         taken = dict.fromkeys(("label", *(name for name in wanted if name in theirs and name not in on)))
         files = KeyFiles(tuple(paths), _hashes_of(side), on, tuple(taken), both, tuple(theirs))
@@ -300,9 +291,8 @@ def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role) -> li
             one = open_shard(shard, options, ledger, role)
             # of a file that a plug-in has read, only the first rows are kept
             found.append(replace(one, shape=replace(one.shape, frame=None)) if one.shape.is_read else one)
-            first = next(one for one in found if one.shard.system == shard.system)
-            if set(found[-1].match.picks) != set(first.match.picks):
-                what = f"its columns differ from those of {first.name}"
+            if set(one.match.picks) != set(found[0].match.picks):
+                what = f"its columns differ from those of {found[0].name}"
                 ledger.add("shards-differ", what, "give shards of one kind", [Place(found[-1].name, 1)])
     if role == "both" and not ledger.findings:
         with suppress(Stop):
@@ -368,7 +358,8 @@ class Sheet:
         self.plan, self.read, self.unlisted = plan, Read(), list[Place]()
         self.opened = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
         picks = self.opened.match.picks
-        wanted = [name for name in plan.keep if not (name == "decision" and plan.decides)]
+        made_here = (SYSTEM, *(("decision",) if plan.decides else ()))
+        wanted = [name for name in plan.keep if name not in made_here or name in picks]
         wanted += [COUNT] if plan.is_counted else []
         from_key = plan.key.columns if plan.key is not None else ()
         absent = [name for name in wanted if name not in picks and name not in from_key]
@@ -378,7 +369,8 @@ class Sheet:
             raise ledger.stop("missing-column", what, fix, [Place(self.opened.name, 1)], absent[0])
         both = plan.key.shared if plan.key is not None else ()
         self.identity = [name for name in ("item", "target", *plan.options.runs) if name in picks]
-        self.columns = [*picks] if plan.is_counted else [*self.identity, "label", "score", *wanted, *both]
+        self.scores = [name for name in picks if name == "score" or name.startswith(SYSTEM_PREFIX)]
+        self.columns = [*picks] if plan.is_counted else [*self.identity, "label", *self.scores, *wanted, *both]
         # Values that are compared are brought to one spelling row by row, those of cells once per cell.
         early, rename = {*self.identity, *both}, plan.options.rename
         self.early = plan.options.changed(rename={name: rename[name] for name in rename if name in early})
@@ -399,9 +391,8 @@ class Sheet:
         """Return what must be unique: the id, hashed with its target and run if it has any; or its row of the key."""
         if self.key is None:
             return frame["item"] if self.identity == ["item"] else hashed_ids(frame, self.identity)
-        system, rows = self.opened.shard.system, self.key.rows_of(frame) if rows is None else rows
-        first = 0 if system is None else self.plan.options.score_columns.index(system) * self.key.height
-        return pl.Series(np.where(rows < 0, np.uint64(UNLISTED), (rows + first).astype(np.uint64)))
+        rows = self.key.rows_of(frame) if rows is None else rows
+        return pl.Series(np.where(rows < 0, np.uint64(UNLISTED), rows.astype(np.uint64)))
 
     def hashes(self) -> Iterator[tuple[Stack, pl.Series]]:
         """Yield the rows with the hash of what must be unique."""
@@ -418,7 +409,7 @@ def hashed_ids(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
 def by_polars(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
     """Read in this process."""
     plan, options = sheet.plan, sheet.plan.options
-    kinds = {} if plan.is_counted else sheet.opened.match.kinds({"score": pl.Float64()}, options)
+    kinds = {} if plan.is_counted else sheet.opened.match.kinds(dict.fromkeys(sheet.scores, pl.Float64()), options)
     for stack in sheet.stacks(ledger, sheet.early, kinds):
         ids, is_odd, rows = None, False, NO_ROWS if sheet.key is None else sheet.key.rows_of(stack.frame)
         if plan.is_counted:
@@ -430,11 +421,16 @@ def by_polars(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
             sheet.unlisted += stack.at(extra)
             stack = sheet.key.joined(stack, rows, options, ledger)
         frame = stack.frame
-        # decisions alone are counted as if all scores were equal
-        score = frame["score"] if "score" in frame.columns else pl.zeros(frame.height, pl.Float64, eager=True)
+        if not sheet.scores:  # decisions alone are counted as if all scores were equal
+            frame = frame.with_columns(score=0.0)
         code, cells = cell_codes(frame, [name for name in plan.cells if name in frame.columns])
         counts = frame[COUNT].cast(pl.Float64, strict=False).cast(pl.Int64, strict=False) if plan.is_counted else None
-        yield Piece(cells, code, to_numbers(score, options.decimal_sign)[0], counts, ids, is_odd)
+        for name in sheet.scores or ["score"]:
+            if name != "score":  # the scores of one system, whose name is the run
+                named = cells.with_columns(pl.lit(name.removeprefix(SYSTEM_PREFIX)).alias(SYSTEM))
+                cells = named.select(name for name in plan.cells if name in named.columns)
+            yield Piece(cells, code, to_numbers(frame[name], options.decimal_sign)[0], counts, ids, is_odd)
+            ids = None
 
 
 def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
@@ -588,7 +584,7 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
         seen, match, unlisted = Counting(plan, sheet.late), sheet.opened.match, sheet.unlisted
         facts: dict[str, Any] = {"layout": match.layout, "columns": dict(match.theirs)}
         facts |= {"layout": "counts"} if plan.is_counted else {"has_ids": "item" in match.picks}
-        fact = replace(fact, facts=facts if shard.system is None else {**facts, SYSTEM: shard.system})
+        fact = replace(fact, facts=facts)
         with suppress(Stop):
             for piece in ENGINES[plan.engine](sheet, quick):
                 yield ShardTally((), seen.cells(piece), seen.ids(piece))
@@ -811,12 +807,10 @@ def settle_coverage(
     seen, twice, unlisted = np.zeros(key.height, dtype=bool), list[Keys](), 0
     for part in _in_parts(tally.ids, memory):
         is_listed = part.bins != np.uint64(UNLISTED)
-        seen[part.bins[is_listed].astype(np.int64) % key.height] = True
+        seen[part.bins[is_listed].astype(np.int64)] = True
         twice.append(part.bins[is_listed & (part.each > 1)])
         unlisted += int(part.each[~is_listed].sum())
-    # The scores of several systems are in the same rows: an id without a row is missing for all systems.
-    unlisted //= max(len(plan.options.score_columns), 1)
-    extra, absent = list(dict.fromkeys(tally.unlisted)), np.flatnonzero(~seen)
+    extra, absent = list(tally.unlisted), np.flatnonzero(~seen)
     if not seen.any():
         scored = [place.item or "" for place in extra]
         no_common_id(scored, key.stack.frame["item"].to_list(), [extra[0], key.stack.place(0)], ledger)

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import SYSTEM, ReadSpec
+from hitmiss.core.question import ReadSpec
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import EXACT, Keys, in_order, keys_of
 from hitmiss.core.trials import combined, text_codes
@@ -26,13 +26,9 @@ from hitmiss.outofcore.cells import SPARSE, Binned, Disk, Kept, merge_kept
 
 @dataclass(frozen=True)
 class Shard:
-    """One file of trials; for a file with scores of several systems, one system.
-
-    Shards are distinguished by content, never by path.
-    """
+    """One file of trials. Shards are distinguished by content, never by path."""
 
     path: str
-    system: str | None = None
 
     @property
     def name(self) -> str:
@@ -218,14 +214,13 @@ def _moved(tally: ShardTally, disk: Disk) -> ShardTally:
 
 
 def _refuse_twice(merged: ShardTally) -> None:
-    seen: dict[tuple[str, Any], str] = {}
+    seen: dict[str, str] = {}
     for shard in merged.shards:
-        content = shard.sha256, shard.facts.get(SYSTEM)
-        if shard.sha256 and content in seen:
+        if shard.sha256 and shard.sha256 in seen:
             raise DataError(
-                f"{shard.name} has the same content as {seen[content]}: the shard was given twice; leave one out"
+                f"{shard.name} has the same content as {seen[shard.sha256]}: the shard was given twice; leave one out"
             )
-        seen[content] = shard.name
+        seen[shard.sha256] = shard.name
 
 
 def _merged(parts: list[ShardTally]) -> ShardTally:

@@ -22,7 +22,7 @@ from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import Coverage, check_labels, note_missing
-from hitmiss.io.columns import Reading
+from hitmiss.io.columns import SYSTEM_PREFIX, Reading
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
     Words,
@@ -138,8 +138,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
     choices = [f"{name}({n})" for name, n in sorted(tally.noted.items())]
     if plan.turned:
         choices.append(f"higher:{reading.negative}")
-    first = {s.sha256: s for s in reversed(tally.shards)}.values()  # for several systems in one file, the first
-    shards = [s for s in tally.shards if s in first]
+    shards = tally.shards
     files = [{"name": s.name, "sha256": s.sha256, "rows": s.rows, "bytes": s.bytes, **s.facts} for s in shards]
     files = [{name: fact for name, fact in one.items() if name != RANGE} for one in files]  # no id of a trial is kept
     sources = [Source(s.name, s.sha256) for s in shards]
@@ -366,15 +365,17 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
         raise UsageError(
             "a file of counts has one column of scores; name it with --column score=NAME", code="several-scores"
         )
-    shards = [Shard(str(path), system) for path in expand(scores) for system in reads.score_columns or (None,)]
+    shards = [Shard(str(path)) for path in expand(scores)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     noted = {shard.path: stamp(shard.path) for shard in shards}
     opened = look_at_shards(shards, reads, "both" if key is None else "scores")
-    there, expected, memory = list(opened[0].match.picks), sum(one.trials for one in opened), means.memory
+    there, memory = [name for name in opened[0].match.picks if not name.startswith(SYSTEM_PREFIX)], means.memory
+    there, n_systems = there + [SYSTEM] * bool(reads.score_columns), max(len(reads.score_columns), 1)
+    expected = n_systems * sum(one.trials for one in opened)
     turned, labels = is_turned(opened, reads) if key is None else False, None
     if key is not None:
         own = open_key(key, reads, opened, columns, memory)
-        labels, expected, memory = own.files, min(expected, own.height), max(memory - own.bytes, LEAST)
+        labels, expected, memory = own.files, min(expected, n_systems * own.height), max(memory - own.bytes, LEAST)
         there, turned = [*dict.fromkeys((*there, *labels.there))], is_for_negative(own.reading, reads)
     columns = found_columns(columns, there)
     absent = [name for name in ("score", COUNT) if means.are_counts and name not in there]
