@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scale.conftest import simulated, write, write_shards
 from tests.scale.test_key import assert_alike
+from tests.scale.test_spilling import elsewhere
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import EnvironmentFault
@@ -153,6 +154,36 @@ def test_any_cut_gives_the_same_draws_beyond_memory(
     paths = list(map(str, write_shards(spoken(n, kind, seed), tmp_path_factory.mktemp("s"), ".parquet", shards, seed)))
     asked: dict[str, Any] = {"metrics": FORMS[:5], "by": ["codec"], "bootstrap": 15, "unit": unit, "seed": seed}
     assert_alike(evaluate(paths, None, "asvspoof5", **asked), beyond_memory(paths, "asvspoof5", **asked))
+
+
+@pytest.mark.parametrize("how", ["counts", "elsewhere", "duckdb"])
+def test_whoever_counts_units_are_drawn_beyond_memory(tmp_path: Path, how: str) -> None:
+    frame = spoken(1500, "tied")
+    paths = list(map(str, write_shards(frame, tmp_path / "in", ".parquet", 2)))
+    asked: dict[str, Any] = {"metrics": FORMS[:5], "by": ["codec"], "bootstrap": 30, "unit": "speaker"}
+    memory = evaluate(paths, None, "asvspoof5", **asked)
+    if how == "counts":
+        write(frame.group_by("label", "codec", "speaker", "score").agg(n=pl.len()), tmp_path / "counts.parquet")
+        found = beyond_memory(str(tmp_path / "counts.parquet"), "asvspoof5", are_counts=True, **asked)
+    elif how == "duckdb":
+        pytest.importorskip("duckdb")
+        found = beyond_memory(paths, "asvspoof5", engine="duckdb", **asked)
+    else:
+        found = beyond_memory(paths, "asvspoof5", run=elsewhere, **asked)
+    assert found.estimates == memory.estimates
+
+
+def test_too_many_units_in_all_shards_together_are_drawn_from_the_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = spoken(400)
+    for k in range(3):
+        write(frame.filter(pl.col("speaker").str.slice(1).cast(int) % 3 == k), tmp_path / f"s{k}.parquet")
+    monkeypatch.setattr(plan, "MOST_CELLS", 40)
+    asked: dict[str, Any] = {"metrics": ["eer"], "bootstrap": 30, "unit": "speaker", "gap": False}
+    with little_memory():
+        found = evaluate_streamed(str(tmp_path / "*.parquet"), "asvspoof5", **asked).results
+    assert found.estimates == evaluate(str(tmp_path / "*.parquet"), None, "asvspoof5", **asked).estimates
 
 
 def test_a_disk_without_room_for_units_is_said(tmp_path: Path) -> None:

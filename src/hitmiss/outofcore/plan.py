@@ -323,6 +323,16 @@ def _slot(keys: Keys) -> Numbers:
     return (keys * _MIX >> np.uint64(EXACT - SLOT_BITS)).view(np.int64)
 
 
+def refuse_cells(n: int, names: Sequence[str]) -> None:
+    """Refuse more cells than can be counted apart."""
+    if n > MOST_CELLS:
+        raise UsageError(
+            f"{', '.join(names[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
+            "leave one of them out, or --stream",
+            code="too-many-values",
+        )
+
+
 def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Numbers, pl.DataFrame]:
     """Return the number of each row's cell, and the cells."""
     code = np.zeros(frame.height, dtype=np.uint64)
@@ -338,10 +348,5 @@ def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Numbers, pl.D
         )
     else:
         number, row = few
-    if len(row) > MOST_CELLS:
-        raise UsageError(
-            f"{', '.join(names[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
-            "leave one of them out, or --stream",
-            code="too-many-values",
-        )
+    refuse_cells(len(row), names)
     return number, frame.select(names)[row]

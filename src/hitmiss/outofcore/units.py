@@ -15,7 +15,7 @@ from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Tally
 from hitmiss.engine.resample import Rows, Scored, TalliedTrials
 from hitmiss.outofcore.cells import Binned, Counts, writing
-from hitmiss.outofcore.plan import Cell, ShardTally
+from hitmiss.outofcore.plan import Cell, ShardTally, refuse_cells
 from hitmiss.stats.bootstrap import StoredTrials, UnitSample
 from hitmiss.stats.intervals import Steps
 
@@ -55,6 +55,7 @@ class UnitRuns:
                 keys.append(kept.bins if kept.counts is None else np.repeat(kept.bins, kept.counts))
                 cells.append(number)
                 groups.setdefault(group, []).append(kept)
+            refuse_cells(len(self._cells), self.names)
             if cells:
                 with writing(self.stored.folder):
                     numbers = np.repeat(np.array(cells, dtype=np.int32), list(map(len, keys)))
