@@ -48,7 +48,7 @@ from hitmiss.engine.measure import alarms, ask, render
 from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, unchecked_of
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.stats.bootstrap import draw_units, generator
-from hitmiss.stats.forms import Form, OfCounts
+from hitmiss.stats.forms import Form, MinimumCost, OfCounts
 from hitmiss.stats.intervals import effective_units, enough, unit_sizes
 from hitmiss.stats.paired import detectable
 from hitmiss.stats.tests import CORRECTIONS, Simultaneous, Unseen, adjusted, letters, max_t, ranks, spread_out
@@ -645,7 +645,8 @@ class Family:
             with np.errstate(invalid="ignore"):
                 return np.asarray(cell.drawn[j] - cell.drawn[i])
 
-        return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level, unseen)
+        is_least = np.array([isinstance(c.question.form, MinimumCost) for c, _, _ in places])
+        return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level, unseen, is_least)
 
     def _row(self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: Plan, hidden: bool) -> Difference:
         cell, i, j = place

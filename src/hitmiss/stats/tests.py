@@ -513,6 +513,7 @@ def max_t(
     degrees: Floats,
     level: float = 0.95,
     unseen: Mapping[int, tuple[Unseen, Unseen]] | None = None,
+    is_least: NDArray[np.bool_] | None = None,
 ) -> Simultaneous:
     """Judge a family of differences by step-down max-T.
 
@@ -530,6 +531,9 @@ def max_t(
         Level of the simultaneous intervals.
     unseen
         For some differences, by how much each may be lower and higher than its replicates show.
+    is_least
+        Which are differences of least costs: they vary more than their replicates, whose mean lies nearer to 0. So the
+        nearer of the two is tested, and the interval reaches to both sides of both.
 
     Returns
     -------
@@ -543,17 +547,19 @@ def max_t(
     [False, False, True]
     """
     size = len(estimates)
-    errors = np.full(size, np.nan)
+    errors, means = np.full(size, np.nan), estimates.copy()
     for place in np.flatnonzero(np.isfinite(estimates)):
         known = _known(replicates(int(place)))
         if len(known) > 1:
             errors[place] = known.std(ddof=1)
+            means[place] = known.mean() if is_least is not None and is_least[place] else estimates[place]
+    nearer = np.where(estimates * means > 0.0, np.minimum(np.abs(estimates), np.abs(means)), 0.0)
     shrunk = np.sqrt(1.0 - 1.0 / (degrees + 1.0))
-    scores = _scores(estimates, errors, shrunk, degrees)
+    scores = _scores(nearer, errors, shrunk, degrees)
     unseen = unseen or {}
     for i, (lower, higher) in unseen.items():
         if not math.isnan(scores[i]):
-            tail = (lower if estimates[i] > 0.0 else higher).tail(abs(estimates[i]), errors[i] / shrunk[i], degrees[i])
+            tail = (lower if estimates[i] > 0.0 else higher).tail(nearer[i], errors[i] / shrunk[i], degrees[i])
             scores[i] = min(scores[i], _deviate(tail))
     p_values = _two_sided(scores)
     largest = np.zeros(n_replicates)
@@ -577,12 +583,13 @@ def max_t(
         before = max(before, p, float(p_values[i]))
         adjusted[i] = min(before, 1.0)
     half = np.where(errors > 0.0, _student(critical, degrees) / shrunk * errors, np.nan)
-    low, high = estimates - half, estimates + half
+    low, high = np.minimum(estimates, means), np.maximum(estimates, means)
+    reaches = half, half.copy()
     for i, (lower, higher) in unseen.items():
         if errors[i] > 0.0:
             at = _upper(critical), errors[i] / shrunk[i], degrees[i], half[i]
-            low[i], high[i] = estimates[i] - lower.reach(*at), estimates[i] + higher.reach(*at)
-    return Simultaneous(p_values, adjusted, low, high, errors)
+            reaches[0][i], reaches[1][i] = lower.reach(*at), higher.reach(*at)
+    return Simultaneous(p_values, adjusted, low - reaches[0], high + reaches[1], errors)
 
 
 def _deviate(tail: float) -> float:
