@@ -140,6 +140,15 @@ def test_units_of_a_key_are_drawn_beyond_memory(tmp_path: Path) -> None:
     assert_alike(memory, beyond_memory(paths[0], "asvspoof5", key=paths[1], by=["codec"], **asked))
 
 
+def test_units_of_several_systems_are_drawn_beyond_memory(tmp_path: Path) -> None:
+    frame = spoken(900).with_columns(other=-pl.col("score").sqrt().fill_nan(2.0))
+    paths = list(map(str, write_shards(frame, tmp_path, ".parquet", 2)))
+    asked: dict[str, Any] = {"metrics": ["eer", "roc_auc"], "by": ["codec"], "bootstrap": 30, "unit": "speaker"}
+    both = ReadSpec(score_columns=("score", "other"))
+    memory = evaluate(paths, None, "asvspoof5", score_columns=both.score_columns, **asked)
+    assert_alike(memory, beyond_memory(paths, "asvspoof5", reading=both, **asked))
+
+
 @given(
     seed=st.integers(0, 2**16),
     n=st.integers(20, 160),
