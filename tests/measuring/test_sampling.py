@@ -203,6 +203,27 @@ def test_the_worst_of_many_slices_has_an_interval_that_knows_it_was_picked() -> 
     assert inside / repeats >= 0.9
 
 
+@pytest.mark.parametrize("unit", [None, "speaker"])
+def test_a_slice_that_is_clearly_the_worst_keeps_its_own_interval(unit: str | None) -> None:
+    """Picking it was no choice, whether high figures are bad (EER) or low ones (AUC); of three alike none is clear."""
+    rng, n = np.random.default_rng(9), 1800
+    alike = "worst of 3; 3 of them may be, and the interval allows for that"
+    label, codec = np.arange(n) % 2, np.arange(n) // 2 % 3
+    named = {
+        "codec": np.char.add("c", codec.astype(str)),
+        "speaker": np.char.add("s", (np.arange(n) // 6 % 40).astype(str)),
+    }
+    for shift, is_clear in (((3.0, 3.0, 0.5), True), ((2.0, 2.0, 2.0), False)):
+        trials = Trials.of(label, rng.normal(size=n) + np.array(shift)[codec] * label, **named)
+        found = measure(trials, ["eer", "roc_auc"], by="codec", bootstrap=200, unit=unit)
+        for worst in (e for e in found if e.average == "worst"):
+            own = found.one(worst.metric, **worst.slice)
+            better, worse = ("low", "high") if worst.metric == "eer" else ("high", "low")
+            assert getattr(worst, worse) == getattr(own, worse) is not None
+            assert (getattr(worst, better) == getattr(own, better)) is is_clear
+            assert worst.note == ("worst of 3, clearly" if is_clear else alike)
+
+
 def test_the_worst_slice_draws_whole_units_and_says_why_it_has_no_interval() -> None:
     """Levels of speakers make up half the variance: the interval of the worst slice over speakers is much wider."""
     rng, n = np.random.default_rng(4), 1800
