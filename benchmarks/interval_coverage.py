@@ -184,9 +184,11 @@ def _with_units(trials: Trials, speaker: Array | None, attack: Array | None, lab
     return trials
 
 
-def asked(first: Trials, chances: Trials, slow: bool, **options: Any) -> Iterator[tuple[str, str, str | None, Any]]:
+def asked(
+    first: Trials, chances: Trials, slow: bool, places: Sequence[str] = PLACES, **options: Any
+) -> Iterator[tuple[str, str, str | None, Any]]:
     """Every estimate of every metric: its metric, where it stands, its slice."""
-    whole = {"by": "codec", "gap": Gap("codec", ("a",)), **options}
+    whole = {"by": "codec", "gap": Gap("codec", ("a",)) if "gap" in places else None, **options}
     calls = [(first, FIRST, whole), (chances, PROBABILITIES, whole), *([(first, SLOW, options)] if slow else [])]
     for trials, metrics, asked_for in calls:
         for e in measure(trials, metrics, **asked_for):
@@ -213,7 +215,7 @@ def one_data_set(
     options = {"bootstrap": replicates, "seed": k, "unit": setting.unit}
     found = []
     slow = "pooled" in places and k % SOME == 0
-    for metric, place, where, e in asked(first, chances[0], slow, **options) if {*places} - {"paired"} else ():
+    for metric, place, where, e in asked(first, chances[0], slow, places, **options) if {*places} - {"paired"} else ():
         true = known[metric, "slice" if place == "worst" else place, where]
         if place in places and (place != "slice" or where == "c"):
             found.append((metric, place, _held(e.low, true, e.high)))

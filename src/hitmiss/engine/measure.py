@@ -749,7 +749,7 @@ def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> 
     low, high = ends if sign > 0.0 else reversed(ends)
     tail, several = intervals.tail_of_worst(value, low, high, level, degrees)
     said += f"; {several} of them may be, and the interval allows for that" if several > 1 else ", clearly"
-    if tail == (1.0 - level) / 2.0:  # the slice's own interval
+    if several == 1:  # it keeps its own interval
         return [replace(row, note=said)]
     found = work.at_level(i, sample, 1.0 - 2.0 * tail)
     if found.low is None:

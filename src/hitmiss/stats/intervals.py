@@ -142,26 +142,23 @@ def tail_of_worst(value: Floats, low: Floats, high: Floats, level: float, degree
     looks bad, so it looks worse than it is, and the lower end alone suffers: if K slices are alike, the chance that the
     lower end of the highest is too high is K times that of each. The upper end needs nothing: where that of the picked
     slice is too low, those of the others, which look better still, are too low as well. So the upper end stays, and the
-    lower one leaves out α / K; with two slices that is α / 2, as in any interval. Slices of very different errors need
-    up to α / (K + 1). Slices whose figures are shown to be better (`SET_ASIDE`; the difference of two as in
-    `of_difference`) are not among the K. The chance of a miss is then α for slices of like errors, whether one of them
-    is clearly the worst or all are equal (docs/intervals.md).
+    lower one leaves out α / (K + 1). Slices whose figures are shown to be better (`SET_ASIDE`; the difference of two as
+    in `of_difference`) are not among the K, so that a slice that is clearly the worst keeps its own interval. For
+    slices of like errors the chance of a miss is at most α, for very different ones α / 2 + α K / (K + 1).
 
     >>> ends = np.array([0.1, 0.11, 0.3]), np.array([0.09, 0.1, 0.29]), np.array([0.11, 0.12, 0.31])
     >>> tail_of_worst(*ends, 0.9, MANY)[1]
     1
     >>> tail, several = tail_of_worst(ends[0], ends[0] - 0.1, ends[0] + 0.1, 0.9, MANY)
     >>> round(tail, 4), several
-    (0.0333, 3)
+    (0.025, 3)
     """
     wider = t_quantile(1.0 - SET_ASIDE / len(value), degrees) / t_quantile(0.5 + level / 2.0, degrees)
     worst = int(np.argmax(value))
     # a slice without an interval may be anywhere, and a comparison with NaN is false: it always counts
     better = value[worst] - value > wider * np.hypot(value[worst] - low[worst], high - value)
     several = len(value) - int(better.sum())
-    widths = (high - low)[~better & np.isfinite(high - low)]
-    alike = float(widths.min() / widths.max()) if widths.max(initial=0.0) > 0.0 else 1.0
-    return (1.0 - level) / max(2.0, several + 1.0 - alike), several
+    return (1.0 - level) / (several + 1.0), several
 
 
 MANY = 1e9
