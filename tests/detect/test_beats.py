@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -173,6 +175,26 @@ def test_every_arrangement_gives_the_same_scores_and_padding_changes_none(kind: 
     together = arranged.outputs(clips)
     assert np.abs(together - plain.outputs(clips)).max() < 1e-5
     assert np.abs(together - np.concatenate([arranged.outputs([one]) for one in clips])).max() < 1e-5
+
+
+MEMORY = """
+import resource, sys
+import torch
+from hitmiss.detection.beats import Beats, BeatsConfig, random_checkpoint
+config = BeatsConfig(embed_dim=24, encoder_layers=1, encoder_embed_dim=32, encoder_ffn_embed_dim=48, conv_pos=8, conv_pos_groups=4,
+                     encoder_attention_heads=4)
+network = Beats(config, random_checkpoint(config)["model"]).to("cpu")
+for seconds in (2, 120):
+    with torch.inference_mode():
+        network(torch.zeros(1, seconds * 16000))
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_on_a_processor_the_memory_does_not_grow_with_the_square_of_a_clip() -> None:
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True)
+    short, long = map(int, done.stdout.split())
+    assert long - short < 400 * 1024  # KiB; the biases of 5,992 patches and four heads as a matrix alone take 561 MiB
 
 
 def test_bfloat16_is_asked_for_and_moves_scores_little(checkpoint: Path) -> None:

@@ -151,7 +151,7 @@ class Arrangement:
 
 
 Product = Callable[["Tensor"], "Tensor"]
-Attention = Callable[["Tensor", "Tensor", "Tensor", "Tensor | None", "Tensor | None"], "Tensor"]
+Attention = Callable[["Tensor", "Tensor", "Tensor", "Tensor | None"], "Tensor"]
 PLAIN: Final = Arrangement()
 """Products, convolution and attention as in torch: the reference for the others."""
 
@@ -203,14 +203,18 @@ class Encoder:
         `ends` holds the number of patches of each clip; `is_padded` says whether any is shorter than the batch.
         """
         x = self._positions(x)
-        config, bias = self.config, None if self._table is None else self._bias_matrix(self._table, x.shape[1])
-        counts: list[int] = ends.tolist() if self.arrangement.unpadded else []
-        if counts:
+        config, counts = self.config, []
+        if self.arrangement.unpadded and self.dtype == self.torch.float32:
+            counts = [int(n) for n in ends.tolist()]
             x = self.torch.cat([clip[:n] for clip, n in zip(x, counts, strict=True)])[None]
+            near = None if self._table is None else {n: self._by_distance(self._table, n) for n in counts}
+            attended = partial(attend_each, counts=counts, near=near)
+        else:
+            bias = None if self._table is None else self._bias_matrix(self._table, x.shape[1])
+            attended = partial(attend, bias=bias, ends=ends if is_padded else None)
         stream = [x] if keep else []
-        attended = partial(attend_each, counts=counts) if counts else partial(attend, ends=ends if is_padded else None)
         for weights in self._layers:
-            x = layer_step(x, weights, bias, attended, config.encoder_attention_heads, config.alpha)
+            x = layer_step(x, weights, attended, config.encoder_attention_heads, config.alpha)
             if keep:
                 stream.append(x)
         found = stream if keep else [x]
@@ -257,11 +261,14 @@ class Encoder:
     def _bias_matrix(self, table: Tensor, length: int) -> Tensor:
         """Return the bias of each pair of patches (head × patch × patch); that of the last length is cached."""
         if self._matrix is None or self._matrix[0] != length:
-            far = self.config.max_distance
-            distance = self.torch.arange(1 - length, length, device=table.device).clamp(-far, far)
             # Row i holds the distances -i to length - 1 - i: a window over all of them, the last one first.
-            self._matrix = (length, table[:, distance + far].unfold(1, length, 1).flip(1))
+            self._matrix = (length, self._by_distance(table, length).unfold(1, length, 1).flip(1))
         return self._matrix[1]
+
+    def _by_distance(self, table: Tensor, length: int) -> Tensor:
+        """Return the bias of the distances 1 - length to length - 1 (head × distance)."""
+        far = self.config.max_distance
+        return table[:, self.torch.arange(1 - length, length, device=table.device).clamp(-far, far) + far]
 
     def _layer(self, name: str) -> Layer:
         torch, w, config = self.torch, self._float, self.config
@@ -302,7 +309,7 @@ class Encoder:
         return lambda x: linear(x.to(kind), weight, bias)
 
 
-def layer_step(x: Tensor, w: Layer, bias: Tensor | None, attended: Attention, heads: int, alpha: float) -> Tensor:
+def layer_step(x: Tensor, w: Layer, attended: Attention, heads: int, alpha: float) -> Tensor:
     """Compute one layer: attention and two products, each added to the stream and normed."""
     import torch
 
@@ -314,54 +321,45 @@ def layer_step(x: Tensor, w: Layer, bias: Tensor | None, attended: Attention, he
     if w.scale is not None:
         gates = torch.sigmoid(mixed[..., 3 * width :].float()).view(n, length, 2, heads).permute(2, 0, 3, 1)
         gate = (gates[0] * (gates[1] * w.scale - 1.0) + 2.0).contiguous()  # clip × head × patch
-    out = w.out(attended(q, k, v, bias, gate).transpose(1, 2).reshape(n, length, width))
+    out = w.out(attended(q, k, v, gate).transpose(1, 2).reshape(n, length, width))
     x = functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.first_norm, w.first_norm_bias)
     out = w.outer(w.inner(x))
     return functional.layer_norm(torch.add(out, x, alpha=alpha), (width,), w.last_norm, w.last_norm_bias)
 
 
 def attend_each(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, gate: Tensor | None, counts: Sequence[int]
+    q: Tensor, k: Tensor, v: Tensor, gate: Tensor | None, counts: Sequence[int], near: Mapping[int, Tensor] | None
 ) -> Tensor:
     """Compute attention of clips that follow each other without padding: each patch with those of its own clip.
 
-    In float32 this goes head by head and, for long clips, some queries at a time: their scores stay in the cache, and
-    the memory is used again by the next head.
+    `near` holds the bias of each distance for each length of a clip. It goes head by head and, for long clips, some
+    queries at a time, the last query first: then the biases of each query are those of the one before, moved by one, so
+    a window over the distances is their matrix. So nothing is as large as patch × patch, the scores stay in the cache,
+    and their memory is used again by the next head.
     """
     import torch
 
     found = torch.empty_like(q.transpose(1, 2), memory_format=torch.contiguous_format).transpose(1, 2)
     for end, n in zip(accumulate(counts), counts, strict=True):
-        clip = slice(end - n, end)
-        near = None if bias is None else bias[:, :n, :n]
-        weight = None if gate is None else gate[:, :, clip]
-        if q.dtype != torch.float32:
-            found[:, :, clip] = attend(q[:, :, clip], k[:, :, clip], v[:, :, clip], near, weight)
-            continue
-        rows = max(1, AT_ONCE // n)
-        scores = q.new_empty((min(n, rows), n))
+        clip, rows = slice(end - n, end), max(1, AT_ONCE // n)
+        queries, scores = q[0, :, clip].flip(1), q.new_empty((min(n, rows), n))
+        weights = None if gate is None else gate[0, :, clip].flip(1)
+        averages = torch.empty_like(queries)
         for head, first in product(range(q.shape[1]), range(0, n, rows)):
-            last = min(n, first + rows)
-            queries, part = slice(end - n + first, end - n + last), scores[: last - first]
+            some = slice(first, min(n, first + rows))
+            part = scores[: some.stop - first]
             if near is not None:
-                by = 1.0 if weight is None else weight[0, head, first:last, None]
-                torch.mul(near[head, first:last], by, out=part)
-            torch.addmm(
-                part,
-                q[0, head, queries],
-                k[0, head, clip].T,
-                beta=0.0 if near is None else 1.0,
-                alpha=q.shape[-1] ** -0.5,
-                out=part,
-            )
+                by = 1.0 if weights is None else weights[head, some, None]
+                torch.mul(near[n][head, first : some.stop + n - 1].unfold(0, n, 1), by, out=part)
+            old = 0.0 if near is None else 1.0
+            torch.addmm(part, queries[head, some], k[0, head, clip].T, beta=old, alpha=q.shape[-1] ** -0.5, out=part)
             torch.softmax(part, -1, out=part)
-            torch.mm(part, v[0, head, clip], out=found[0, head, queries])
+            torch.mm(part, v[0, head, clip], out=averages[head, some])
+        found[0, :, clip] = averages.flip(1)
     return found
 
 
-def attend(
-    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, gate: Tensor | None, ends: Tensor | None = None
-) -> Tensor:
+def attend(q: Tensor, k: Tensor, v: Tensor, gate: Tensor | None, bias: Tensor | None, ends: Tensor | None) -> Tensor:
     """Compute attention with the bias of every pair of patches as a matrix for each clip and head.
 
     `ends` holds the number of patches of each clip if some are padded.
