@@ -537,44 +537,6 @@ Covering = tuple[int, int, int]
 """How many ids of a key have a score, how many it lists, and how many scored ids it lacks."""
 
 
-def tallies(
-    shards: Sequence[Shard],
-    plan: ShardPlan,
-    run: Executor,
-    counter: Counter | None = None,
-    step: str = "shards counted",
-) -> Iterator[ShardTally]:
-    """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
-    own = counter or count
-    found = None if run is sequential else run(first_pass, [(shard, plan, own) for shard in shards])
-    for shard in shared.each(shards, step):
-        yield from own(shard, plan) if found is None else [next(found)]
-
-
-def count_all(
-    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None, units: UnitRuns | None
-) -> tuple[ShardTally, Covering | None]:
-    """Count all shards, each id once; return also how much of the key they cover, if there is one."""
-    found = tallies(shards, plan, run)
-    tally = merge_tallies(found if units is None else units.without_units(found), disk)
-    if tally.findings:
-        ledger = Ledger()
-        ledger.take(Ledger(list(tally.findings)))  # one finding per kind, over all shards
-        raise ledger.error()
-    covering = None
-    if plan.key is not None and tally.ids is not None:
-        covering = settle_coverage(tally, shards, plan, run, memory)
-    else:
-        for part in _in_parts(every_id(tally, shards, plan, run, disk), memory):
-            refuse_hashes(part.bins[part.each > 1], shards, plan, run)
-    return replace(tally, ids=None), covering
-
-
-def first_pass(shard: Shard, plan: ShardPlan, counter: Counter | None = None) -> ShardTally:
-    """Count every trial of a shard: per cell, how many have each score. Faults are in the tally's findings."""
-    return merge_tallies((counter or count)(shard, plan))
-
-
 def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
     """Count a shard piece by piece. The last tally says which file it was, and holds the faults."""
     ledger, fact = Ledger(), ShardFact(shard.name, "", 0, 0)
@@ -599,6 +561,39 @@ def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
             raise ledger.stop("empty-file", what, "give a file with rows", [Place(fact.name, 1)])
         cells, noted = ({}, {}) if ledger.findings else seen.lost()
     yield ShardTally((fact,), cells, None, tuple(ledger.findings), noted, tuple(unlisted))
+
+
+def tallies(
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, counter: Counter = count, step: str = "shards counted"
+) -> Iterator[ShardTally]:
+    """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
+    found = None if run is sequential else run(first_pass, [(shard, plan, counter) for shard in shards])
+    for shard in shared.each(shards, step):
+        yield from counter(shard, plan) if found is None else [next(found)]
+
+
+def count_all(
+    shards: Sequence[Shard], plan: ShardPlan, run: Executor, memory: int, disk: Disk | None, units: UnitRuns | None
+) -> tuple[ShardTally, Covering | None]:
+    """Count all shards, each id once; return also how much of the key they cover, if there is one."""
+    found = tallies(shards, plan, run)
+    tally = merge_tallies(found if units is None else units.without_units(found), disk)
+    if tally.findings:
+        ledger = Ledger()
+        ledger.take(Ledger(list(tally.findings)))  # one finding per kind, over all shards
+        raise ledger.error()
+    covering = None
+    if plan.key is not None and tally.ids is not None:
+        covering = settle_coverage(tally, shards, plan, run, memory)
+    else:
+        for part in _in_parts(every_id(tally, shards, plan, run, disk), memory):
+            refuse_hashes(part.bins[part.each > 1], shards, plan, run)
+    return replace(tally, ids=None), covering
+
+
+def first_pass(shard: Shard, plan: ShardPlan, counter: Counter = count) -> ShardTally:
+    """Count every trial of a shard: per cell, how many have each score. Faults are in the tally's findings."""
+    return merge_tallies(counter(shard, plan))
 
 
 class Counting:

@@ -307,13 +307,8 @@ def _of_rows(
     """Evaluate what counts cannot answer: files are read in pieces, and of their rows only the columns are kept."""
     protocol = design.protocol
     reads_itself = protocol is not None and bool(protocol.reader or protocol.measured_by)
-    if (
-        reads_itself
-        or design.drift is not None
-        or means.are_counts
-        or means.run is not sequential
-        or means.engine != "polars"
-    ):
+    is_elsewhere = means.are_counts or means.run is not sequential or means.engine != "polars"
+    if reads_itself or is_elsewhere or design.drift is not None:
         raise why
     spec = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
     sources = expand(scores)
