@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
+from functools import reduce
 from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
@@ -278,7 +279,7 @@ def _cells_of_few(
     pair = code * size + place
     if len(cells) * size <= len(score):
         order = np.argsort(keys)
-        each = np.bincount(pair, minlength=len(cells) * size).reshape(-1, size)[:, order].ravel()
+        each = np.bincount(pair, minlength=len(cells) * size).reshape(-1, size).take(order, axis=1).ravel()
         held, keys = np.flatnonzero(each), keys[order]
         each = each[held]
     else:
@@ -301,8 +302,9 @@ def numbered(keys: Keys) -> tuple[Numbers, Numbers] | None:
     known = some[np.append(True, some[1:] != some[:-1])[: len(some)]]
     if SPARSE * len(known) >= len(some):
         return None
-    # Each key has its own slot in a table, nearly always; the rows of those that have not are looked up one by one.
-    slots = np.zeros(1 << SLOT_BITS, dtype=np.int64)
+    # Each key has its own slot in a table, nearly always; the rows of those that have not are looked up one by one. Slots
+    # of no known key hold any number: what is found there is never the key.
+    slots = np.empty(1 << SLOT_BITS, dtype=np.int64)
     slots[_slot(known)] = np.arange(len(known))
     number, is_other = np.empty(len(keys), dtype=np.int64), np.empty(len(keys), dtype=bool)
     for start in range(0, len(keys), CACHED):
@@ -335,9 +337,8 @@ def refuse_cells(n: int, names: Sequence[str]) -> None:
 
 def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Numbers, pl.DataFrame]:
     """Return the number of each row's cell, and the cells."""
-    code = np.zeros(frame.height, dtype=np.uint64)
-    for name in names:
-        code = code * _MIX + frame[name].hash(SEED).to_numpy()
+    hashes = [frame[name].hash(SEED).to_numpy() for name in names]
+    code: Keys = reduce(lambda before, own: before * _MIX + own, hashes)
     # Two cells with one hash are less likely than a faulty memory cell, and nobody can choose them: the seed is another
     # one in each process.
     few = numbered(code)
