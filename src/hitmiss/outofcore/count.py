@@ -468,7 +468,7 @@ def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
     if sheet.plan.ids and "item" in columns:
         for table in sheet.opened.pieces(["item"], sheet.read, ledger):
             is_odd = bool((table.frame["item"] == "").any())
-            yield Piece(pl.DataFrame(), code[:0], found["s"].explode().clear(), None, sheet.ids(table.frame), is_odd)
+            yield Piece(pl.DataFrame(), code[:0], pl.Series(dtype=pl.Float64), None, sheet.ids(table.frame), is_odd)
 
 
 def _direct(sheet: Sheet) -> dict[str, str] | None:
