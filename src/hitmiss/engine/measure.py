@@ -583,7 +583,7 @@ def with_interval(
     """Return a figure made of other figures, with an interval from its value in each replicate.
 
     With trials as units the interval is a percentile interval; with other units it is Student's, on the scale of the
-    metric (the plain scale for a gap, and then `skewed`), with its value without one unit each (`left`). Samples with
+    metric (the plain scale for a gap, then `skewed`), with its value without one unit each (`left`). Samples with
     too few units get none. `centre` is the figure without the optimism of its parts; if the interval does not contain
     the figure, the note gives both.
     """
@@ -800,11 +800,12 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
     if plan.unit or plan.method != "auto" or len(ends) < 4:
         without = [work.left(side, i) for side in sides]
         left = None if without[0] is None or without[1] is None else without[1] - without[0]
-        bounds = work.questions[i].metric.range
-        return with_interval(
-            *(row, second - first, work, sides, work.questions[i], outer - inner, left),
-            lambda ends: intervals.on_both_scales(ends, (inner, first), (outer, second), bounds),
-        )
+        question, found = work.questions[i], (row, second - first, work, sides, work.questions[i], outer - inner, left)
+        if not isinstance(question.form, Crossing):
+            return with_interval(*found)
+        # What units add to a figure that is read at a quantile does not show how skewed it is; its scale does.
+        both = (inner, first), (outer, second), question.metric.range
+        return with_interval(*found, lambda ends: intervals.on_both_scales(ends, *both))
     # The two sides share no trial, so each keeps its own interval, which is better than percentiles of the difference.
     # Rates of few errors change in steps, so either interval may be too short: the wider end is used.
     low, high = intervals.of_difference((inner, ends[0], ends[1]), (outer, ends[2], ends[3]))

@@ -101,7 +101,7 @@ def on_both_scales(
 
     Both are given by their value and their replicates, from the same draws. A difference has no bounds, so `ends` lie
     as far from it on either side; but the error of each figure grows with the figure, so that such an interval misses
-    more often on one side (FPR at a TPR, units of one class each: 10 % of all and none on the other). So as many errors
+    more often on one side (FPR at a TPR, units of one class each: 10 % on one side and none on the other). So as many errors
     as `ends` has are taken of each figure on its own scale, and put together as in `of_difference`.
 
     >>> drawn = np.random.default_rng(0).normal(0.0, 0.02, (2, 400))
