@@ -207,7 +207,7 @@ def truths() -> dict[tuple[str, str, str | None], float]:
 
 
 def one_data_set(
-    setting: Setting, k: int, replicates: int, known: dict[Any, float], places: Sequence[str]
+    setting: Setting, k: int, places: Sequence[str], replicates: int, known: dict[Any, float]
 ) -> list[tuple[str, str, int]]:
     """For each metric and place 1 where the interval holds the truth, 0 where not, −1 where there is none."""
     rng = np.random.default_rng([k, setting.units, setting.each, len(setting.kind)])
@@ -250,14 +250,15 @@ def run(given: argparse.Namespace, settings: Sequence[Setting]) -> Kept:
         state["truths"] = [[*place, value] for place, value in truths().items()]
     known = {(m, p, s): value for m, p, s, value in state["truths"]}
     counts = state["counts"]
-    done = {s.name: min(made(counts, s, place) for place in places) for s in settings}
-    tasks = ((s, k) for k in range(given.repeats) for s in settings if k >= done[s.name])
+    done = {s.name: {place: made(counts, s, place) for place in places} for s in settings}
+    asked_of = ((s, k, [p for p in places if k >= done[s.name][p]]) for k in range(given.repeats) for s in settings)
+    tasks = ((s, k, left) for s, k, left in asked_of if left)
     saved = time.monotonic()
     with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:  # polars does not survive a fork
         pending: dict[Future[Any], Setting] = {}
         while time.monotonic() < ends:
             while len(pending) < 2 * workers and (task := next(tasks, None)) is not None:
-                pending[pool.submit(one_data_set, *task, given.replicates, known, places)] = task[0]
+                pending[pool.submit(one_data_set, *task, given.replicates, known)] = task[0]
             if not pending:
                 break
             for future in wait(pending, timeout=1.0, return_when=FIRST_COMPLETED)[0]:
