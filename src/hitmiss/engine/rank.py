@@ -652,13 +652,16 @@ class Family:
         cell, i, j = place
         a, b = _known(cell.values[i]), _known(cell.values[j])
         tested = not math.isnan(found.p_values[at])
+        # errors that were not seen can make the ends larger than two figures can differ
+        least, greatest = cell.question.metric.range
+        low, high = np.clip([found.low[at], found.high[at]], least - greatest, greatest - least).tolist()
         return Difference(
             metric=cell.question.text,
             a=a,
             b=b,
             delta=None if a is None or b is None else b - a,
-            low=_known(found.low[at]),
-            high=_known(found.high[at]),
+            low=_known(low),
+            high=_known(high),
             p_value=_known(found.p_values[at]),
             test="bootstrap" if tested else None,
             n_pairs=cell.sample.n,

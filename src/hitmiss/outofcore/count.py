@@ -358,8 +358,7 @@ class Sheet:
         self.plan, self.read, self.unlisted = plan, Read(), list[Place]()
         self.opened = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
         picks = self.opened.match.picks
-        made_here = (SYSTEM, *(("decision",) if plan.decides else ()))
-        wanted = [name for name in plan.keep if name not in made_here or name in picks]
+        wanted = [name for name in plan.read_cells[1:] if name != SYSTEM or name in picks]
         wanted += [COUNT] if plan.is_counted else []
         from_key = plan.key.columns if plan.key is not None else ()
         absent = [name for name in wanted if name not in picks and name not in from_key]
@@ -423,7 +422,7 @@ def by_polars(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
         frame = stack.frame
         if not sheet.scores:  # decisions alone are counted as if all scores were equal
             frame = frame.with_columns(score=0.0)
-        code, cells = cell_codes(frame, [name for name in plan.cells if name in frame.columns])
+        code, cells = cell_codes(frame, [name for name in plan.read_cells if name in frame.columns])
         counts = frame[COUNT].cast(pl.Float64, strict=False).cast(pl.Int64, strict=False) if plan.is_counted else None
         for name in sheet.scores or ["score"]:
             if name != "score":  # the scores of one system, whose name is the run
@@ -440,7 +439,7 @@ def by_duckdb(sheet: Sheet, ledger: Ledger) -> Iterator[Piece]:
         yield from by_polars(sheet, ledger)
         return
     module, database = _database()
-    cells = [name for name in sheet.plan.cells if name in columns]
+    cells = [name for name in sheet.plan.read_cells if name in columns]
     taken = [f"{sql_name(columns[name])} AS {sql_name(name)}" for name in cells]
     score = f"CAST({sql_name(columns['score'])} AS DOUBLE)"
     rows, groups = sheet.opened.trials, ", ".join(map(sql_name, cells))

@@ -85,6 +85,11 @@ class ShardPlan:
         return ("label", *self.keep)
 
     @property
+    def read_cells(self) -> tuple[str, ...]:
+        """Those that are read from rows: decisions at a threshold are made here, whatever the rows say."""
+        return tuple(name for name in self.cells if not (name == "decision" and self.decides))
+
+    @property
     def decides(self) -> bool:
         """Whether trials are counted by their decision at the threshold."""
         return "decision" in self.keep and self.threshold is not None
