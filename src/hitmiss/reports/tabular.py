@@ -276,14 +276,19 @@ class Look:
         return interval(e, digits, self.scale(e.metric)) if self.exact else short_interval(e)
 
     def cell(self, e: Estimate | None, digits: int, average: str | None = None) -> Cell:
-        """Return the cell of a figure; of the worst slice with where that is."""
+        """Return the cell of a figure; of the worst slice with where that is (`average`: which average its row is)."""
         if e is None or e.value is None:
             return Cell("") if e is None else Cell("–", about=e.note or "undefined")
         mark, few = self.mark(e), e.note is not None and e.note.startswith("only") and (self.is_page or not self.exact)
         where = " × ".join(e.slice.values()) if average == "worst" else ""
-        below = (where if self.is_page or not self.exact else f"({where})") if where else self.ends(e, digits)
+        below = (
+            (where if self.is_page else f"({where})")
+            if where and self.exact
+            else f"{where} {self.ends(e, digits)}".strip()
+        )
         strong = self.is_page or mark.startswith("*")
-        return Cell(self.value(e, digits) + "*" * few, below, strong, e.note or "", mark)
+        about = ", ".join(filter(None, (self.ends(e, digits) if where else "", e.note)))
+        return Cell(self.value(e, digits) + "*" * few, below, strong, about, mark)
 
 
 TEXT: Final = Look(exact=False, by_metric=True)
@@ -356,11 +361,16 @@ def of_grid(
 
     def cells(row: Row) -> tuple[Cell, ...]:
         counts = [Cell(f"{n:,}" if n is not None else "") for n in (row.n, row.n_positive)[: len(sizes)]]
-        made = [look.cell(e, d, row.average) for e, d in zip(row.cells, digits, strict=True)]
+        # where one slice is the worst by every metric, it is named once, and its intervals are in their column
+        worst = {" × ".join(e.slice.values()) for e in row.cells if e is not None} if row.average == "worst" else set()
+        named_once = len(worst) == 1 and not look.exact
+        labels = (f"{row.labels[0]} {worst.pop()}", *row.labels[1:]) if named_once else row.labels
+        average = None if named_once else row.average
+        made = [look.cell(e, d, average) for e, d in zip(row.cells, digits, strict=True)]
         for i, (e, scale) in enumerate(zip(row.cells, scales, strict=True)):
             beside = pooled.cells[i] if pooled is not None and i < len(pooled.cells) else None
             made[i] = replace(made[i], bar=_bar(e, row, scale, beside))
-        return (*map(Cell, row.labels), *counts, *made)
+        return (*map(Cell, labels), *counts, *made)
 
     named = list(zip(grid.titles, grid.metrics, grid.best, strict=True))
     units = ["" if look.scale(m) == 1.0 else ", %" for m in grid.metrics]
