@@ -45,8 +45,7 @@ def test_each_figure_and_interval_is_in_the_table() -> None:
     shown = plain(tables(results, "bonafide"))
     for e in results:
         assert f"{e.value:.4f}" in shown
-        if e.average != "worst":
-            assert f"{e.low:.4f}".replace("0.", ".", 1) in shown or f"{e.low:.4f}" in shown
+        assert f"{e.low:.4f}".replace("0.", ".", 1) in shown or f"{e.low:.4f}" in shown
     for word in (
         "all trials",
         "by codec",
@@ -59,6 +58,22 @@ def test_each_figure_and_interval_is_in_the_table() -> None:
         "95% interval",
     ):
         assert word in shown
+
+
+def test_the_worst_slice_is_named_once_or_beside_each_interval() -> None:
+    seen = set()
+    for seed in range(8):
+        results = measure(trials(seed), ["eer", "roc_auc"], by=["codec"], bootstrap=60)
+        worst = [e for e in results if e.average == "worst"]
+        names = [e.slice["codec"] for e in worst]
+        (line,) = [line for line in plain(tables(results, "bonafide")).splitlines() if line.startswith("worst")]
+        assert all(f"{e.high:.4f}".removeprefix("0") in line for e in worst)
+        seen.add(len(set(names)))
+        if len(set(names)) == 1:
+            assert line.startswith(f"worst {names[0]} ") and line.count(names[0]) == 1
+        else:
+            assert all(f"{name} [" in line for name in names)
+    assert seen == {1, 2}
 
 
 def test_columns_without_anything_are_left_out() -> None:
