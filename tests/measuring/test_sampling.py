@@ -207,7 +207,7 @@ def test_the_worst_of_many_slices_has_an_interval_that_knows_it_was_picked() -> 
 def test_a_slice_that_is_clearly_the_worst_keeps_its_own_interval(unit: str | None) -> None:
     """Picking it was no choice, whether high figures are bad (EER) or low ones (AUC); of three alike none is clear."""
     rng, n = np.random.default_rng(9), 1800
-    alike = "worst of 3; 3 of them may be, and the interval allows for that"
+    alike = "worst of 3; 3 of them may be the worst, and the interval allows for that"
     label, codec = np.arange(n) % 2, np.arange(n) // 2 % 3
     named = {
         "codec": np.char.add("c", codec.astype(str)),

@@ -203,6 +203,15 @@ def test_figures_of_two_tables_are_verified(tmp_path: Path, capsys: pytest.Captu
         assert run(["verify", str(tmp_path / "r.json"), *words]) == 0, capsys.readouterr()
 
 
+def test_an_unknown_label_is_found_in_the_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    scores, key = sides()
+    key = key.with_columns(label=pl.when(pl.int_range(pl.len()) == 2).then(pl.lit("maybe")).otherwise("label"))
+    tables = two_tables(tmp_path, scores, key)[1]
+    code, found = answer(capsys, *tables, *ASKED)
+    assert (code, found["error"]["code"]) == (3, "unknown-label")
+    assert found["error"]["message"].startswith(f"{tables[2].rpartition('#')[2]}: 1 row with the unknown label 'maybe'")
+
+
 def test_a_key_elsewhere_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files, tables = two_tables(tmp_path, *sides(60))
     other = tables[2].replace("two.db", "one.db")

@@ -748,7 +748,7 @@ def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> 
     degrees = intervals.MANY if worst.units_effective is None else max(worst.units_effective - 1.0, 1.0)
     low, high = ends if sign > 0.0 else reversed(ends)
     tail, several = intervals.tail_of_worst(value, low, high, level, degrees)
-    said += f"; {several} of them may be, and the interval allows for that" if several > 1 else ", clearly"
+    said += f"; {several} of them may be the worst, and the interval allows for that" if several > 1 else ", clearly"
     if several == 1:  # it keeps its own interval
         return [replace(row, note=said)]
     found = work.at_level(i, sample, 1.0 - 2.0 * tail)

@@ -340,7 +340,8 @@ class _Asking:
     query: Query
     address: TableAddress
     source: str
-    is_joined: bool = False
+    key: str | None = None
+    """The name of the table with the labels, if the source is a join with one."""
 
     def look(self, options: ReadSpec, ledger: Ledger, role: Role = "both") -> Opened:
         """Recognise the table's columns like those of a file."""
@@ -357,10 +358,9 @@ class _Asking:
 
     def tally(self, match: Match, plan: ShardPlan, memory: int) -> ShardTally:
         """Return the counts, checked."""
-        has_decision = plan.threshold is not None
-        cells = ("label", *(name for name in plan.keep if not (name == "decision" and has_decision)))
+        cells = plan.read_cells
         identity = _identity(match, plan.options.runs)
-        if not self.is_joined:  # of two tables each was asked before
+        if self.key is None:  # of two tables each was asked before
             self.refuse_repeats(identity)
         most = max(memory // ROW_BYTES, 10**6)
         frame = self._answer(f"{_counts(match.theirs, cells, self.source)}\nLIMIT {most + 1}")
@@ -414,9 +414,10 @@ class _Asking:
         found = self._answer(f"SELECT {selected} FROM {self.source} WHERE {' OR '.join(bad)} LIMIT {FAULTS}")
         found = pl.DataFrame([settle(column, column.name == SCORE) for column in found])
         ledger = Ledger()
-        stack = check_scores(Stack.of([Table(self.address.name, found)], shown_columns), options, ledger)
+        check_scores(Stack.of([Table(self.address.name, found)], shown_columns), options, ledger)
         if words:
-            check_labels(stack, "label", told, ledger)
+            labels = Stack.of([Table(self.key or self.address.name, found)], shown_columns)
+            check_labels(labels, "label", told, ledger)
         ledger.findings = [_without_rows(finding) for finding in ledger.findings]
         raise ledger.error()
 
@@ -474,7 +475,7 @@ def _joined(
     taken |= {name: (KEY, own) for name, own in theirs.theirs.items() if name not in on}
     # the joined table has our names; its labels are those of the first rows of the key
     match = replace(theirs, theirs={name: name for name in taken}, picks={**dict.fromkeys(taken, 0), **theirs.picks})
-    both = replace(scores, source=pair.joined(taken), is_joined=True)
+    both = replace(scores, source=pair.joined(taken), key=key.address.name)
     return both, replace(listed, match=match), (total - n_absent, total, n_extra)
 
 
