@@ -79,3 +79,11 @@ SHAPES = (
     Shape('{"verdict": "real", "confidence": 0.9', None, None, "cut off"),
     Shape('{"verdict": "real" | "fake" | "uncertain", "confidence": number}', None, None, "the question repeated"),
 )
+
+
+def row_of_page(shape: Shape) -> str:
+    """Return the row of a shape in the table of docs/llm.md."""
+    answer = shape.text.replace("\n", "↵").replace("|", "\\|") or " "
+    read = "not understood" if shape.verdict is None else shape.verdict
+    read += f", {shape.confidence:g}" if shape.confidence is not None else ""
+    return f"| `{answer}` | {read} | {shape.why} |"

@@ -25,16 +25,16 @@ from hitmiss.llm.standin import Seen, StandIn
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
 
 UNPARSED = {
-    "percent": "'85%', not a number",
-    "nan": "nan, not a number",
-    "range": "97, not from 0 to 1",
     "german": "'falsch', not real, fake or uncertain",
     "word": "'probably', not real",
     "two": "2 verdicts that disagree",
-    "refusal": "no JSON object",
+    "refusal": "states no verdict",
     "length": "it was cut off at the most tokens",
     "empty": "the answer is empty",
 }
+DOUBTFUL = {"nan": "nan, not a number from 0 to 1", "range": "97, not a number from 0 to 1"}
+"""A verdict whose confidence cannot be read."""
+PER_CENT = "percent"
 PASSING = ("wait", "cut", "drop")
 LASTING = ("403", "404", "400", "malformed")
 
@@ -44,7 +44,9 @@ def spoilt(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """One picture for each fault: those of PASSING at the first request about it only."""
     folder = tmp_path_factory.mktemp("spoilt")
     items = read_items(pictures)
-    faults = dict(zip((i.sha256 for i in items[1:]), (*UNPARSED, *PASSING, *LASTING), strict=False))
+    faults = dict(
+        zip((i.sha256 for i in items[1:]), (*UNPARSED, *DOUBTFUL, PER_CENT, *PASSING, *LASTING), strict=False)
+    )
     when: dict[str, list[float]] = defaultdict(list)
 
     def script(seen: Seen) -> str | None:
@@ -67,13 +69,23 @@ def spoilt(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 class TestAnswers:
     def test_every_fault_fell(self, spoilt: Any) -> None:
         code, _, rows, _, _ = spoilt
-        assert code == 0 and set(rows) == {"honest", *UNPARSED, *PASSING, *LASTING}
+        assert code == 0 and set(rows) == {"honest", *UNPARSED, *DOUBTFUL, PER_CENT, *PASSING, *LASTING}
 
     @pytest.mark.parametrize("fault", UNPARSED)
     def test_what_is_not_understood_is_no_verdict(self, fault: str, spoilt: Any) -> None:
         row = spoilt[2][fault]
         assert row["prediction"] is None and row["confidence"] is None and "error" not in row
         assert UNPARSED[fault] in row["problem"], row["problem"]
+
+    @pytest.mark.parametrize("fault", DOUBTFUL)
+    def test_a_confidence_that_cannot_be_read_leaves_the_verdict(self, fault: str, spoilt: Any) -> None:
+        row = spoilt[2][fault]
+        assert row["prediction"] == "real" and row["confidence"] is None and DOUBTFUL[fault] in row["problem"]
+        assert "2 verdicts have no confidence" in spoilt[1]
+
+    def test_per_cent_are_understood_where_the_value_says_so(self, spoilt: Any) -> None:
+        row = spoilt[2][PER_CENT]
+        assert (row["prediction"], row["confidence"], row["problem"]) == ("real", 0.85, "")
 
     @pytest.mark.parametrize("fault", PASSING)
     def test_what_passes_is_asked_again(self, fault: str, spoilt: Any) -> None:

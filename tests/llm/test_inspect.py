@@ -32,7 +32,7 @@ pytestmark = pytest.mark.extras
 
 FAULTS = ("429", "500", "slow", "malformed", "empty", "schema", "prose", "range", "two", "400", "leak")
 RETRIED = ("429", "500")
-UNPARSED = ("empty", "schema", "prose", "range", "two")
+UNPARSED = ("empty", "schema", "prose", "two")
 FAILED = ("malformed", "400")
 
 
@@ -94,7 +94,7 @@ class TestManyItems:
         assert len(server.requests) == asked + sent
         # A row with tools lacks them only where its first request was answered without calling any, or failed.
         bare = [r for r in rows if r["use_tools"] and not r["tool_usage"]]
-        assert all(r["prediction"] is None or "your key" in r["rationale"] for r in bare)
+        assert all(r["prediction"] is None or r["problem"] or "your key" in r["rationale"] for r in bare)
 
     def test_every_fault_is_what_it_should_be(self, ran: Any) -> None:
         _, server, _, rows = ran
@@ -104,7 +104,9 @@ class TestManyItems:
         unparsed = [r for r in rows if "error" not in r and r["prediction"] is None]
         assert len(unparsed) == sum(fell[f] for f in UNPARSED)
         assert all(r["problem"] and r["confidence"] is None for r in unparsed)
-        honest = [r for r in rows if r["prediction"] is not None and "your key" not in r["rationale"]]
+        doubtful = [r for r in rows if r["prediction"] is not None and r["problem"]]
+        assert len(doubtful) == fell["range"] and all(r["confidence"] is None for r in doubtful)
+        honest = [r for r in rows if r["prediction"] and not r["problem"] and "your key" not in r["rationale"]]
         serial = [int(r["rationale"].rpartition("(answer ")[2].rstrip(")")) for r in honest]
         assert len(set(serial)) == len(serial)  # no answer stands in two rows
         trials = read_results(rows_path := ran[0] / "r.jsonl")
@@ -116,7 +118,8 @@ class TestManyItems:
 
         by_id = {item.id: item.load() for item in read_items(dataset)}
         said = {i: judge(data)["verdict"] for i, data in by_id.items()}
-        plain = [r for r in ran[3] if not r["use_tools"] and r["prediction"] and "your key" not in r["rationale"]]
+        clear = [r for r in ran[3] if r["prediction"] and not r["problem"]]
+        plain = [r for r in clear if not r["use_tools"] and "your key" not in r["rationale"]]
         assert all(r["prediction"] == said[r["id"]] for r in plain) and len(set(said.values())) == 3
 
     def test_the_key_went_to_the_server_and_nowhere_else(self, ran: Any) -> None:
@@ -442,6 +445,25 @@ class TestRoles:
         assert again[0] == 0 and again[1] != 0  # with another scribe it is another run
         made = read_results(path).header.provenance["models"]
         assert (made["agent"], made["vision"], made["structuring"]) == ("judge-1", "eyes-1", "scribe-1")
+
+    def test_rows_hold_what_was_sent_to_each_role(self, pictures: Path, tmp_path: Path) -> None:
+        with StandIn() as server:
+            words = command(
+                pictures, server, tmp_path / "r.jsonl", "--limit", "2", "--tools", "no-tools", "--seed", "7"
+            )
+            roles = ["--vision-model", "gpt-5", "--structuring-model", "scribe-1", "--provider", "openai"]
+            code, _, err = done([*words, *roles], tmp_path)
+            assert code == 0, err
+            sent = {seen.model: dict(seen.parameters) for seen in server.requests}
+        for row in rows_of(tmp_path / "r.jsonl"):
+            config, by_role = row["run_config"], row["run_config"]["roles"]
+            found = {"judge-1": config, "gpt-5": by_role["vision"], "scribe-1": by_role["structuring"]}
+            for model, told in found.items():
+                assert {n: told[n] for n in ("temperature", "seed")} == {
+                    n: sent[model].get(n) for n in ("temperature", "seed")
+                }
+            assert "temperature" in by_role["vision"]["not_sent"] and "temperature" not in config.get("not_sent", {})
+        assert sent["gpt-5"].get("temperature") is None and "gpt-5 takes no temperature" in err
 
     def test_vision_models_may_differ_and_two_things_may_not(self, asked: Any, tmp_path: Path) -> None:
         _, rows, _, path = asked

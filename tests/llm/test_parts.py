@@ -11,13 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answer_shapes import SHAPES, Shape, row_of_page
 from hypothesis import given
 from hypothesis import strategies as st
 from llm_parts import write_dataset
 from PIL import Image
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.llm.answers import SCHEMA, VERDICTS, read_answer
+from hitmiss.io.columns import verdict
+from hitmiss.llm.answers import SCHEMA, VERDICTS, Answer, answer_of, read_answer
 from hitmiss.llm.items import (
     CONTROL,
     MARK,
@@ -160,6 +162,15 @@ class TestItems:
             before[0].load()
         assert content_digest(after[:3]) == content_digest(read_items(path, limit=3))
 
+    def test_a_limit_takes_shuffled_items_not_the_first(self, tmp_path: Path) -> None:
+        lines = [{"id": str(i), "text": f"text {i}", "label": "real" if i < 50 else "fake"} for i in range(100)]
+        path = tmp_path / "sorted.jsonl"
+        path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+        found = read_items(path, limit=20, shuffle=0)
+        assert len(found) == 20 and {item.label for item in found} == {"real", "fake"}
+        assert [item.id for item in found] == [item.id for item in read_items(path, shuffle=0)][:20]
+        assert [item.id for item in read_items(path, limit=2)] == ["0", "1"]
+
 
 class TestAnswers:
     @given(st.sampled_from(VERDICTS), st.floats(0, 1), st.text())
@@ -182,36 +193,34 @@ class TestAnswers:
         twice = json.dumps({"verdict": word, "confidence": 1}) + ' and again {"verdict": "fake", "confidence": 1.0}'
         assert read_answer(twice).verdict == "fake"  # two that agree are one
 
-    @given(st.text())
-    def test_whatever_else_is_said_gives_no_verdict(self, text: str) -> None:
-        assert read_answer(text).verdict is None
+    @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.text[:40] or "empty")
+    def test_every_shape_is_read_as_listed(self, shape: Shape) -> None:
+        found = read_answer(shape.text)
+        assert (found.verdict, found.confidence) == (shape.verdict, shape.confidence)
+        assert found.verdict is not None or found.problem
 
-    @pytest.mark.parametrize(
-        "text",
-        [
-            "",
-            "  \n",
-            "real",
-            "REAL. I am sure.",
-            '{"verdict": "real"}',
-            '{"verdict": "real", "confidence": null}',
-            '{"verdict": "real", "confidence": "0.9"}',
-            '{"verdict": "real", "confidence": 90}',
-            '{"verdict": "real", "confidence": -0.1}',
-            '{"verdict": "real", "confidence": NaN}',
-            '{"verdict": "real", "confidence": true}',
-            '{"verdict": "mostly real", "confidence": 0.9}',
-            '{"verdict": ["real"], "confidence": 0.9}',
-            '{"verdict": "real", "confidence": 0.9} {"verdict": "fake", "confidence": 0.9}',
-            '{"verdict": "real", "confidence": 0.9',
-            '{"result": {"verdict": "real", "confidence": 0.9}}',
-            "[" * 100_000,
-            '{"a":' * 100_000,
-        ],
-    )
-    def test_what_does_not_fit_is_never_a_verdict(self, text: str) -> None:
+    def test_the_page_lists_every_shape(self) -> None:
+        page = (Path(__file__).parents[2] / "docs" / "llm.md").read_text(encoding="utf-8")
+        assert [shape.text for shape in SHAPES if row_of_page(shape) not in page] == []
+
+    def test_an_unreadable_confidence_is_said(self) -> None:
+        found = read_answer('{"verdict": "fake", "confidence": "high"}')
+        assert "'high'" in found.problem and "the verdict counts" in found.problem
+
+    @given(st.text())
+    def test_random_text_gives_no_verdict(self, text: str) -> None:
+        words = [line for line in text.splitlines() if verdict(line) is not None]
+        assert words or read_answer(text).verdict is None
+
+    @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "{" * 100_000, "{'" * 50_000, '"' * 100_001])
+    def test_hostile_nesting_gives_no_verdict(self, text: str) -> None:
         found = read_answer(text)
-        assert found.verdict is None and found.confidence is None and found.problem
+        assert found.verdict is None and found.problem
+
+    def test_a_function_may_answer_in_the_same_shapes(self) -> None:
+        assert answer_of({"Verdict": "AI-generated", "certainty": np.float32(0.5)}) == Answer("fake", 0.5, "")
+        assert answer_of({"verdict": "fake", "confidence": 90}).verdict == "fake"
+        assert answer_of({"verdict": "purple"}).verdict is None
 
 
 class TestPrompts:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,7 +41,7 @@ def llm(
     prompt: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Your own instructions (the system message).")
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only the first items.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Only so many items: the first, or with --shuffle any.")] = None,
     root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the dataset's).")] = None,
     canaries: Annotated[int, typer.Option(help="Items with an injected instruction, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[
@@ -118,11 +117,10 @@ def llm(
         timeout=timeout,
     )
     absent: list[str] = []
-    items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None)
+    order = (seed or 0) if shuffle else None
+    items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None, shuffle=order)
     if absent:
         common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
-    if shuffle:
-        random.Random(seed or 0).shuffle(items)
     for warning in (*doubts, *find_leaks(items)):
         common.note(f"! {warning}")
     extraction = Extraction(positive_index, outputs)  # type: ignore[arg-type]
@@ -236,9 +234,11 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     common.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
     for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
         common.out(f"cost is undefined: {reason}")
-    for text in dict.fromkeys(map(_dropped, outcome.rows)):
-        if text:
-            common.note(text)
+    for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
+        common.note(text)
+    unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
+    if unsure:
+        common.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
         common.note(f"failed {n}×: {error}")
     for found in outcome.obedience:
@@ -248,13 +248,17 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 
-def _dropped(row: Mapping[str, object]) -> str:
-    """Describe the settings that were asked for but not sent; return nothing if all were sent."""
-    from hitmiss.llm.answers import object_in
+def _dropped(row: Mapping[str, object]) -> Iterator[str]:
+    """Describe the settings that were asked for but not sent, for the agent and for each other role."""
+    from hitmiss.llm.openai_forms import object_in
 
-    lost = object_in(object_in(row, "run_config"), "not_sent")
-    what = " and ".join(f"{name} {value}" for name, value in lost.items())
-    return f"! {row['model']} takes no {' and no '.join(lost)}: {what} was asked for and not sent" if lost else ""
+    config, models = object_in(row, "run_config"), object_in(row, "models")
+    roles = object_in(config, "roles")
+    for name, sent in ((row["model"], config), *((models[role], object_in(roles, role)) for role in roles)):
+        lost = object_in(sent, "not_sent")
+        what = " and ".join(f"{setting} {value}" for setting, value in lost.items())
+        if lost:
+            yield f"! {name} takes no {' and no '.join(lost)}: {what} was asked for and not sent"
 
 
 def _cells(outcome: Outcome) -> list[dict[str, object]]:
@@ -267,7 +271,7 @@ def _cells(outcome: Outcome) -> list[dict[str, object]]:
 
 def _cell(model: str, use_tools: bool, rows: list[dict[str, object]]) -> dict[str, object]:
     from hitmiss.core.registry import fit
-    from hitmiss.llm.answers import object_in, objects_in
+    from hitmiss.llm.openai_forms import object_in, objects_in
 
     failed = sum("error" in row for row in rows)
     unparsed = sum("error" not in row and row["prediction"] is None for row in rows)

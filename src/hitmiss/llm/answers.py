@@ -1,20 +1,21 @@
-"""What a model answered, and the two forms of the OpenAI protocol."""
+"""What a model answered: a verdict with its confidence, read from the shapes that language models use.
+
+A verdict is read where it is stated: in an object, in a marked line (`Verdict: fake`), or as a word alone on its line.
+Prose is never turned into a verdict, two verdicts that disagree are none, and a confidence that is missing or cannot be
+read leaves the verdict as it is. What was not understood is `unparsed`, with its text kept.
+"""
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Final
 
-from hitmiss.core.registry import fit
-
-# ----------------------------------------------------------------------
-# What a model answered: the one JSON object that the schema requires, or the reason why it is missing.
-#
-# The verdict is only taken from the schema's field. An answer that does not fit is never turned into a verdict: it is
-# `unparsed`, with its text kept.
+from hitmiss.io.columns import flag, verdict
+from hitmiss.llm.loose_json import Pairs, objects_and_rest, pairs_of, unquoted
 
 VERDICTS: Final = ("real", "fake", "uncertain")
 SCHEMA: Final[dict[str, object]] = {
@@ -27,11 +28,26 @@ SCHEMA: Final[dict[str, object]] = {
     "required": ["verdict", "confidence", "rationale"],
     "additionalProperties": False,
 }
+OWN_NAMES: Final = ("verdict", "final_verdict")
+"""Names of the verdict that mean nothing else: a value that cannot be read there is a fault of the answer."""
+OTHER_NAMES: Final = ("prediction", "classification", "decision", "conclusion", "answer", "label")
+CONFIDENCES: Final = {"confidence": 1.0, "confidence_score": 1.0, "certainty": 1.0, "confidence_percent": 100.0}
+"""Names of the confidence, and the number that stands for certain."""
+REASONS: Final = ("rationale", "reasoning", "explanation", "reason")
+ROUNDING: Final = 1e-6
+"""How far above 1 a confidence may be by rounding."""
+THOUGHTS: Final = re.compile(r"<(think|thinking)>.*?</\1>", re.DOTALL | re.IGNORECASE)
+MARKED: Final = re.compile(
+    r"^[\s*_#>-]*(?:(?:final|my|overall)\s+)?(verdict|classification|conclusion|answer|confidence)[\s*_]*[:=][\s*_]*(.*?)[\s*_]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
+TAGS: Final = re.compile(r"<(verdict|confidence)>\s*([^<]*?)\s*</\1>", re.IGNORECASE)
+ALONE: Final = re.compile(r"^[\s*_#>]*([A-Za-z][A-Za-z' -]*)[\s*_.!]*$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A verdict with its confidence and rationale, or no verdict and the problem."""
+    """A verdict with its confidence and rationale; the problem says what of it could not be understood."""
 
     verdict: str | None
     confidence: float | None
@@ -40,60 +56,162 @@ class Answer:
 
     @property
     def is_parsed(self) -> bool:
-        """Whether the answer could be understood."""
+        """Whether there is a verdict."""
         return self.verdict is not None
 
 
 def read_answer(text: str) -> Answer:
-    """Return the verdict in an answer.
-
-    It may be the whole text, a fenced block, or one object within prose. Two objects that disagree are not an answer.
+    """Return the verdict in an answer; docs/llm.md lists the shapes that are read.
 
     >>> read_answer('{"verdict": "fake", "confidence": 0.9, "rationale": "a grid"}').verdict
     'fake'
-    >>> read_answer("It is real.").problem
-    'the answer holds no JSON object with a verdict'
+    >>> read_answer("Verdict: **real**").verdict
+    'real'
+    >>> read_answer("I believe it is real.").problem
+    'the answer states no verdict: neither an object with one, nor a line such as "Verdict: fake"'
     """
     if not text.strip():
         return _unparsed("the answer is empty")
-    found = [value for value in objects(text) if "verdict" in value]
-    if not found:
-        return _unparsed("the answer holds no JSON object with a verdict")
-    answers = [answer_of(value) for value in found]
-    if len({(a.verdict, a.confidence, a.problem) for a in answers}) > 1:
-        return _unparsed(f"the answer holds {len(answers)} verdicts that disagree")
-    return answers[0]
+    objects, rest = objects_and_rest(unquoted(THOUGHTS.sub("", text)))
+    stated = [answer for found in objects for answer in _stated(found)]
+    stated += _marked(rest)
+    return _agreed(stated or list(_alone(rest)))
 
 
-def answer_of(value: Mapping[str, object]) -> Answer:
-    """Return an answer from the fields of the schema, each of which must be valid."""
-    verdict, confidence, rationale = (value.get(name) for name in ("verdict", "confidence", "rationale"))
-    if not isinstance(verdict, str) or verdict.strip().lower() not in VERDICTS:
-        return _unparsed(f"the verdict is {_shown(verdict)}, not real, fake or uncertain")
-    if isinstance(confidence, bool) or not isinstance(confidence, int | float) or not math.isfinite(confidence):
-        return _unparsed(f"the confidence is {_shown(confidence)}, not a number")
-    if not 0.0 <= confidence <= 1.0:
-        return _unparsed(f"the confidence is {_shown(confidence)}, not from 0 to 1")
-    return Answer(verdict.strip().lower(), float(confidence), rationale if isinstance(rationale, str) else "")
+def answer_of(said: Mapping[str, object]) -> Answer:
+    """Return the verdict in a mapping that a function gave; it is read as an object in an answer is."""
+    return _agreed(list(_stated(pairs_of(said))))
 
 
-def objects(text: str) -> Iterator[dict[str, object]]:
-    """Yield the JSON objects in a text, outermost ones only, from left to right.
+def _agreed(stated: Sequence[Answer]) -> Answer:
+    """Return the one answer that all statements give; a verdict of which two disagree is none."""
+    verdicts = {answer.verdict for answer in stated}
+    if verdicts <= {""}:
+        return _unparsed('the answer states no verdict: neither an object with one, nor a line such as "Verdict: fake"')
+    unread = next((answer for answer in stated if answer.verdict is None), None)
+    if unread is not None:
+        return unread
+    verdicts.discard("")  # a line that states a confidence alone
+    if len(verdicts) > 1:
+        return _unparsed(f"the answer holds {len(verdicts)} verdicts that disagree")
+    confidences = {answer.confidence for answer in stated if answer.confidence is not None}
+    first = next(answer for answer in stated if answer.verdict)
+    if len(confidences) > 1:
+        return replace(first, confidence=None, problem=f"the answer holds {len(confidences)} confidences")
+    problem = next((answer.problem for answer in stated if answer.problem), "")
+    return replace(first, confidence=next(iter(confidences), None), problem=problem)
 
-    >>> list(objects('so: {"a": {"b": 1}} and {"c": 2}'))
-    [{'a': {'b': 1}}, {'c': 2}]
+
+def _stated(found: object, outer: Sequence[tuple[str, object]] = ()) -> Iterator[Answer]:
+    """Yield what an object states, and what the objects inside it do; these may leave the confidence to the outer one."""
+    if isinstance(found, list) and not isinstance(found, Pairs):
+        for part in found:
+            yield from _stated(part, outer)
+    if not isinstance(found, Pairs):
+        return
+    confidences = [(name, value) for name, value in found if _plain(name) in CONFIDENCES] or list(outer)
+    rationale = next((v for name, v in found if _plain(name) in REASONS and isinstance(v, str)), "")
+    for said in _verdicts(found):
+        yield said if said.verdict is None else _with_confidence(replace(said, rationale=rationale), confidences)
+    for _, value in found:
+        yield from _stated(value, confidences)
+
+
+def _verdicts(found: Pairs) -> Iterator[Answer]:
+    """Yield each verdict that the fields of one object state."""
+    read = [(_plain(name), value, _read(_plain(name), value)) for name, value in found if not _is_nested(value)]
+    own = [(value, word) for name, value, word in read if name in OWN_NAMES]
+    others = [(value, word) for name, value, word in read if name in OTHER_NAMES]
+    unread = [value for value, word in own if word is None]
+    is_silent = not any(word for _, _, word in read)
+    if unread or (is_silent and others):
+        yield _unparsed(f"the verdict is {_shown([*unread, *(v for v, _ in others)][0])}, not real, fake or uncertain")
+        return
+    yield from (Answer(word, None, "") for _, _, word in read if word is not None)
+
+
+def _read(name: str, value: object) -> str | None:
+    """Return the verdict of a field: a word, 0 or 1 (1 is the positive class, fake), or a question with yes or no.
+
+    >>> _read("verdict", "AI-generated"), _read("label", 1), _read("is_real", False), _read("rationale", "fake")
+    ('fake', 'fake', 'fake', None)
     """
-    decoder, at = json.JSONDecoder(), 0
-    while (start := text.find("{", at)) >= 0:
+    if name in OWN_NAMES or name in OTHER_NAMES:
+        return verdict_of(value)
+    asked, answered = verdict(name.removeprefix("is_")), _yes(value)
+    if asked not in ("fake", "real") or answered is None:
+        return None
+    return asked if answered else {"fake": "real", "real": "fake"}[asked]
+
+
+def verdict_of(value: object) -> str | None:
+    """Return what a value means as a verdict; None if it means none.
+
+    >>> verdict_of("Synthetic."), verdict_of("0"), verdict_of(True), verdict_of(0.7)
+    ('fake', 'real', 'fake', None)
+    """
+    if isinstance(value, str) and (word := verdict(value)) is not None:
+        return word
+    said = _yes(value)
+    return None if said is None else "fake" if said else "real"
+
+
+def _yes(value: object) -> bool | None:
+    return flag(value) if isinstance(value, str | Real) else None
+
+
+def _is_nested(value: object) -> bool:
+    return isinstance(value, Pairs) or (isinstance(value, list) and any(isinstance(part, Pairs) for part in value))
+
+
+def _with_confidence(answer: Answer, given: Sequence[tuple[str, object]]) -> Answer:
+    """Return the answer with its confidence, if there is one and it can be read."""
+    if len({repr(value) for _, value in given}) > 1:
+        return replace(answer, problem=f"the answer holds {len(given)} confidences")
+    for name, value in given:
+        found = _confidence(value, CONFIDENCES[_plain(name)])
+        if found is None and value is not None:
+            why = f"the confidence is {_shown(value)}, not a number from 0 to 1"
+            return replace(answer, problem=f"{why}; the verdict counts without it")
+        return replace(answer, confidence=found)
+    return answer
+
+
+def _confidence(value: object, whole: float = 1.0) -> float | None:
+    """Return a confidence from 0 to 1; per cent count as such only where the name or the value says so.
+
+    >>> _confidence("90%"), _confidence(90, 100.0), _confidence("0.9"), _confidence(90), _confidence("high")
+    (0.9, 0.9, 0.9, None, None)
+    """
+    if isinstance(value, str):
+        text = value.strip()
+        number, whole = (text[:-1], 100.0) if text.endswith("%") else (text, whole)
         try:
-            value, at = decoder.raw_decode(text, start)
+            value = float(number)
         except ValueError:
-            at = start + 1
-            continue
-        except RecursionError:
-            return  # where an object nested this deeply ends is unknown, and what it holds is not outermost
-        if isinstance(value, dict):
-            yield value
+            return None
+    if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+        return None
+    share = float(value) / whole
+    return min(share, 1.0) if 0.0 <= share <= 1.0 + ROUNDING else None
+
+
+def _marked(text: str) -> Iterator[Answer]:
+    """Yield what the marked lines and the tags of a text state: a verdict, or a confidence alone."""
+    for name, value in [(m[1].lower(), m[2]) for pattern in (MARKED, TAGS) for m in pattern.finditer(text)]:
+        if name == "confidence":
+            yield _with_confidence(Answer("", None, ""), [(name, value)])
+        elif (word := verdict_of(value)) is not None:
+            yield Answer(word, None, "")
+
+
+def _alone(text: str) -> Iterator[Answer]:
+    """Yield each verdict that stands alone on its line."""
+    yield from (Answer(word, None, "") for m in ALONE.finditer(text) if (word := verdict(m[1])) is not None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s-]+", "_", name.strip().lower())
 
 
 def _unparsed(problem: str) -> Answer:
@@ -103,83 +221,3 @@ def _unparsed(problem: str) -> Answer:
 def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-# ----------------------------------------------------------------------
-# The two forms of the OpenAI protocol: convert a request to `/v1/responses` to one to `/v1/chat/completions`, and the
-# answer back.
-#
-# Clients use the first form for newer models and the second for everything else; the stand-in works with the second.
-
-ROLES: Final = {"developer": "system"}
-
-
-def object_in(body: Mapping[str, object], name: str) -> dict[str, object]:
-    """Return an object inside a body; empty if it has none of that name."""
-    return fit(dict[str, object], body.get(name) or {})
-
-
-def objects_in(body: Mapping[str, object], name: str) -> list[dict[str, object]]:
-    """Return a list of objects inside a body; empty if it has none of that name."""
-    return fit(list[dict[str, object]], body.get(name) or [])
-
-
-def as_chat(body: Mapping[str, object]) -> dict[str, object]:
-    """Convert a request from the Responses form to the Chat form.
-
-    >>> as_chat({"model": "m", "input": [{"role": "user", "content": [{"type": "input_text", "text": "hello"}]}]})
-    {'model': 'm', 'messages': [{'role': 'user', 'content': [{'type': 'text', 'text': 'hello'}]}]}
-    """
-    given = body["input"]
-    items = [{"role": "user", "content": given}] if isinstance(given, str) else objects_in(body, "input")
-    messages = [message for item in items if (message := _message(item)) is not None]
-    tools = [{"type": "function", "function": t} for t in objects_in(body, "tools") if t["type"] == "function"]
-    kept = {name: body[name] for name in ("model", "temperature", "seed") if name in body}
-    return {**kept, "messages": messages, **({"tools": tools} if tools else {})}
-
-
-def as_response(answer: Mapping[str, object]) -> dict[str, object]:
-    """Convert an answer from the Chat form to the Responses form."""
-    message, usage = object_in(objects_in(answer, "choices")[0], "message"), object_in(answer, "usage")
-    calls = objects_in(message, "tool_calls")
-    output = [_call(call) for call in calls] or [_said(str(answer["id"]), str(message["content"] or ""))]
-    tokens: dict[str, object] = {"input_tokens": usage["prompt_tokens"], "output_tokens": usage["completion_tokens"]}
-    tokens |= {"total_tokens": usage["total_tokens"], "input_tokens_details": {"cached_tokens": 0}}
-    about = {"id": answer["id"], "object": "response", "created_at": answer["created"], "model": answer["model"]}
-    fixed = {"status": "completed", "parallel_tool_calls": True, "tool_choice": "auto", "tools": []}
-    return {**about, **fixed, "output": output, "usage": {**tokens, "output_tokens_details": {"reasoning_tokens": 0}}}
-
-
-def _message(item: Mapping[str, object]) -> dict[str, object] | None:
-    kind = item.get("type", "message")
-    if kind == "function_call":
-        function = {"name": item["name"], "arguments": item["arguments"]}
-        return {"role": "assistant", "tool_calls": [{"id": item["call_id"], "type": "function", "function": function}]}
-    if kind == "function_call_output":
-        return {"role": "tool", "tool_call_id": item["call_id"], "content": _content(item["output"])}
-    if kind != "message":
-        return None
-    return {"role": ROLES.get(role := str(item["role"]), role), "content": _content(item["content"])}
-
-
-def _content(given: object) -> object:
-    return given if isinstance(given, str) else [_part(part) for part in fit(list[dict[str, object]], given)]
-
-
-def _part(part: Mapping[str, object]) -> dict[str, object]:
-    if part["type"] == "input_image":
-        return {"type": "image_url", "image_url": {"url": part["image_url"]}}
-    if part["type"] in ("input_text", "output_text"):
-        return {"type": "text", "text": part["text"]}
-    return dict(part)
-
-
-def _call(call: Mapping[str, object]) -> dict[str, object]:
-    function = object_in(call, "function")
-    named = {"name": function["name"], "arguments": function["arguments"]}
-    return {"type": "function_call", "id": f"fc-{call['id']}", "call_id": call["id"], "status": "completed", **named}
-
-
-def _said(ident: str, text: str) -> dict[str, object]:
-    part = {"type": "output_text", "text": text, "annotations": []}
-    return {"type": "message", "id": f"msg-{ident}", "role": "assistant", "status": "completed", "content": [part]}

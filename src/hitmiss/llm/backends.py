@@ -109,6 +109,7 @@ class Conversation:
         self.replies: list[Reply] = []
         self.sent: dict[str, object] | None = None
         self.wire: Sent = {}
+        self.wire_by_role: dict[str, Sent] = {}
 
     async def hold(self, state: TaskState) -> dict[str, object]:
         """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be an answer.
@@ -151,7 +152,7 @@ class Conversation:
 
     async def _in_role(self, role: str, rules: str, content: list[str | Content]) -> ModelOutput:
         """Send one request to the model of another role; its parameters are recorded apart from the agent's."""
-        listen()
+        self.wire_by_role[role] = listen()
         began = time.perf_counter()
         answer_cache = self.plan.settings.answer_cache
         output = await self.roles[role].generate(self._turns(rules, content), cache=answer_cache)
@@ -188,6 +189,7 @@ class Conversation:
             "cache_hit": any(c.cached for c in self.tool_calls) or any(r.cached for r in self.replies),
             **({"sent": self.sent} if self.sent is not None else {}),
             **({"wire": self.wire} if self.wire else {}),
+            **({"wire_by_role": self.wire_by_role} if any(self.wire_by_role.values()) else {}),
         }
 
     def _seconds(self, role: str) -> float:
@@ -248,7 +250,7 @@ def _whole(output: ModelOutput) -> ModelOutput:
 
 
 def _record(output: ModelOutput) -> dict[str, object]:
-    """Return the answer in stored form; the full text is kept if it was not understood."""
+    """Return the answer in stored form; the full text is kept if a part of it was not understood."""
     text = str(output.completion)
     found = read_answer(text)
     record: dict[str, object] = {
@@ -256,9 +258,9 @@ def _record(output: ModelOutput) -> dict[str, object]:
         "confidence": found.confidence,
         "rationale": found.rationale,
     }
-    if found.is_parsed:
+    if not found.problem:
         return record
-    why = ENDS.get(str(output.stop_reason), "")
+    why = "" if found.is_parsed else ENDS.get(str(output.stop_reason), "")
     return {**record, "problem": found.problem + why, "raw": text, "stop_reason": str(output.stop_reason)}
 
 
@@ -356,8 +358,7 @@ class Model:
         if isinstance(said, str):
             said = {"verdict": said}
         if isinstance(said, Mapping):
-            found = answer_of({"confidence": 0.0, "rationale": "", **said})
-            return found if said.get("confidence") is not None else replace(found, confidence=None)
+            return answer_of(said)
         if isinstance(said, bool) or not isinstance(said, int | float | np.number):
             raise DataError(
                 f"the function gave a {type(said).__name__}; a verdict, a mapping or a probability is expected"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import random
 import re
 import warnings
 from collections import Counter
@@ -72,11 +73,17 @@ class Item:
 
 
 def read_items(
-    path: str | Path, *, root: str | Path | None = None, limit: int | None = None, absent: list[str] | None = None
+    path: str | Path,
+    *,
+    root: str | Path | None = None,
+    limit: int | None = None,
+    absent: list[str] | None = None,
+    shuffle: int | None = None,
 ) -> list[Item]:
     """Read the items of a dataset file; all faults are reported together, by row.
 
-    `absent`: if a list is given, items whose file is missing are left out and their ids are added to it.
+    `absent`: if a list is given, items whose file is missing are left out and their ids are added to it. `shuffle`: the
+    seed of a random order; `limit` then takes items at random, not the first of the file.
     """
     path = Path(path)
     base = Path(root) if root is not None else path.parent
@@ -84,7 +91,10 @@ def read_items(
         raise UsageError(f"--limit takes 1 or more; found {limit}")
     faults: list[Fault] = []
     by_row: dict[int, Item] = {}
-    for row, record in _records(path, faults):
+    rows = list(_records(path, faults))
+    if shuffle is not None:
+        random.Random(shuffle).shuffle(rows)
+    for row, record in rows:
         if limit is not None and len(by_row) + len(faults) >= limit:
             break
         found = _item(record, base, path.name, row)

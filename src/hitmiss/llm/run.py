@@ -38,10 +38,10 @@ from hitmiss.io.runs import (
 )
 from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.io.write import parquet
-from hitmiss.llm.answers import object_in, objects_in
 from hitmiss.llm.backends import Model, ask_models
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.items import Obedience, content_digest, obedience
+from hitmiss.llm.openai_forms import object_in, objects_in
 from hitmiss.llm.plan import ROLES, Call, Plan, Prices, Recorder
 from hitmiss.llm.secrets import Secrets
 
@@ -58,10 +58,12 @@ def make_rows(
     """Yield a row for every record, in the order of the plan."""
     calls, about = plan.calls, shared(plan)
     ordered = sorted(records, key=lambda pair: pair[0])
-    wires = {calls[at].model: record["wire"] for at, record in ordered if record.get("wire")}
+    wires: dict[str, dict[str, object]] = {}
+    for at, record in ordered:
+        wires.setdefault(calls[at].model, {}).update({n: record[n] for n in ("wire", "wire_by_role") if record.get(n)})
     # the request of a failed call is unknown: assume the same settings as the model's other calls
     for at, record in ordered:
-        yield row_of(plan, calls[at], {"wire": wires.get(calls[at].model, {}), **record}, about, prices)
+        yield row_of(plan, calls[at], {**wires[calls[at].model], **record}, about, prices)
 
 
 def shared(plan: Plan) -> dict[str, object]:
@@ -120,10 +122,18 @@ def row_of(
 
 
 def _settings(plan: Plan, record: Mapping[str, object], is_llm: bool) -> dict[str, object]:
-    """Return the settings as they were sent; those that were requested but not sent are listed separately."""
+    """Return the settings as they were sent to the agent, and to each other role under its name.
+
+    Those that were requested and not sent are listed apart.
+    """
     if not is_llm:
         return {}
-    asked, wire = plan.settings.run_config, object_in(record, "wire")
+    asked, by_role = plan.settings.run_config, object_in(record, "wire_by_role")
+    roles = {role: _as_sent(asked, object_in(by_role, role)) for role in plan.settings.roles if by_role.get(role)}
+    return {**_as_sent(asked, object_in(record, "wire")), **({"roles": roles} if roles else {})}
+
+
+def _as_sent(asked: Mapping[str, object], wire: Mapping[str, object]) -> dict[str, object]:
     dropped = {name: asked[name] for name, value in wire.items() if value is None and asked.get(name) is not None}
     return {**asked, **wire, **({"not_sent": dropped} if dropped else {})}
 

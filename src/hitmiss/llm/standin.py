@@ -27,7 +27,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.registry import fit
-from hitmiss.llm.answers import as_chat, as_response, object_in, objects_in
+from hitmiss.llm.openai_forms import as_chat, as_response, object_in, objects_in
 
 if TYPE_CHECKING:
     from hitmiss.llm.items import Item
@@ -206,7 +206,7 @@ class Handler(BaseHTTPRequestHandler):
 SPOILT: Final = {
     "empty": "",
     "prose": "I believe that this picture is real.",
-    "schema": '{"answer": "real", "sureness": "high"}',
+    "schema": '{"score": 0.7, "sureness": "high"}',
     "range": '{"verdict": "real", "confidence": 97, "rationale": "sure"}',
     "percent": '{"verdict": "real", "confidence": "85%", "rationale": "sure"}',
     "nan": '{"verdict": "real", "confidence": NaN, "rationale": "sure"}',
