@@ -94,6 +94,18 @@ def tracked_texts() -> list[tuple[str, str]]:
     return [(str(p.relative_to(ROOT)), p.read_bytes().decode("utf-8", "replace")) for p in paths if p.is_file()]
 
 
+ROOT_FILES = re.compile(
+    r"(README|CHANGELOG|CONTRIBUTING|CODE_OF_CONDUCT|SECURITY)\.md|LICENSE|Makefile|Dockerfile|CITATION\.cff|mkdocs\.yml|"
+    r"action\.yml|pyproject\.toml|requirements[a-z-]*\.(txt|lock)|\.[a-z].*"
+)
+"""What a visitor expects in the root of the repository."""
+
+
+def test_the_root_holds_what_a_visitor_expects() -> None:
+    names = {name for name, _ in tracked_texts() if "/" not in name}
+    assert [name for name in sorted(names) if not ROOT_FILES.fullmatch(name)] == []
+
+
 @pytest.mark.parametrize("unwanted", [r"(?<![\w.])/(?:work|root|home)\b/", r":/{2}\S*(?:pypi|pythonhosted)"])
 def test_no_tracked_file_tells_of_a_machine_or_a_registry(unwanted: str) -> None:
     texts = tracked_texts()

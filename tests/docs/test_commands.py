@@ -14,12 +14,12 @@ import re
 import shlex
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.docs.conftest import SetUp
+from tests.docs.pages import SET_UP, Block, blocks
 
 import hitmiss as hm
 from hitmiss.cli.main import run
@@ -33,41 +33,6 @@ PAGES = [
 ]
 TUTORIALS = DOCS / "tutorials"
 """On systems with a POSIX shell, test_tutorials.py types these pages into one, with a wheel that is installed."""
-FENCE = re.compile(
-    r"(?:<!-- not run: (?P<why>[^>]*?) -->\n)?^```(?P<kind>console|python|toml)\n(?P<text>.*?)^```", re.S | re.M
-)
-SET_UP = re.compile(r"(?:`|^\$ )hitmiss (demo --(?:files|small)[^`\n#]*)", re.M)
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block of a page."""
-
-    page: str
-    kind: str
-    text: str
-    why_not: str | None
-
-    @property
-    def commands(self) -> list[list[str]]:
-        """The words of each command; a pattern without quotes is replaced by the files that it names, as a shell does."""
-        lines = re.sub(r"\\\n\s*", " ", self.text).splitlines()
-        typed = [
-            [
-                name
-                for word, raw in zip(
-                    shlex.split(line, comments=True), shlex.split(line, True, posix=False), strict=True
-                )
-                for name in (sorted(map(str, Path().glob(word))) if "*" in word and word == raw else []) or [word]
-            ]
-            for line in (line[2:] for line in lines if line.startswith("$ "))
-        ]
-        return [words[1:] for words in typed if words and words[0] == "hitmiss"]
-
-
-def blocks(page: Path) -> list[Block]:
-    found = FENCE.finditer(page.read_text(encoding="utf-8"))
-    return [Block(page.name, f["kind"], f["text"], f["why"]) for f in found]
 
 
 def readable() -> Iterator[object]:

@@ -29,6 +29,8 @@ class Step:
     simulate: Callable[[Path, float], Path]
     commands: Callable[[Path], list[list[str]]]
     needs: tuple[str, ...] = ()
+    extra: str = ""
+    """The extra that installs the packages it needs."""
     reports: str = ""
     server: Callable[[], AbstractContextManager[str]] = lambda: nullcontext("")
     """A server that runs while the commands run; its address replaces {server} in them."""
@@ -39,6 +41,11 @@ class Step:
     def lacks(self) -> list[str]:
         """Return the packages that the step needs and that are not installed."""
         return [name for name in self.needs if find_spec(name) is None]
+
+    @property
+    def advice(self) -> str:
+        """Say which packages it lacks and how to install them."""
+        return f"it needs {', '.join(self.lacks)}: pip install 'hitmiss[{self.extra}]'"
 
 
 def simulate_asvspoof5(folder: Path, share: float) -> Path:
@@ -259,6 +266,7 @@ STEPS = (
         simulate_voices,
         detect_voices,
         ("soundfile", "soxr", "av"),
+        "audio",
         reports="deepfake-audio={data}/run",
     ),
     Step(
@@ -282,6 +290,7 @@ STEPS = (
         simulate_pictures,
         ask_standin,
         ("PIL",),
+        "image",
         reports="triage={data}/answers.jsonl",
         server=serve_standin,
     ),
@@ -297,6 +306,8 @@ STEPS = (
         "People judge what a detector was not sure of",
         simulate_review,
         judge_review,
+        ("PIL",),
+        "image",
         reports="triage={data}/results.jsonl",
     ),
 )
@@ -445,7 +456,7 @@ def demo(
         if step.name not in only if only else short and step.brief is None:
             continue
         if step.lacks:
-            common.note(f"\n{step.about}: left out, it needs {', '.join(step.lacks)}: pip install 'hitmiss[audio]'")
+            common.note(f"\n{step.about}: left out, {step.advice}")
             continue
         common.note(f"\n{step.about} (simulated data, see README.txt beside it)")
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
@@ -473,8 +484,14 @@ def _write_files(root: Path, only: list[str] | None) -> None:
     if unknown := [name for name in only or () if name not in FILES]:
         raise UnknownName("job of the demo", unknown[0], FILES)
     root.mkdir(parents=True, exist_ok=True)
+    lacking = {step.name: step for step in STEPS if step.lacks}
     for name in only or [name for name in FILES if name not in ("ecg", "voices")]:
-        FILES[name](root)
+        if name not in lacking:
+            FILES[name](root)
+        elif only:
+            raise _missing(lacking[name])
+        else:
+            common.note(f"! the files of {name} are left out: {lacking[name].advice}")
     common.note("wrote simulated files; README.txt beside them says what they are")
 
 
@@ -510,9 +527,13 @@ def demo_data(job: str, folder: str | Path, *, share: float = SMALL) -> Path:
     found = {step.name: step for step in STEPS}
     if job not in found:
         raise UnknownName("job of the demo", job, found)
-    if lacks := found[job].lacks:
-        raise EnvironmentFault(f"the job {job} needs {', '.join(lacks)}", code="missing-package")
+    if found[job].lacks:
+        raise _missing(found[job])
     return found[job].simulate(Path(folder), share)
+
+
+def _missing(step: Step) -> EnvironmentFault:
+    return EnvironmentFault(f"the job {step.name} cannot run here: {step.advice}", code="missing-package")
 
 
 def _run_as_typed(words: list[str]) -> None:

@@ -1,0 +1,87 @@
+"""The wheel alone, without extras and without the developer's packages: what the first minute and every page need."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [
+    ROOT / "README.md",
+    *(p for p in sorted(DOCS.rglob("*.md")) if p.name not in ("api.md", "cli.md", "metrics.md")),
+]
+PYTHONS = ("3.11", "3.12", "3.13")
+LEFT_OUT = re.compile(r"no file|there is no")
+"""What a command says whose file the set-up left out, for want of an extra that it named."""
+NAMES_EXTRA = re.compile(r"pip install '?hitmiss\[[a-z]+\]")
+pytestmark = [pytest.mark.extras, pytest.mark.skipif(sys.platform == "win32", reason="the paths are POSIX paths")]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+UV = Path(sys.executable).with_name("uv")
+
+
+def interpreter(version: str) -> str | None:
+    """Return a Python of this version that is installed here."""
+    found = shutil.which(f"python{version}")
+    return found if found and subprocess.run([found, "--version"], capture_output=True).returncode == 0 else None
+
+
+def bare(wheel: Path, version: str, folder: Path) -> tuple[str, dict[str, str]]:
+    """Install the wheel and what it requires into a new environment; return its interpreter and its variables."""
+    found = interpreter(version)
+    if found is None:
+        pytest.skip(f"there is no Python {version} here")
+    subprocess.run([found, "-m", "venv", str(folder)], check=True)
+    python = str(folder / "bin" / "python")
+    own = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    own |= {"PATH": f"{folder / 'bin'}:/usr/bin:/bin", "COLUMNS": "200", "PYTHONIOENCODING": "utf-8"}
+    ways = [[str(UV), "pip", "install", "--quiet", "--python", python]] if UV.exists() else []
+    for way in (*ways, [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]):
+        if subprocess.run([*way, str(wheel)], env=own).returncode == 0:
+            return python, own
+    pytest.fail("the wheel cannot be installed")
+
+
+@pytest.mark.parametrize("version", PYTHONS)
+def test_the_first_commands_work_without_extras(version: str, wheel: Path, tmp_path: Path) -> None:
+    _, own = bare(wheel, version, tmp_path / "venv")
+    for command in ("hitmiss --version", "hitmiss doctor", "hitmiss demo --small", "hitmiss demo --files"):
+        done = subprocess.run(command.split(), cwd=tmp_path, env=own, capture_output=True, text=True)
+        assert done.returncode == 0, f"{command}\n{done.stderr[-2000:]}"
+    assert "hitmiss[image]" in done.stderr, "what is left out is said, with the extra that brings it"
+
+
+def test_every_page_works_with_the_wheel_alone_or_names_its_extra(wheel: Path, tmp_path: Path) -> None:
+    python, own = bare(wheel, PYTHONS[0], tmp_path / "venv")
+    typing = [python, str(Path(__file__).with_name("type_pages.py")), *map(str, PAGES)]
+    done = subprocess.run(typing, cwd=tmp_path, env=own, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+    pages = [json.loads(line) for line in done.stdout.splitlines()]
+    typed = [(page["page"], each) for page in pages for each in page["typed"]]
+    assert len(typed) > 80
+    lacking = {page["page"] for page in pages for each in page["typed"] if NAMES_EXTRA.search(each["said"])}
+    wrong = [
+        f"{Path(page).name}: hitmiss {' '.join(each['words'])}\n{each['said'][-400:]}"
+        for page, each in typed
+        if each["code"]
+        and not NAMES_EXTRA.search(each["said"])
+        and not (page in lacking and LEFT_OUT.search(each["said"]))
+    ]
+    assert wrong == [], "\n".join(wrong)
