@@ -7,6 +7,8 @@ import errno
 import json
 import os
 import stat
+import subprocess
+import sys
 import threading
 import zipfile
 from collections.abc import Callable, Iterator
@@ -236,8 +238,7 @@ def _pictures(path: Path) -> object:
     return load(path)
 
 
-@pytest.mark.filterwarnings("default:.*carries no digest")
-def test_results_without_a_digest_are_read_with_a_word(
+def test_results_without_their_digest_are_refused(
     tmp_path: Path, table: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     results = tmp_path / "r.json"
@@ -247,10 +248,48 @@ def test_results_without_a_digest_are_read_with_a_word(
     results.write_text(json.dumps(data))
     for words in consumers(results, table, tmp_path / "r.html"):
         capsys.readouterr()
-        assert run(words) == 0
+        assert run(words) != 0
         assert "carries no digest" in capsys.readouterr().err
-    with pytest.warns(UserWarning, match="carries no digest"):
+    with pytest.raises(DataError) as caught:
         Results.load(results)
+    assert caught.value.code == "unsealed-artifact"
+
+
+def test_no_output_replaces_an_input_or_another_output(tmp_path: Path, table: Path) -> None:
+    """Keys and plug-ins are inputs too; two outputs of one command need two names."""
+    plugin, key = tmp_path / "plugin.py", tmp_path / "id_key"
+    plugin.write_text("VALUE = 1\n")
+    key.write_text("a private key\n")
+    asked = ["score", str(table), "-m", "eer", "-o"]
+    assert run(["--plugin", str(plugin), *asked, str(plugin)]) == 2
+    assert run(["--sign", str(key), *asked, str(key)]) == 2
+    assert (plugin.read_text(), key.read_text()) == ("VALUE = 1\n", "a private key\n")
+    both = tmp_path / "both"
+    assert run([*asked, str(both), "--report", str(both)]) == 2
+    assert json.loads(both.read_text())["estimates"]
+
+
+def test_a_link_beside_the_target_is_not_followed(tmp_path: Path) -> None:
+    """What is written first has a name that cannot be guessed, and a name of any length works."""
+    victim = tmp_path / "victim"
+    victim.write_text("untouched")
+    (tmp_path / f".r.json.{os.getpid()}.part").symlink_to(victim)
+    artifacts.write(tmp_path / "r.json", "new")
+    long = tmp_path / ("x" * 250)
+    artifacts.write(long, "new")
+    assert victim.read_text() == "untouched" and long.read_text() == "new"
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "ascii", "utf-16"])
+def test_json_is_utf_8_whatever_the_terminal_is(encoding: str, tmp_path: Path) -> None:
+    """Two slices that differ by a character which an encoding lacks stay two."""
+    path = tmp_path / "scores.csv"
+    rows = [f"{i},{'bonafide' if i % 2 else 'spoof'},{i % 7},{'−x' if i % 3 else '-x'}" for i in range(60)]
+    path.write_text("\n".join(["item,label,score,codec", *rows]), encoding="utf-8")
+    words = [sys.executable, "-m", "hitmiss", "score", str(path), "-m", "eer", "--by", "codec", "--json"]
+    done = subprocess.run(words, capture_output=True, env={**os.environ, "PYTHONIOENCODING": encoding})
+    found = json.loads(done.stdout.decode("utf-8"))
+    assert {e["slice"]["codec"] for e in found["estimates"] if e["slice"]} >= {"−x", "-x"}
 
 
 @pytest.mark.parametrize("runs", [2, 3])

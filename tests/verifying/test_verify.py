@@ -178,14 +178,17 @@ def test_calibrated_claims_ask_for_their_development_files(folder: Path) -> None
 
 @pytest.mark.filterwarnings("default")
 def test_a_claim_of_an_older_version_is_read_by_its_signature(folder: Path) -> None:
-    """Files without `reading`, `design` and digest, as they were written before, hold as before."""
+    """Files without `reading` and `design`, as they were written before, hold as before; without a digest they do not."""
     document = json.loads(claim("score-speakers", folder).read_text(encoding="utf-8"))
     old = {k: v for k, v in document.items() if k in ("schema", "signature", "protocol", "warnings", "estimates")}
     (folder / "old.json").write_text(json.dumps(old), encoding="utf-8")
     code, text = said(["verify", "old.json", *verify_words("score-speakers")], folder)
+    assert code == 3 and "carries no digest" in text
+    (folder / "old.json").write_text(json.dumps(sealed(old)), encoding="utf-8")
+    code, text = said(["verify", "old.json", *verify_words("score-speakers")], folder)
     assert code == 0, text
     old["estimates"][0]["value"] += 0.01
-    (folder / "old.json").write_text(json.dumps(old), encoding="utf-8")
+    (folder / "old.json").write_text(json.dumps(sealed(old)), encoding="utf-8")
     assert said(["verify", "old.json", *verify_words("score-speakers")], folder)[0] == 1
 
 

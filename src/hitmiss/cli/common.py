@@ -67,7 +67,20 @@ def is_quiet() -> bool:
 
 def out_json(value: object) -> None:
     """Print the result as JSON to stdout. NaN and infinities are refused, because JSON has no such numbers."""
-    _result(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
+    out_document(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
+
+
+def out_document(text: str) -> None:
+    """Print a document (JSON, CSV) to stdout: its bytes are UTF-8, whatever the terminal is."""
+    _results.append(True)
+    shared.hush()
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:
+        sys.stdout.write(text + "\n")
+        return
+    sys.stdout.flush()
+    binary.write((text + "\n").encode("utf-8", "backslashreplace"))
+    binary.flush()
 
 
 def plain(value: object) -> Json:

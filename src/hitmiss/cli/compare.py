@@ -126,7 +126,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if output:
         artifacts.write(output, made.to_json() + "\n")
     if json:
-        common.out(made.to_json())
+        common.out_document(made.to_json())
     else:
         _show(made, opened)
 

@@ -64,7 +64,7 @@ def drift(
     if output:
         results.save(output)
     if json:
-        common.out(results.to_json())
+        common.out_document(results.to_json())
         return
     tabular.write([drift_table(results)])
     tabular.conclude(assess(results), results.warnings, brief=common.is_quiet())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from hitmiss.cli import common
-from hitmiss.core import artifacts, shared
+from hitmiss.core import artifacts
 
 if TYPE_CHECKING:
     from hitmiss.reports.evaluations import RunData
@@ -141,7 +141,6 @@ def _write(made: str | bytes, output: str | None) -> None:
         common.out(made.rstrip("\n"))  # a terminal would obey control characters, so they are made visible
         return
     else:
-        shared.hush()
-        sys.stdout.write(made)
+        common.out_document(made.rstrip("\n"))
         return
     common.note(f"wrote {output}")

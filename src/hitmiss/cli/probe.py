@@ -74,7 +74,7 @@ def probe(
         plot_probe(results, plot)
         common.note(f"wrote {plot}")
     if json:
-        common.out(results.to_json())
+        common.out_document(results.to_json())
     else:
         _print(results, labels, groups, asked.level)
 

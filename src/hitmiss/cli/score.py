@@ -271,7 +271,7 @@ def _keep(
 
 def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     if json:
-        common.out(results.to_json())
+        common.out_document(results.to_json())
         return
     from hitmiss.reports import tabular
     from hitmiss.reports.assessment import assessed

@@ -42,7 +42,7 @@ def shortcuts(
     features = read_features(manifest)
     results = shortcut_probe(manifest, features, by=by or (), unit=unit, bootstrap=bootstrap, seed=seed)
     if json:
-        common.out(results.to_json())
+        common.out_document(results.to_json())
         return
     tabular.write(
         [tabular.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]

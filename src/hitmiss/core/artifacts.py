@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import stat
 import subprocess
@@ -51,12 +52,14 @@ BOMB_RATIO: Final = 200
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 """Without this flag Windows would write every line end as two bytes."""
+NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 OPEN_FD: Final = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
 STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 T = TypeVar("T")
 Identity = tuple[int, int]
 _inputs: ContextVar[dict[Identity, str] | None] = ContextVar("inputs", default=None)
+_outputs: ContextVar[dict[Identity, str] | None] = ContextVar("outputs", default=None)
 _written: ContextVar[Callable[[Path], None] | None] = ContextVar("written", default=None)
 
 
@@ -125,16 +128,11 @@ def _is_begun(a: str, b: str) -> bool:
     return a == b or (len(short) in OLDER and long.startswith(short))
 
 
-def unsealed(file: str) -> str:
-    """Return the warning about an artifact without a digest."""
-    return f"{file} carries no digest, as older versions wrote it: so changes to it cannot be detected"
-
-
 # --- reading ---------------------------------------------------------------------------------------------------------
 
 
 def load(path: str | Path, what: str) -> dict[str, object]:
-    """Read the JSON object of an artifact, and check its digest if it has one.
+    """Read the JSON object of an artifact, and check its digest.
 
     Parameters
     ----------
@@ -151,7 +149,8 @@ def load(path: str | Path, what: str) -> dict[str, object]:
     Raises
     ------
     DataError
-        `not-<what>`: not a JSON object, a repeated name, NaN, or too long; `edited-artifact`: see `check_seal`.
+        `not-<what>`: not a JSON object, a repeated name, NaN, or too long; `edited-artifact`: see `check_seal`;
+        `unsealed-artifact`: there is no digest.
     """
     note_input(path)
     file = Path(path)
@@ -168,7 +167,12 @@ def load(path: str | Path, what: str) -> dict[str, object]:
         raise DataError(f"{file.name} is not a {what} file: {error}", code=code) from None
     if not isinstance(data, dict):
         raise DataError(f"{file.name} is not a {what} file: it holds no JSON object", code=code)
-    check_seal(data, file.name)
+    if not check_seal(data, file.name) and "schema" in data:
+        raise DataError(
+            f"{file.name} carries no digest: it was removed, or the file is older than 0.2; so changes to it cannot be "
+            "detected, and it is not used; make it again",
+            code="unsealed-artifact",
+        )
     return data
 
 
@@ -260,12 +264,13 @@ def load_arrays(path: Path, what: str, file: str) -> dict[str, Array]:
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Run a block in which no file that was read may be overwritten."""
-    inputs, after = _inputs.set({}), _written.set(None)
+    """Run a block in which no file that was read may be overwritten, and no finished file written twice."""
+    inputs, outputs, after = _inputs.set({}), _outputs.set({}), _written.set(None)
     try:
         yield
     finally:
         _inputs.reset(inputs)
+        _outputs.reset(outputs)
         _written.reset(after)
 
 
@@ -308,7 +313,7 @@ def write(
     Raises
     ------
     UsageError
-        `no-folder`, `is-folder`, or `own-input`: this command has read the file.
+        `no-folder`, `is-folder`, `own-input`: this command has read the file, or `own-output`: it has written it.
     EnvironmentFault
         `disk-full`: the former file is untouched.
     """
@@ -324,6 +329,7 @@ def write(
             _write_into(os.open(target, os.O_WRONLY | BINARY), data)
             return
         _replace(Path(os.path.realpath(target)), data, status)
+        _note_output(target, is_state or not is_final)
     except OSError as error:
         if error.errno in FULL:
             raise disk_full(os.strerror(error.errno or 0), target.name, then) from None
@@ -355,13 +361,27 @@ def _status(target: Path, is_state: bool) -> os.stat_result | None:
             f"{target} is an input of this command ({read}): it would be lost; name another file to write",
             code="own-input",
         )
+    written = None if is_state else (_outputs.get() or {}).get((status.st_dev, status.st_ino))
+    if written is not None:
+        raise UsageError(
+            f"{target} was just written by this command ({written}): it would be lost; give each output a name of its own",
+            code="own-output",
+        )
     return status
 
 
+def _note_output(target: Path, is_state: bool) -> None:
+    """Remember that a finished file was written by the running command."""
+    known = _outputs.get()
+    if known is not None and not is_state:
+        status = target.stat()
+        known[status.st_dev, status.st_ino] = str(target)
+
+
 def _replace(real: Path, data: bytes, status: os.stat_result | None) -> None:
-    beside = real.with_name(f".{real.name}.{os.getpid()}.part")
+    beside = real.with_name(f".{secrets.token_hex(8)}.part")  # a name that nobody can have put a link at
     try:
-        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o666)
+        fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_LINK | BINARY, 0o666)
         try:
             if status is not None:
                 beside.chmod(stat.S_IMODE(status.st_mode))
@@ -464,6 +484,7 @@ def require_key(key: str | Path) -> None:
     """Refuse a key that does not exist, before the work that it would sign."""
     if not Path(key).is_file():
         raise UsageError(f"there is no key {key} to sign with; make one with ssh-keygen -t ed25519", code="no-key")
+    note_input(key)
     _program()
 
 

@@ -633,9 +633,12 @@ def all_of(kind: Kind) -> dict[str, Any]:
 
 def load_plugin_file(path: str | Path) -> None:
     """Run a Python file that registers entries of any kind (`--plugin my_metrics.py`)."""
+    from hitmiss.core import artifacts
+
     path = Path(path)
     if not path.is_file():
         raise UsageError(f"no plug-in file {path}")
+    artifacts.note_input(path)
     name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files of one name differ
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:

@@ -9,7 +9,6 @@ from dataclasses import field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
-from warnings import warn
 
 import polars as pl
 
@@ -417,11 +416,8 @@ def rows_of(estimates: object, signature: str = "") -> Results:
 
 
 def load_results(path: str | Path) -> dict[str, object]:
-    """Read the JSON form of results from a file and check its digest; warn if the file has no digest."""
-    data = artifacts.load(path, "results")
-    if artifacts.DIGEST not in data:
-        warn(artifacts.unsealed(Path(path).name), stacklevel=3)
-    return data
+    """Read the JSON form of results from a file and check its digest."""
+    return artifacts.load(path, "results")
 
 
 def number(value: float | None, digits: int = 4) -> str:

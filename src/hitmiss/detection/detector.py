@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, ru
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.registry import add, all_of, find
 from hitmiss.detection.outputs import OutputKind, Outputs, pick_raw
@@ -357,6 +358,7 @@ def _loaded_file(path: Path) -> ModuleType:
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise UsageError(f"there is no file {path}")
+    artifacts.note_input(path)
     for folder, modules in _BESIDE.items():
         for known in modules if folder != full.parent else ():
             if sys.modules.get(known) is modules[known]:

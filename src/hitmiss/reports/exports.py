@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from warnings import warn
 
 import polars as pl
 
@@ -58,8 +57,6 @@ def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
         raise DataError(
             f"{Path(path).name} is not a comparison; write one with `hitmiss compare A B -o {Path(path).name}`"
         )
-    if artifacts.DIGEST not in data:
-        warn(artifacts.unsealed(Path(path).name), stacklevel=2)
     try:
         made = _stars(data) if data["kind"] == "comparison" else _letters(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
