@@ -282,8 +282,7 @@ class DetDisplay(Display):
     @classmethod
     def from_trials(cls, trials: Trials, *, costs: Costs | None = None, tally: Tally | None = None) -> DetDisplay:
         """Compute the curve of scored trials with operating points; `costs` marks the minimum and the actual cost."""
-        limit = trials.header.threshold
-        points = {"is_llr": trials.header.score_kind == "llr", "threshold": limit.value if limit else None}
+        points = {"is_llr": trials.header.score_kind == "llr", "threshold": trials.header.decided_from}
         tally = tally_of(trials, tally)
         return cls.from_tally(tally, *facts(trials, tally)[:2], operating_points(tally, costs=costs, **points))  # type: ignore[arg-type]
 
@@ -392,8 +391,7 @@ class HistogramDisplay(Display):
     def from_trials(cls, trials: Trials, *, bins: int = BINS, tally: Tally | None = None) -> HistogramDisplay:
         """Compute the histogram of scored trials; the threshold of the EER, or of the decisions, is marked."""
         tally = tally_of(trials, tally)
-        limit = trials.header.threshold
-        marks = operating_points(tally, threshold=limit.value if limit else None)
+        marks = operating_points(tally, threshold=trials.header.decided_from)
         return cls.from_tally(tally, *facts(trials, tally)[:2], bins=bins, points=marks)
 
     @classmethod
