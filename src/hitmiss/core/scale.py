@@ -52,9 +52,9 @@ class ScoreScale:
         """Return scores of the file as those inside, or those inside as those of the file."""
         if not self.is_reversed:
             return score
-        return 1 - score if self.is_probability else -score  # type: ignore[return-value]
+        return 1 - score if self.is_probability else -score
 
-    def accepts(self, score: Scores, threshold: float | pl.Series) -> Scores:
+    def accepts(self, score: Scores, threshold: Limit) -> Scores:
         """Return which scores inside are decided positive at a threshold of the file, or at one for each of them."""
         if not self.is_reversed:
             return score >= threshold  # type: ignore[return-value]
@@ -113,7 +113,7 @@ def _short_between(low: float, high: float, otherwise: float) -> float:
     (0.3, 0.5)
     """
     for decimals in range(1, MOST_DECIMALS):
-        found = math.floor(high * 10**decimals) / 10**decimals
+        found = math.floor(high * 10.0**decimals) / 10.0**decimals
         if low < found <= high:
             return found
     return otherwise
