@@ -96,10 +96,11 @@ def test_ids_may_be_taken_without_folder_and_ending(tmp_path: Path) -> None:
 def test_scores_that_mean_the_other_class_are_turned_round(tmp_path: Path) -> None:
     given = put(tmp_path, "en", [("a", "1", "0.25", "w"), ("b", "0", "0.75", "w")])
     assert load_files([given], spec=ReadSpec(higher="non-toxic")).measured.score.tolist() == [0.75, 0.25]
-    with pytest.raises(UsageError) as caught:
-        path = put(tmp_path, "en", [("a", "1", "0.25", "0.5")], "id,y_true,y_prob,best_threshold")
-        load_files([path], spec=ReadSpec(higher="non-toxic"))
-    assert caught.value.code == "threshold-of-turned"
+    rows = [("a", "1", "0.25", "0.4"), ("b", "0", "0.4", "0.4"), ("c", "1", "0.75", "0.4")]
+    path = put(tmp_path, "en", rows, "id,y_true,y_prob,best_threshold")
+    decided = load_files([path], spec=ReadSpec(higher="non-toxic")).measured
+    assert decided.column("decision").to_list() == [int(float(p) < 0.4) for _, _, p, _ in rows]
+    assert "score >= 0.4 means non-toxic" in decided.header.decided
 
 
 @pytest.mark.parametrize(("rule", "items"), [("drop", ["a", "c"]), ("worst", ["a", "b", "c"])])

@@ -302,7 +302,8 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
     parts = [
         protocol.title if protocol else "",
         f"{size}: {counts}",
-        f"{head.score_kind} scores, higher = {head.positive}",
+        f"{head.score_kind} scores, higher = {head.negative if head.scale.is_reversed else head.positive}",
+        f"decisions: {head.decided}" if head.decided else "",
     ]
     coverage = [f"covers {head.coverage[0]:,} of {head.coverage[1]:,} trials"] if head.coverage else []
     return "\n".join(filter(None, [*parts, *coverage]))

@@ -61,7 +61,10 @@ def triage(
         str, typer.Option(help="unanswered (what the system left open), or reviewed (all that people judged).")
     ] = "unanswered",
     thresholds: Annotated[
-        list[float] | None, typer.Option(help="Two numbers: real below the first, fake from the second on.")
+        list[float] | None,
+        typer.Option(
+            help="Two numbers: real below the first, fake from the second on; other way round with --higher real."
+        ),
     ] = None,
     least_confidence: Annotated[list[float] | None, typer.Option(help=LEAST)] = None,
     choose: Annotated[str | None, typer.Option(help=CHOOSE)] = None,
@@ -161,12 +164,13 @@ def _team(trials: Trials, human: str | None, where: str, design: Design) -> Team
 
 
 def _swept(trials: Trials) -> list[Table]:
-    from hitmiss.derive.bands import sweep, sweep_sureness
+    from hitmiss.derive.bands import for_file, sweep, sweep_sureness
     from hitmiss.reports.triage_tables import sureness_table, sweep_table
 
     if _by_verdicts(trials):
         return [sureness_table(sweep_sureness(_of_one_run(trials)))]
-    return [sweep_table(sweep(_tally(trials)))]
+    tally, scale = _tally(trials), trials.header.scale
+    return [sweep_table([for_file(point, tally, scale) for point in sweep(tally)])]
 
 
 def _by_verdicts(trials: Trials) -> bool:
@@ -201,7 +205,7 @@ def _rule(
 ) -> tuple[Bands | Sureness | None, Choice | Answered | None]:
     """Return thresholds or least confidences, given, or chosen on other rows or half of these; None keeps verdicts."""
     from hitmiss.core.errors import DataError, UsageError
-    from hitmiss.derive.bands import halves
+    from hitmiss.derive.bands import for_file, halves
 
     if sum(way is not None for way in (thresholds, least, asked.way)) > 1:
         raise UsageError("give only one of --thresholds, --least-confidence and --choose", code="several-rules")
@@ -235,6 +239,8 @@ def _rule(
     choice = _chosen(learned, asked)
     if choice.point is None:
         raise DataError(f"no pair of thresholds meets the target: {choice.reason}", code="no-thresholds")
+    choice = replace(choice, point=for_file(choice.point, _tally(learned), learned.header.scale))
+    assert choice.point is not None
     bands = choice.point.bands
     return Bands(bands.low, bands.high, bands.origin.replace("this data", where)), choice
 
@@ -350,6 +356,8 @@ def _title(evaluation: Triage, rule: Bins) -> str:
         for c in trials.header.choices
         if c.startswith(("thresholds", "least-confidence", "recalibration", "undefined"))
     ]
+    if trials.header.decided:
+        lines.append(f"decisions: {trials.header.decided}")
     if any(e.metric.startswith("ece") for e in figures):
         edges = "[lo, hi), the last closed" if rule.closed == "left" else "(lo, hi], the first closed"
         lines.append(f"ece: {rule.bins} equal bins, {edges}; no interval, as resampling inflates it")

@@ -106,6 +106,10 @@ UNUSED = "unit-not-used"
 """Code of the warning that the data have a unit (such as speakers) that was not resampled."""
 
 
+UNDIRECTED = "direction-not-shown"
+"""Code of the warning that an AUC does not show which class higher scores go with."""
+
+
 class Remark(str):
     """A warning with a stable code; otherwise it behaves like any other string.
 
@@ -157,6 +161,8 @@ class Results:
         Hashes of the rows, and of the items with their true classes; empty if they are not known.
     facts
         What is known about how the answers were made: models, prompts, temperature, cache, …
+    decisions
+        What the threshold of the decisions means for scores of the file, as "score >= 0.5 means fake, below it real".
 
     >>> r = Results((Estimate("eer", 0.1, n=20, n_positive=8), Estimate("eer", None, slice={"codec": "C01"}, note="one class")))
     >>> r.one("eer").value
@@ -181,6 +187,8 @@ class Results:
     """Hash of the items and their true classes (see `Trials.questions`); empty if it is not known."""
     facts: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """What is known about how the answers were made: models, prompts, temperature, cache, … (see `engine.pairing`)."""
+    decisions: str = field(default="", repr=False, compare=False)
+    """What the threshold of the decisions means for scores of the file; empty if no threshold was used."""
 
     def __iter__(self) -> Iterator[Estimate]:
         return iter(self.estimates)
@@ -279,6 +287,7 @@ class Results:
             "content": self._content(),
             "questions": self.asked,
             "facts": dict(self.made_with),
+            **({"decisions": self.decided} if self.decided else {}),
             "estimates": rows,
         }
 
@@ -290,6 +299,11 @@ class Results:
     def asked(self) -> str:
         """The hash of the items and their true classes, computed from the trials if they are available."""
         return self.questions or (self.behind.questions if isinstance(self.behind, Trials) else "")
+
+    @property
+    def decided(self) -> str:
+        """What the threshold of the decisions means, taken from the trials if they are available."""
+        return self.decisions or (self.behind.header.decided if isinstance(self.behind, Trials) else "")
 
     @property
     def made_with(self) -> Mapping[str, str]:
@@ -349,6 +363,7 @@ class Results:
             stored.content,
             stored.questions,
             stored.facts,
+            stored.decisions,
         )
 
     def save(self, path: str | Path) -> None:
@@ -405,6 +420,7 @@ class _Stored:
     warning_codes: tuple[str | None, ...] = ()
     questions: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
+    decisions: str = ""
 
 
 _STORED = tuple(field.name for field in fields(_Stored))

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind, dataclass
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
 
@@ -144,6 +145,10 @@ __all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack
 
 COUNTED: Final = "counted["
 """The beginning of hashes of counted trials; the names of the columns follow."""
+MIXED: Final = (
+    "the scores of some of these runs were reversed and of others not: a threshold is one of the reversed scores here, "
+    "where a higher one means the positive class"
+)
 QUESTION = ("item", "target", "label")
 """The columns that identify a question and its true class."""
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
@@ -160,7 +165,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A decision threshold and its origin: `given`, `validation <file>`, `column <name>` or `this data`."""
+    """A decision threshold, on the scale of the file, and its origin: `given`, `column <name>` or `this data`, …"""
 
     value: float
     origin: str
@@ -180,7 +185,7 @@ class Header:
         The columns that name the run (model, seed, …), describe the item (codec, language, …), or hold numbers to
         summarise (seconds, …).
     threshold
-        The threshold that decisions were made at, with its origin.
+        The threshold that decisions were made at, on the scale of the file, with its origin.
     sources
         The files that the trials were read from.
     coverage
@@ -193,6 +198,10 @@ class Header:
         Further facts about how the trials were made.
     reading
         How the files were read.
+    scale
+        How the scores of the file became those of the table, where a higher one means the positive class.
+    decided
+        What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none.
 
     Raises
     ------
@@ -214,6 +223,10 @@ class Header:
     provenance: Mapping[str, object] = field(default_factory=dict)
     reading: ReadSpec | None = None
     """The read options of the caller, before anything was recognised from the files."""
+    scale: ScoreScale = ScoreScale()
+    """How the scores of the file became those of the table, where a higher one means the positive class."""
+    decided: str = ""
+    """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:
@@ -224,6 +237,11 @@ class Header:
         """What the provenance says about each file: its name, hash, role, layout and columns."""
         files = self.provenance.get("files")
         return [file for file in files if isinstance(file, Mapping)] if isinstance(files, list | tuple) else []
+
+    @property
+    def decided_from(self) -> float | None:
+        """The least score of the table that was decided positive by the threshold; None if there is no threshold."""
+        return None if self.threshold is None else self.scale.to_inside(self.threshold.value)
 
     def facts(self, name: str) -> Mapping[str, object]:
         """Return a part of the provenance that is a table of names; empty if it is not known."""
@@ -803,12 +821,15 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
                 )
     frames = [t.frame.with_columns(pl.lit(name).alias(column)) for name, t in parts.items()]
     headers = [t.header for t in parts.values()]
+    scales = {h.scale for h in headers}
+    mixed = (MIXED,) if len(scales) > 1 else ()
     header = replace(
         first,
+        scale=first.scale if len(scales) == 1 else ScoreScale(),
         runs=(column, *first.runs),
         slices=tuple(s for s in first.slices if all(s in h.slices for h in headers)),
         sources=tuple(dict.fromkeys(s for h in headers for s in h.sources)),
-        notes=tuple(dict.fromkeys(n for h in headers for n in h.notes)),
+        notes=(*dict.fromkeys(n for h in headers for n in h.notes), *mixed),
         choices=tuple(dict.fromkeys(c for h in headers for c in h.choices)),
     )
     return Trials.from_frame(pl.concat(frames, how="diagonal"), header)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Bands, Sureness
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Trials
@@ -55,8 +56,9 @@ def at_bands(trials: Trials, bands: Bands) -> Trials:
     trials
         Trials with scores.
     bands
-        The two thresholds: below `low` the decision is 0, from `high` on it is 1, and between them -1 (a person
-        decides).
+        The two thresholds, on the scale and in the direction of the file: below `low` the decision is 0, from `high` on
+        it is 1, and between them -1 (a person decides). If the trials were read with `higher=` the negative class, a
+        score of the file below `low` is 1, and one from `high` on is 0.
 
     Returns
     -------
@@ -71,15 +73,26 @@ def at_bands(trials: Trials, bands: Bands) -> Trials:
     >>> at_bands(Trials.of([1, 0, 1], [0.9, 0.1, 0.5]), Bands(0.2, 0.8)).column("decision").to_list()
     [1, 0, -1]
     """
-    score = pl.col("score")
-    decided = pl.when(score >= bands.high).then(1).when(score < bands.low).then(0).otherwise(ABSTAIN).cast(pl.Int8)
-    head = trials.header
+    score, head = pl.col("score"), trials.header
+    outer, inner = (bands.low, bands.high) if head.scale.is_reversed else (bands.high, bands.low)
+    flagged, passed = head.scale.accepts(score, outer), ~head.scale.accepts(score, inner)
+    decided = pl.when(flagged).then(1).when(passed).then(0).otherwise(ABSTAIN).cast(pl.Int8)
+    told = head.scale.told_of_two(bands.low, bands.high, head.positive, head.negative)
     choice = f"thresholds={bands.low!r},{bands.high!r} ({bands.origin})"
     notes = head.notes
     if bands.origin.endswith("this data"):
         notes = (*notes, "the thresholds were chosen on this very data: figures at them are optimistic")
     trials.column("score")
-    return trials.put(decision=decided).retitle(threshold=None, choices=(*head.choices, choice), notes=notes)
+    titled = {"threshold": None, "decided": f"{told} ({bands.origin})", "choices": (*head.choices, choice)}
+    return trials.put(decision=decided).retitle(**titled, notes=notes)
+
+
+def for_file(point: Point, tally: Tally, scale: ScoreScale) -> Point:
+    """Return a point that was chosen on a tally with its thresholds on the scale of the file."""
+    if not scale.is_reversed:
+        return point
+    low, high = (scale.threshold_of(tally, tally.point_at(t)) for t in (point.bands.high, point.bands.low))
+    return replace(point, bands=Bands(low, high, point.bands.origin))
 
 
 def judge(tally: Tally, bands: Bands) -> Point:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import Array, Floats, Tally, check_trials, rising_share
 from hitmiss.core.trials import Trials
 
@@ -21,6 +22,9 @@ from hitmiss.core.trials import Trials
 #
 #     calibrated = calibrate(fit_on=dev, apply_to=eval)            # affine: one slope, one offset
 #     calibrated = calibrate(fit_on=dev, apply_to=eval, method="pav")      # any rising function
+#
+# Probabilities are mapped to log-odds before an affine fit or a fusion: a likelihood ratio is linear in log-odds, not in
+# probabilities. PAV needs no such mapping.
 #
 # actDCF and Cllr are defined for likelihood ratios, and most detectors give another kind of score. Both methods keep
 # the order of the scores (PAV may merge neighbours), so EER and minDCF stay the same, while actDCF and Cllr become
@@ -93,8 +97,11 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
 
     The header of the result records what was done: the score kind `llr`, the fitted parameters in
     `provenance["calibration"]`, and a choice for the signature. It has a note if some trials were also used for the fit
-    (the figures are then optimistic), or if higher scores mean the wrong class. A threshold of the old scores is
-    dropped. Trials without a score stay without one.
+    (the figures are then optimistic), or if higher scores mean the wrong class. Decisions are kept as they were made on
+    the scores of the file; a new threshold is one of the likelihood ratios. Trials without a score stay without one.
+
+    Scores that are declared probabilities are mapped to log-odds before an affine fit. Probabilities of exactly 0 or 1
+    are taken as half as far from 0 or 1 as the nearest other one of the fit set, and a note says how many there are.
 
     Parameters
     ----------
@@ -129,16 +136,81 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
         raise UnknownName("calibration method", method, METHODS)
     _check_compatible(fit_on, apply_to)
     answered = fit_on.keep(pl.col("score").is_not_null())
+    odds = _odds_of(answered) if method == "affine" else None
+    known = answered.score if odds is None else odds.apply(answered.score)
     fitted: Calibrator = (
-        fit_pav(answered.label, answered.score)
-        if method == "pav"
-        else fit_affine(answered.label, answered.score, prior=prior)
+        fit_pav(answered.label, known) if method == "pav" else fit_affine(answered.label, known, prior=prior)
     )
     scores = apply_to.column("score")
-    filled = pl.Series("score", fitted.apply(scores.fill_null(0.0).to_numpy()))
+    given = scores.fill_null(0.5).to_numpy()
+    filled = pl.Series("score", fitted.apply(given if odds is None else odds.apply(given)))
     llr = filled.zip_with(scores.is_not_null(), pl.Series([None] * len(scores), dtype=pl.Float64))
-    described = {"method": method, **({"prior": prior} if method == "affine" else {}), **fitted.parameters}
-    return _retitle(apply_to.put(score=llr), described, answered, _notes(fitted, fit_on, apply_to))
+    described = {
+        "method": method,
+        **({"prior": prior} if method == "affine" else {}),
+        **({"of": "log-odds"} if odds is not None else {}),
+        **fitted.parameters,
+    }
+    notes = [*_scale_notes(fit_on, apply_to, odds, method), *_notes(fitted, fit_on, apply_to)]
+    return _retitle(apply_to, llr, described, answered, tuple(notes))
+
+
+@dataclass(frozen=True)
+class LogOdds:
+    """The mapping of probabilities to log-odds; those of exactly 0 and 1 are taken as `least` and 1 - `margin`.
+
+    Where a set has such probabilities, others that are still nearer to 0 or 1 are taken so as well: the order is kept.
+
+    >>> LogOdds(least=0.25, margin=0.25).apply([0.0, 0.5, 1.0]).round(4)
+    array([-1.0986,  0.    ,  1.0986])
+    """
+
+    least: float
+    margin: float
+
+    @classmethod
+    def of(cls, fit_on: Trials) -> LogOdds:
+        """Take the ends from the fit set: half as far from 0 and 1 as the nearest probability that is neither."""
+        inner = fit_on.score[(fit_on.score > 0) & (fit_on.score < 1)]
+        if not len(inner):
+            raise DataError(
+                "every probability of the fit set is exactly 0 or 1, so there is nothing to calibrate; give log-odds",
+                code="saturated-scores",
+            )
+        return cls(float(inner.min()) / 2, float(1 - inner.max()) / 2)
+
+    def apply(self, probability: ArrayLike) -> Floats:
+        """Return the log-odds of probabilities, all finite."""
+        given = np.asarray(probability, dtype=np.float64)
+        with np.errstate(divide="ignore"):
+            found = np.asarray(logit(given))
+        if (given == 0).any():
+            found = np.maximum(found, logit(self.least))
+        return np.minimum(found, -logit(self.margin)) if (given == 1).any() else found
+
+
+def _scale_notes(fit_on: Trials, apply_to: Trials, odds: LogOdds | None, method: str) -> list[str]:
+    """Say that probabilities were mapped, how many are saturated, or that raw scores may be probabilities."""
+    sets = {"fit set": fit_on.column("score").drop_nulls(), "calibrated set": apply_to.column("score").drop_nulls()}
+    if odds is None:
+        if (
+            method == "affine"
+            and fit_on.header.score_kind == "raw"
+            and all(s.is_between(0.0, 1.0).all() and s.n_unique() > 2 for s in sets.values())
+        ):
+            return [
+                "calibration: all scores lie in 0..1 and were fitted as they are; if they are probabilities, declare "
+                "--score-kind probability, so that their log-odds are fitted"
+            ]
+        return []
+    counts = {name: int(((s == 0) | (s == 1)).sum()) for name, s in sets.items()}
+    if not any(counts.values()):
+        return ["calibration: the probabilities were mapped to log-odds"]
+    found = " and ".join(f"{n:,} of {len(sets[name]):,} of the {name}" for name, n in counts.items())
+    return [
+        f"calibration: the probabilities were mapped to log-odds; saturated ones, exactly 0 or 1 ({found}), were taken as "
+        f"{odds.least:.3g} and 1 - {odds.margin:.3g}, half as far from 0 or 1 as the nearest other score of the fit set"
+    ]
 
 
 def fit_affine(
@@ -279,27 +351,33 @@ def _notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, .
     if again:
         notes.append(f"calibration: optimistic, {again} of {len(apply_to)} trials were also fitted on")
     if apply_to.header.threshold is not None:
-        notes.append("calibration: the threshold of the old scores was dropped")
+        is_decided = "decision" in apply_to.frame.columns
+        kept = "the decisions stay those at the threshold of the old scores"
+        notes.append(f"calibration: {kept if is_decided else 'the threshold of the old scores was dropped'}")
     if missing := fit_on.column("score").null_count():
         notes.append(f"calibration: {missing} trials without a score were left out of the fit")
     return tuple(notes)
 
 
-def _retitle(trials: Trials, described: dict[str, object], fit_on: Trials, notes: tuple[str, ...]) -> Trials:
+def _retitle(
+    trials: Trials, llr: pl.Series, described: dict[str, object], fit_on: Trials, notes: tuple[str, ...]
+) -> Trials:
     head, digest = trials.header, fit_on.digest
     names = [s.name for s in fit_on.header.sources]
     origin = {"fit_n": len(fit_on), "fit_n_positive": fit_on.n_positive, "fit_digest": digest, "fit_sources": names}
-    short = ", ".join(f"{k}={v:.6g}" for k, v in described.items() if isinstance(v, float))
+    numbers = [f"{k}={v:.6g}" for k, v in described.items() if isinstance(v, float)]
+    short = ", ".join([*(["log-odds"] if "of" in described else []), *numbers])
     choice = f"calibration={described['method']}({short}) fitted on {digest} (n={len(fit_on)})"
     changed = replace(
         head,
         score_kind="llr",
         threshold=None,
+        scale=ScoreScale(),
         choices=(*head.choices, choice),
         notes=(*head.notes, *notes),
         provenance={**head.provenance, "calibration": {**described, **origin}},
     )
-    return replace(trials, header=changed)
+    return trials.put(changed, score=llr)
 
 
 # ----------------------------------------------------------------------
@@ -362,7 +440,8 @@ def fuse(
         )
     for own in fit_on:
         _check_compatible(fit_on[own], apply_to[own])
-    fitted, known = _beside(fit_on), next(iter(fit_on.values()))
+    known, odds = next(iter(fit_on.values())), {own: _odds_of(trials) for own, trials in fit_on.items()}
+    fitted = _beside({own: _linear(trials, odds[own]) for own, trials in fit_on.items()})
     positive, _, shares = _check_fit(known.label, fitted[:, 0], None, prior, needs_spread=False)
     centre, spread = fitted.mean(axis=0), fitted.std(axis=0)
     if (same := [own for own, width in zip(fit_on, spread, strict=True) if width == 0]) or len(fitted) == 0:
@@ -378,21 +457,37 @@ def fuse(
         raise DataError(NO_FUSION, code="no-fusion")
     first = next(own for own in fit_on)
     applied = apply_to[first]
-    made = applied.put(score=pl.Series("score", _beside({own: apply_to[own] for own in fit_on}) @ slopes + offset))
+    applied_scores = _beside({own: _linear(apply_to[own], odds[own]) for own in fit_on})
     weights = {own: float(w) for own, w in zip(fit_on, slopes, strict=True)}
     short = ", ".join(f"{own}={w:.6g}" for own, w in weights.items())
     choice = f"fusion({short}, offset={offset:.6g}) fitted on {known.digest} (n={len(known)})"
     described = {"method": "linear", "prior": prior, "slopes": weights, "offset": offset, "fit_n": len(known)}
+    said = dict.fromkeys(
+        note for own in fit_on for note in _scale_notes(fit_on[own], apply_to[own], odds[own], "affine")
+    )
     head = replace(
-        made.header,
+        applied.header,
         score_kind="llr",
         threshold=None,
-        choices=(*made.header.choices, choice),
+        scale=ScoreScale(),
+        choices=(*applied.header.choices, choice),
         sources=tuple(dict.fromkeys(s for own in fit_on for s in apply_to[own].header.sources)),
-        notes=(*made.header.notes, *_notes(AffineCalibrator(1.0, 0.0), known, applied)),
-        provenance={**made.header.provenance, "fusion": {"name": name, **described}},
+        notes=(*applied.header.notes, *said, *_notes(AffineCalibrator(1.0, 0.0), known, applied)),
+        provenance={**applied.header.provenance, "fusion": {"name": name, **described}},
     )
-    return replace(made, header=head)
+    return applied.put(head, score=pl.Series("score", applied_scores @ slopes + offset))
+
+
+def _odds_of(fit_on: Trials) -> LogOdds | None:
+    """Return the mapping to log-odds, for probabilities."""
+    return LogOdds.of(fit_on) if fit_on.header.score_kind == "probability" else None
+
+
+def _linear(trials: Trials, odds: LogOdds | None) -> Trials:
+    """Return trials whose scores can be added up: the log-odds of probabilities, other scores as they are."""
+    if odds is None or trials.column("score").null_count():
+        return trials
+    return trials.put(replace(trials.header, score_kind="logit"), score=pl.Series("score", odds.apply(trials.score)))
 
 
 def _beside(systems: Mapping[str, Trials]) -> Floats:

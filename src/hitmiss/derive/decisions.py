@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Spec, resolve
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats, Tally
-from hitmiss.core.trials import Threshold, Trials, stretches
+from hitmiss.core.trials import Header, Threshold, Trials, stretches
 from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.stats.forms import OfCounts
 
@@ -36,7 +37,12 @@ class Choice:
     search: str
 
 
-def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exact") -> Choice:
+def best_threshold(
+    tally: Tally,
+    maximize: str | Spec = "f1",
+    search: str = "exact",
+    scale: ScoreScale = ScoreScale(),  # noqa: B008
+) -> Choice:
     """Find the threshold (accept if score >= t) at which a metric of decisions is best.
 
     Parameters
@@ -48,6 +54,9 @@ def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exa
     search
         `exact` tries every observed score, so no threshold that accepts at least one trial is better. `grid` tries
         0.10, 0.11, … 0.90.
+    scale
+        How the scores of a file became those of the tally (`trials.header.scale`): the threshold is one of the file.
+        By default the scores are those of the file.
 
     Returns
     -------
@@ -72,14 +81,17 @@ def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exa
         raise UnknownName("search", search, SEARCHES)
     if not len(tally.score):
         raise DataError("there are no trials to choose a threshold on")
-    candidates = tally.score if search == "exact" else np.array(GRID)
+    is_exact = search == "exact"
+    candidates = tally.score if is_exact else np.array([scale.to_inside(t) for t in GRID])
     values = figures_at(tally, candidates, maximize)
     _, entry, _ = resolve(maximize)
     gain = np.where(np.isnan(values), -np.inf, values if entry.best == "high" else -values)
     if not np.isfinite(gain).any():
         raise DataError(f"{maximize} is undefined at every threshold: both classes are needed to choose one")
-    place = int(np.argmax(gain))
-    return Choice(float(candidates[place]), float(values[place]), str(maximize), search)
+    best = np.flatnonzero(gain == gain.max())
+    place = int(best[-1] if is_exact and scale.is_reversed else best[0])  # the lowest threshold of the file
+    threshold = scale.threshold_of(tally, place) if is_exact else GRID[place]
+    return Choice(threshold, float(values[place]), str(maximize), search)
 
 
 def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -> Floats:
@@ -111,14 +123,18 @@ def _wide(counts: Array) -> Array:
 
 
 def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Trials:
-    """Decide positive where score >= threshold. The threshold and its origin are recorded in the header.
+    """Decide trials at a threshold of the scores as their file has them. It is recorded in the header with its origin.
+
+    The class that a higher score means is decided where score >= threshold. Normally this is the positive class. If the
+    trials were read with `higher=` the negative class, the positive class is decided where the file has a score below
+    the threshold.
 
     Parameters
     ----------
     trials
         Trials with scores.
     threshold
-        The threshold.
+        The threshold, on the scale and in the direction of the file.
     origin
         Where the threshold comes from. `this data` adds a note that figures at this threshold are optimistic.
 
@@ -137,11 +153,17 @@ def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Tri
     """
     if threshold != threshold:
         raise UsageError("a threshold must be a number; found NaN")
-    decided = (trials.column("score") >= threshold).cast(pl.Int8)
+    decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)
     notes = trials.header.notes
     if origin == "this data":
         notes = (*notes, f"the threshold {threshold:g} was chosen on this very data: figures at it are optimistic")
-    return trials.put(decision=decided).retitle(threshold=Threshold(threshold, origin), notes=notes)
+    bound = Threshold(threshold, origin)
+    return trials.put(decision=decided).retitle(threshold=bound, decided=told(bound, trials.header), notes=notes)
+
+
+def told(bound: Threshold, header: Header) -> str:
+    """Say what a threshold means for scores of the file, and where it comes from."""
+    return f"{header.scale.told(bound.value, header.positive, header.negative)} ({bound.origin})"
 
 
 @dataclass(frozen=True)
@@ -175,7 +197,7 @@ class Rule:
 class Decided:
     """The decisions, the rule of each group, the threshold of each row (null: not known), and notes for the reader.
 
-    `bound` has a single entry if all rows share one threshold.
+    `bound` has a single entry if all rows share one threshold. All thresholds are those of the file.
     """
 
     decision: pl.Series
@@ -184,8 +206,15 @@ class Decided:
     notes: tuple[str, ...] = ()
 
 
-def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, str] | None = None) -> Decided:
+def decide_groups(
+    frame: pl.DataFrame,
+    deciding: Deciding,
+    titles: Mapping[str, str] | None = None,
+    scale: ScoreScale = ScoreScale(),  # noqa: B008
+) -> Decided:
     """Decide rows with `group, label, score, decision, threshold`; the last two may be null. `>=` means positive.
+
+    Thresholds are those of the file; `scale` says how its scores became those of the frame.
 
     >>> rows = pl.DataFrame({"group": ["en", "es"], "label": [1, 0], "score": [0.6, 0.6], "decision": [0, None],
     ...                      "threshold": [None, 0.7]}, schema_overrides={"decision": pl.Int8, "threshold": pl.Float64})
@@ -199,7 +228,7 @@ def decide_groups(frame: pl.DataFrame, deciding: Deciding, titles: Mapping[str, 
     rules = {row["group"]: _rule(row["decided"], row["bound"], deciding, names) for row in rows}
     bounds = dict(zip(facts["group"], facts["bound"], strict=True))
     bound = _bounds(frame, bounds, rules, deciding)
-    at_bound = (frame["score"] >= bound).cast(pl.Int8)
+    at_bound = scale.accepts(frame["score"], bound).cast(pl.Int8)
     decision = at_bound if deciding.given is not None else frame["decision"].fill_null(at_bound)
     notes = [*_said_aloud(rules, names), *_disagreements(frame, decision, at_bound, bounds, rules, names)]
     return Decided(decision.rename("decision"), bound, rules, tuple(notes))
@@ -299,5 +328,7 @@ def decided_trials(trials: Trials, decided: Decided) -> Trials:
     if len(shared) == 1:
         value, origin = next(iter(shared))
         threshold = Threshold(value, origin) if value is not None else None
-    header = replace(trials.header, threshold=threshold, notes=(*trials.header.notes, *decided.notes))
+    said = told(threshold, trials.header) if threshold is not None else ""
+    notes = (*trials.header.notes, *decided.notes)
+    header = replace(trials.header, threshold=threshold, decided=said, notes=notes)
     return trials.put(header, decision=decided.decision)

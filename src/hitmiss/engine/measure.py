@@ -18,7 +18,8 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
-from hitmiss.core.results import UNUSED, Estimate, Remark, Results
+from hitmiss.core.results import UNDIRECTED, UNUSED, Estimate, Remark, Results
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import Quantile, Rate, dataclass, each, part, step
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded, is_text
@@ -282,6 +283,10 @@ WHOLE = 2.0**53
 """Up to here a float holds every whole number."""
 
 
+SURE = 5.0
+"""So many standard errors away from 0.5, an AUC shows its direction without an interval."""
+
+
 def alarms(sample: Sample, questions: Sequence[Question]) -> list[str]:
     """Return warnings about the trials of one run as a whole."""
     asked_score = any("score" in q.metric.columns for q in questions)
@@ -322,10 +327,34 @@ def _reversed(sample: Sample) -> str | None:
     if not high < 0.5:
         return None
     head = sample.columns.trials.header
+    seen = f"the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores"
+    if head.scale.is_reversed:
+        return (
+            f"{seen} of the file go with {head.positive}, and --higher {head.negative} says the opposite; "
+            "leave it out if that is what the scores mean"
+        )
     return (
-        f"the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {head.negative}; "
+        f"{seen} go with {head.negative}; "
         f"nothing was flipped. Declare the direction (--higher {head.negative}) if that is what the scores mean"
     )
+
+
+def undirected(sample: Sample, questions: Sequence[Question]) -> list[Remark]:
+    """Return a remark if the trials of a run do not show which class higher scores go with."""
+    asked_score = any("score" in q.metric.columns for q in questions)
+    fewer = min(sample.n_positive, sample.n - sample.n_positive)
+    if not asked_score or fewer == 0:
+        return []
+    area = sample.steps.area
+    # The variance of an AUC is at most area (1 - area) / n of the rarer class; far from 0.5 no interval is needed.
+    if (area - 0.5) ** 2 > SURE**2 * area * (1.0 - area) / fewer:
+        return []
+    low, high = sample.steps.interval()
+    if low > 0.5 or high < 0.5:
+        return []
+    where = "".join(f"{k}={v}: " for k, v in sample.run.items())
+    text = f"not shown that higher scores go with the positive class: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}]"
+    return [Remark(f"{where}{text}, which includes 0.5", UNDIRECTED)]
 
 
 def _not_llr(sample: Sample) -> str | None:
@@ -403,7 +432,16 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
             f"{trials.header.positive!r}; read them with positive={entry.positive!r}",
             code="wrong-positive",
         )
-    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
+    form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
+    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form)
+
+
+def inside(settings: Mapping[str, Setting], scale: ScoreScale) -> Mapping[str, Setting]:
+    """Return the settings of a metric with a threshold of the file as one of the scores inside."""
+    given = settings.get("threshold")
+    if not scale.is_reversed or not isinstance(given, int | float):
+        return settings
+    return {**settings, "threshold": scale.to_inside(float(given))}
 
 
 def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
@@ -1021,7 +1059,7 @@ def measure_design(
             with part():
                 estimates += work.estimates(whole)
                 estimates += derived_rows(work, whole, derived)
-            warnings += alarms(whole, questions)
+            warnings += [*alarms(whole, questions), *undirected(whole, questions)]
             if whole is wholes[0]:
                 warnings += _unused_unit(work, whole, estimates)
             for grouping in groupings:

@@ -84,17 +84,17 @@ def tune(
 
 
 def _tuned(group: str, own: Trials, other: Trials | None, maximize: str, search: str) -> Tuned:
-    tally = _tally(own)
+    tally, scale = _tally(own), own.header.scale
     try:
-        choices = {kind: best_threshold(tally, maximize, kind) for kind in SEARCHES}
+        choices = {kind: best_threshold(tally, maximize, kind, scale) for kind in SEARCHES}
     except DataError as error:
         raise DataError(f"{group}: {error}") from None
-    at_default = _figure(tally, DEFAULT, maximize)
+    at_default = _figure(tally, scale.to_inside(DEFAULT), maximize)
     row = Tuned(group, len(own), own.n_positive, choices, search, at_default)
     if other is None:
         return row
     judged = _tally(other)
-    at_chosen, at_half = (_figure(judged, t, maximize) for t in (row.chosen.threshold, DEFAULT))
+    at_chosen, at_half = (_figure(judged, scale.to_inside(t), maximize) for t in (row.chosen.threshold, DEFAULT))
     return replace(row, test_n=len(other), test=at_chosen, test_at_default=at_half)
 
 

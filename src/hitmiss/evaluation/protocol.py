@@ -196,10 +196,11 @@ def _with_notes(trials: Trials, notes: Sequence[str]) -> Trials:
     return trials.retitle(notes=(*trials.header.notes, *notes)) if notes else trials
 
 
-def measure_trials(trials: Trials, design: Design) -> Results:
+def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = ()) -> Results:
     """Measure what a design asks.
 
     That is: the metrics of the protocol that fit the score kind, with its settings, its gap and its remarks.
+    `elsewhere`: metrics that are measured on the same trials with other scores, so nothing is said if they do not fit.
     """
     protocol, wanted = design.protocol, list(design.metrics)
     if not wanted and protocol is None:
@@ -215,7 +216,7 @@ def measure_trials(trials: Trials, design: Design) -> Results:
     derived = protocol.expressions(wanted) if protocol else ()
     if protocol and not wanted:
         wanted, unfit = fitting(list(protocol.metrics), trials)
-        warnings += left_out(unfit, trials)
+        warnings += left_out([m for m in unfit if m not in elsewhere], trials)
         derived = tuple(d for d in derived if not {t.metric for t in d.terms} & {str(parse(m)) for m in unfit})
     elif derived:  # a derived figure was asked for by name: the metrics it is made of are measured, too
         own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
@@ -459,17 +460,34 @@ def measure_files(trials: Trials, development: Trials | None, design: Design) ->
 
 
 def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
-    """Measure the figures before and after a calibration that was fitted on a development set, as two runs."""
+    """Measure the figures before and after a calibration that was fitted on a development set, as two runs.
+
+    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
+    """
     from hitmiss.derive.calibration import calibrate
 
     method = design.calibration or "affine"
-    calibrated = calibrate(development, trials, method)
-    sides = {"before": trials, f"after {method}": calibrated}
-    measured = {name: measure_trials(side, design) for name, side in sides.items()}
+    after = f"after {method}"
+    sides = {"before": trials, after: calibrate(development, trials, method)}
+    derived = design.protocol.derived if design.protocol else {}
+    own = [m for m in design.metrics or design.settled.metrics if m not in derived]
+    unfit = {name: [m for m in own if not _of_kind(m, side)] for name, side in sides.items()}
+    only_after = [m for m in unfit["before"] if m not in unfit[after]]
+    unfit["before"] = only_after  # one that fits neither side is refused by the scores of the file
+    measured = {
+        name: measure_trials(
+            side, replace(design, metrics=tuple(m for m in design.metrics if m not in unfit[name])), own
+        )
+        for name, side in sides.items()
+        if set(own) - {*unfit[name]} or derived
+    }
     rows = [replace(e, run={"calibration": name, **e.run}) for name, r in measured.items() for e in r]
-    before, after = measured.values()
-    warnings = tuple(dict.fromkeys((*before.warnings, *after.warnings)))
-    return replace(after, estimates=tuple(rows), warnings=warnings)
+    said = [f"{' and '.join(only_after)}: after the calibration only, because likelihood ratios are needed"] * bool(
+        only_after
+    )
+    warnings = tuple(dict.fromkeys((*said, *(w for r in measured.values() for w in r.warnings))))
+    last = [*measured.values()][-1]
+    return replace(last, estimates=tuple(rows), warnings=warnings, design=design)
 
 
 def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
@@ -488,10 +506,15 @@ def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
     fits: list[str] = []
     rest: list[str] = []
     for text in metrics:
-        entry = find_metric(parse(text).name)
-        kind_ok = not entry.kinds or trials.header.score_kind in entry.kinds
-        (fits if kind_ok and all(c in trials.frame.columns for c in entry.columns) else rest).append(text)
+        has_columns = all(c in trials.frame.columns for c in find_metric(parse(text).name).columns)
+        (fits if _of_kind(text, trials) and has_columns else rest).append(text)
     return fits, rest
+
+
+def _of_kind(text: str, trials: Trials) -> bool:
+    """Return whether a metric takes scores of this kind."""
+    kinds = find_metric(parse(text).name).kinds
+    return not kinds or trials.header.score_kind in kinds
 
 
 def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:

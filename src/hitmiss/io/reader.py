@@ -13,6 +13,7 @@ import polars as pl
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ScoreKind, dataclass, each
 from hitmiss.core.trials import Header, Source, Trials, with_target
 from hitmiss.io import tables
@@ -203,18 +204,18 @@ def reversed_note(header: Header) -> str:
     return f"a higher score meant {header.negative} in the file: the scores were reversed ({how})"
 
 
-def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> pl.DataFrame:
-    """Make a higher score mean positive (change the sign, or replace p by 1 - p) and add a note."""
-    is_probability = header.score_kind == "probability"
+def turn_round(frame: pl.DataFrame, header: Header, ledger: Ledger) -> tuple[pl.DataFrame, ScoreScale]:
+    """Make a higher score mean positive (change the sign, or replace p by 1 - p), add a note, and return the scale."""
+    scale = ScoreScale(is_reversed=True, is_probability=header.score_kind == "probability")
     score = frame["score"]
-    turned = 1 - score if is_probability else -score
+    turned = scale.turned(score)
     note = reversed_note(header)
     lost = score.n_unique() - turned.n_unique()
     if lost > 0:
         note += f"; {lost:,} distinct scores became equal to others by rounding, so give log-odds if there are any"
     ledger.notes.append(note)
     ledger.choices.append(f"higher:{header.negative}")
-    return frame.with_columns(turned.alias("score"))
+    return frame.with_columns(turned.alias("score")), scale
 
 
 _S: Final = pl.col("score")
@@ -908,7 +909,8 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
         is_turned = visit.options.higher is not None and is_reversed(header, visit.options.higher)
         frame = settle_nan(frame, visit.options.nan_rule, header.score_kind, ledger, is_turned=is_turned)
         if is_turned:
-            frame = turn_round(frame, header, ledger)
+            frame, scale = turn_round(frame, header, ledger)
+            header = replace(header, scale=scale)
     if "target" not in frame.columns:
         frame = with_target(frame, header.positive)
     frame = _name_themselves(frame, visit.options.itself)

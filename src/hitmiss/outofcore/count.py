@@ -611,14 +611,13 @@ class Counting:
         self.is_odd |= piece.is_odd
         cells = settle(Stack.of([Table("", piece.cells.cast(pl.String))], {}), self._late).frame.rows()
         values = score.to_numpy()
-        if plan.turned:
-            values = 1 - values if plan.options.score_kind == "probability" else -values
+        values = plan.scale.turned(values)
         if plan.options.score_kind == "probability":
             self.is_odd |= bool(((values < 0) | (values > 1)).any())
         if plan.decides:
             at = plan.cells.index("decision")
             cells = [(*cell[:at], said, *cell[at:]) for cell in cells for said in "01"]
-            code = 2 * code + (values >= (plan.threshold or 0.0))
+            code = 2 * code + plan.scale.accepts(values, plan.threshold or 0.0)
         for name in self._words.keys() & set(plan.cells):
             self._words[name] |= {cell[plan.cells.index(name)] for cell in cells}
         nan, counts = np.isnan(values), None if piece.counts is None else piece.counts.to_numpy()
@@ -677,7 +676,7 @@ class Counting:
             score = low if cell[0] in self.words["label"].positive_words else high
             if plan.decides:
                 at = plan.cells.index("decision")
-                cell = (*cell[:at], "01"[score >= (plan.threshold or 0.0)], *cell[at + 1 :])
+                cell = (*cell[:at], "01"[bool(plan.scale.accepts(score, plan.threshold or 0.0))], *cell[at + 1 :])
             found[cell] = merge_binned([found.get(cell, NOTHING), Binned(keys_of([score]), np.array([own]))])
         return {cell: one for cell, one in found.items() if one.total}, {f"on-nan:{rule}": n}
 

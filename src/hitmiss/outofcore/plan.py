@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import EXACT, Keys, in_order, keys_of
 from hitmiss.core.trials import combined, text_codes
@@ -63,7 +64,7 @@ class ShardPlan:
     options      how files are read, as in the in-memory reader
     keep         the columns that define the cells, besides the label: runs, slices of the groupings, `decision`
     turned       whether a higher score means the negative class in the file
-    threshold    decide with it (score >= threshold) if `decision` is kept and no column has it
+    threshold    decide with it, on the scale of the files, if `decision` is kept and no column has it
     ids          whether the hash of every id (with a key: its row there) is carried along, to find repeats
     key          the key that the shards are joined with; None if they hold their labels
     engine       what counts: `polars` or `duckdb`; the counts are the same
@@ -88,6 +89,11 @@ class ShardPlan:
     def read_cells(self) -> tuple[str, ...]:
         """Those that are read from rows: decisions at a threshold are made here, whatever the rows say."""
         return tuple(name for name in self.cells if not (name == "decision" and self.decides))
+
+    @property
+    def scale(self) -> ScoreScale:
+        """How the scores of the files become those that are counted."""
+        return ScoreScale(self.turned, self.options.score_kind == "probability")
 
     @property
     def decides(self) -> bool:

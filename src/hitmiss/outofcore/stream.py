@@ -14,11 +14,12 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import keys_of, scores_of
 from hitmiss.core.trials import ANSWERS, Header, Source, Threshold, Trials
-from hitmiss.derive.decisions import at_threshold
-from hitmiss.engine.measure import USUAL_UNITS, form_of
+from hitmiss.derive.decisions import at_threshold, told
+from hitmiss.engine.measure import USUAL_UNITS, form_of, inside
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import Coverage, check_labels, note_missing
@@ -145,13 +146,15 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
     if plan.key is not None:
         keys = [Source(Path(path).name, sha) for path, sha in zip(plan.key.paths, plan.key.sha256, strict=True)]
         sources, files = sources + keys, files + [{"name": k.name, "sha256": k.sha256, "role": "key"} for k in keys]
-    return Header(
+    bound = None if plan.threshold is None else Threshold(plan.threshold, "given")
+    header = Header(
         positive=reading.positive,
         negative=reading.negative,
         score_kind=options.kind,
         runs=options.runs,
         slices=tuple(name for name in plan.cells if name not in fixed),
-        threshold=None if plan.threshold is None else Threshold(plan.threshold, "given"),
+        threshold=bound,
+        scale=plan.scale,
         sources=tuple(sources),
         choices=(*choices, how),
         provenance={
@@ -159,6 +162,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
             "rename": {name: dict(values) for name, values in options.rename.items()},
         },
     )
+    return header if bound is None else replace(header, decided=told(bound, header))
 
 
 def _notes(tally: ShardTally, kept: Sequence[Kept], frame: pl.DataFrame, header: Header, plan: ShardPlan) -> list[str]:
@@ -381,10 +385,10 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
             code="missing-column",
         )
     keep = kept_columns(there, wanted, columns, threshold, reads)
-    forms = asked_forms(wanted, chosen, reads)
     room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
     is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
     plan = ShardPlan(reads, keep, turned, threshold, not is_counted, labels, means.engine, is_counted)
+    forms = asked_forms(wanted, chosen, reads, plan.scale)
     beyond = None
     if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
         others = kept_columns(there, wanted, found_columns(alone, there), threshold, reads)
@@ -469,7 +473,7 @@ def keep_cells(tally: ShardTally, plan: ShardPlan) -> tuple[ShardTally, list[str
     return (replace(tally, cells=cells) if options.where else tally), said
 
 
-def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec) -> list[Form]:
+def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec, scale: ScoreScale) -> list[Form]:
     """Return the forms of the metrics that will be measured on scores."""
     found: list[Form] = []
     for text in wanted:
@@ -477,7 +481,7 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadS
         settled = {**(protocol.settings.get(spec.name, {}) if protocol else {}), **dict(spec.settings)}
         if "score" not in entry.columns or entry.form is None or (entry.kinds and options.kind not in entry.kinds):
             continue
-        form = form_of(entry, entry.settings(Spec.of(spec.name, **settled)))
+        form = form_of(entry, inside(entry.settings(Spec.of(spec.name, **settled)), scale))
         if isinstance(form, Form):
             found.append(form)
     return found

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
 from hitmiss.core.results import Estimate, Results, merged
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_trials
@@ -426,8 +427,8 @@ def run_of(
     how = replace(deciding or Deciding(), per_row=chosen.threshold_rule == "per-row")
     _refuse_threshold(how.given, is_any)
     how = replace(how, default=None) if is_any else how
-    predictions = _turned(predictions, chosen)
-    decided = decide_groups(predictions.frame, how, _titles(predictions))
+    predictions, scale = _turned(predictions, chosen)
+    decided = decide_groups(predictions.frame, how, _titles(predictions), scale)
     kinds = dict.fromkeys(rule.origin for rule in decided.rules.values())
     named = understand((), chosen.positive or "toxic", chosen.negative)
     header = Header(
@@ -441,6 +442,7 @@ def run_of(
         notes=merged(tuple(notes), predictions.notes),
         choices=(*predictions.choices, *choices, *_default_told(how, kinds), f"decisions:{' & '.join(kinds)}"),
         reading=chosen,
+        scale=scale,
     )
     is_bare = one_each and bool(predictions.sources)  # without files, the digest also covers the items
     rows = predictions.frame
@@ -469,22 +471,16 @@ def run_of(
     )
 
 
-def _turned(predictions: Predictions, spec: ReadSpec) -> Predictions:
+def _turned(predictions: Predictions, spec: ReadSpec) -> tuple[Predictions, ScoreScale]:
     """Reverse scores so that a higher one means toxic, where the caller says that it means the other class."""
     named = understand((), spec.positive or "toxic", spec.negative)
     header = Header(named.positive, named.negative, spec.kind if any_scores(spec) else "probability")
     if spec.higher is None or not is_reversed(header, spec.higher):
-        return predictions
-    if predictions.frame["threshold"].null_count() < predictions.frame.height:
-        raise UsageError(
-            f"a higher score means {spec.higher} and the files bring thresholds, which may be of either score; "
-            "take the column out, and give the threshold with --threshold",
-            code="threshold-of-turned",
-        )
+        return predictions, ScoreScale()
     ledger = Ledger()
-    frame = turn_round(predictions.frame, header, ledger)
+    frame, scale = turn_round(predictions.frame, header, ledger)
     notes, choices = (*predictions.notes, *ledger.notes), (*predictions.choices, *ledger.choices)
-    return replace(predictions, frame=frame, notes=notes, choices=choices)
+    return replace(predictions, frame=frame, notes=notes, choices=choices), scale
 
 
 def _refuse_threshold(given: float | None, any_scores: bool) -> None:

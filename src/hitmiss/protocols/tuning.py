@@ -11,6 +11,7 @@ import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Contest, Design, Plan, Protocol, ReadSpec
+from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
@@ -153,7 +154,7 @@ def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, s
         raw = run.predictions.raw[at]
         if rows.height != raw.height:
             raise UsageError(f"{path.name}: rows without a label or score would be lost; fix them before writing")
-        frame, note = _with_threshold(raw, rows, thresholds, run.predictions.titles[at])
+        frame, note = _with_threshold(raw, rows, thresholds, run.predictions.titles[at], run.measured.header.scale)
         target = folder / path.name if folder is not None else path
         write_csv(frame, target)
         written[target] = note
@@ -161,12 +162,16 @@ def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, s
 
 
 def _with_threshold(
-    raw: pl.DataFrame, rows: pl.DataFrame, thresholds: Mapping[str, float], titles: Mapping[str, str]
+    raw: pl.DataFrame,
+    rows: pl.DataFrame,
+    thresholds: Mapping[str, float],
+    titles: Mapping[str, str],
+    scale: ScoreScale,
 ) -> tuple[pl.DataFrame, str]:
     bound = rows["group"].replace_strict(thresholds, return_dtype=pl.Float64)
     changes = [bound.alias(titles.get("threshold", "best_threshold"))]
     note = ""
     if "decision" in titles:
-        changes.append((rows["score"] >= bound).cast(pl.Int8).alias(titles["decision"]))
+        changes.append(scale.accepts(rows["score"], bound).cast(pl.Int8).alias(titles["decision"]))
         note = f", {titles['decision']} decided anew"
     return raw.with_columns(*changes), note

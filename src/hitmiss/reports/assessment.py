@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric, parse
-from hitmiss.core.results import UNUSED, Estimate, Results, code_of
+from hitmiss.core.results import UNDIRECTED, UNUSED, Estimate, Results, code_of
 from hitmiss.core.shared import dataclass
 from hitmiss.engine.measure import read_signature
 from hitmiss.reports.tabular import explain, figure, interval, is_campaign, is_share, places
@@ -474,7 +474,7 @@ def _signed(e: Estimate) -> str:
 def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], list[str]]:
     """Return the list of checks, and the warnings that no check covers."""
     signatures = [parts for line in results.signature.splitlines() if (parts := _parts(line)) is not None]
-    left = [w for w in results.warnings if code_of(w) != UNUSED]
+    left = [w for w in results.warnings if code_of(w) not in (UNUSED, UNDIRECTED)]
 
     def warned(*words: str) -> list[str]:
         found = [w for w in left if any(word in w for word in words)]
@@ -482,7 +482,7 @@ def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], li
         return found
 
     lines = [
-        _direction(warned("REVERSED"), wholes),
+        _direction(warned("REVERSED"), [w for w in results.warnings if code_of(w) == UNDIRECTED], wholes),
         _informative(warned("every score is", "beyond 2^53", "ties matter", "tied at the ends"), wholes),
         _sizes(wholes),
         _independent(signatures, wholes, [w for w in results.warnings if code_of(w) == UNUSED]),
@@ -503,10 +503,12 @@ def _parts(line: str) -> dict[str, str] | None:
         return None
 
 
-def _direction(reversed_: list[str], wholes: Sequence[Estimate]) -> Line | None:
+def _direction(reversed_: list[str], undirected: list[str], wholes: Sequence[Estimate]) -> Line | None:
     name = "direction"
     if reversed_:
         return Line(FAILED, reversed_[0], name)
+    if undirected:
+        return Line(OPEN, undirected[0], name)
     ranked = [e for e in wholes if parse(e.metric).name in ("roc_auc", "eer", "min_dcf", "average_precision")]
     return Line(PASSED, "Higher scores go with the positive class.", name) if ranked else None
 

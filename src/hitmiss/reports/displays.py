@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,13 +162,15 @@ class Display:
 
     def to_dict(self) -> dict[str, object]:
         """Return plain numbers and texts, with infinities as null."""
-        return {"kind": self.kind, **{f.name: plain(getattr(self, f.name)) for f in fields(self)}}
+        held = [f.name for f in fields(self) if f.name != HIGHER or getattr(self, HIGHER)]
+        return {"kind": self.kind, **{name: plain(getattr(self, name)) for name in held}}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Self:
         """Read the output of `to_dict`."""
         try:
-            given: dict[str, Any] = {f.name: unplain(f.name, data[f.name]) for f in fields(cls)}
+            held = [f.name for f in fields(cls) if f.name != HIGHER or HIGHER in data]
+            given: dict[str, Any] = {name: unplain(name, data[name]) for name in held}
             return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"this is not the {cls.kind} curve of a results file: {error}") from None
@@ -178,6 +180,10 @@ class Display:
         from hitmiss.reports.matplots import plot
 
         return plot(self, ax, name, color)
+
+
+HIGHER: Final = "higher"
+"""The field that names the class of higher scores where it is not the positive one; left out of the JSON otherwise."""
 
 
 def plain(value: object) -> object:
@@ -206,6 +212,26 @@ def unplain(name: str, value: object) -> object:
 def facts(trials: Trials, tally: Tally) -> tuple[str, str, int, int]:
     """Return the fields that all displays begin with."""
     return trials.header.positive, trials.header.negative, int(tally.n_positive), int(tally.n_negative)
+
+
+D = TypeVar("D", bound=Display)
+
+
+def of_file(display: D, trials: Trials) -> D:
+    """Return a display with its thresholds, and the axis of a histogram, as scores of the file."""
+    scale, changes = trials.header.scale, dict[str, Any]()
+    if not scale.is_reversed:
+        return display
+    if (points := getattr(display, "points", None)) is not None:
+        changes["points"] = tuple(replace(p, threshold=scale.turned(p.threshold)) for p in points)
+    if (bound := getattr(display, "threshold", None)) is not None:
+        changes["threshold"] = np.where(np.isinf(bound), bound, scale.turned(bound))
+    if isinstance(display, HistogramDisplay):
+        changes |= {"edges": scale.turned(display.edges)[::-1]}
+        changes |= {"positives": display.positives[::-1], "negatives": display.negatives[::-1]}
+    if hasattr(display, HIGHER):
+        changes[HIGHER] = trials.header.negative
+    return replace(display, **changes)
 
 
 def tally_of(trials: Trials, counted: Tally | None = None) -> Tally:
@@ -278,14 +304,16 @@ class DetDisplay(Display):
     frr: Floats
     threshold: Floats
     points: tuple[Point, ...] = ()
+    higher: str = ""
+    """The class that higher scores of the file mean, if it is not the positive one."""
 
     @classmethod
     def from_trials(cls, trials: Trials, *, costs: Costs | None = None, tally: Tally | None = None) -> DetDisplay:
         """Compute the curve of scored trials with operating points; `costs` marks the minimum and the actual cost."""
-        limit = trials.header.threshold
-        points = {"is_llr": trials.header.score_kind == "llr", "threshold": limit.value if limit else None}
+        points = {"is_llr": trials.header.score_kind == "llr", "threshold": trials.header.decided_from}
         tally = tally_of(trials, tally)
-        return cls.from_tally(tally, *facts(trials, tally)[:2], operating_points(tally, costs=costs, **points))  # type: ignore[arg-type]
+        marks = operating_points(tally, costs=costs, **points)  # type: ignore[arg-type]
+        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2], marks), trials)
 
     @classmethod
     def from_tally(
@@ -316,7 +344,7 @@ class RocDisplay(Display):
         """Compute the curve of scored trials; `costs` marks the minimum and the actual cost."""
         tally = tally_of(trials, tally)
         marks = operating_points(tally, costs=costs, is_llr=trials.header.score_kind == "llr")
-        return cls.from_tally(tally, *facts(trials, tally)[:2], marks)
+        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2], marks), trials)
 
     @classmethod
     def from_tally(
@@ -349,7 +377,7 @@ class PrDisplay(Display):
     def from_trials(cls, trials: Trials, *, tally: Tally | None = None) -> PrDisplay:
         """Compute the curve of scored trials."""
         tally = tally_of(trials, tally)
-        return cls.from_tally(tally, *facts(trials, tally)[:2])
+        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2]), trials)
 
     @classmethod
     def from_tally(cls, tally: Tally, positive: str = "positive", negative: str = "negative") -> PrDisplay:
@@ -387,14 +415,15 @@ class HistogramDisplay(Display):
     positives: Floats
     negatives: Floats
     points: tuple[Point, ...] = ()
+    higher: str = ""
+    """The class that higher scores of the file mean, if it is not the positive one."""
 
     @classmethod
     def from_trials(cls, trials: Trials, *, bins: int = BINS, tally: Tally | None = None) -> HistogramDisplay:
         """Compute the histogram of scored trials; the threshold of the EER, or of the decisions, is marked."""
         tally = tally_of(trials, tally)
-        limit = trials.header.threshold
-        marks = operating_points(tally, threshold=limit.value if limit else None)
-        return cls.from_tally(tally, *facts(trials, tally)[:2], bins=bins, points=marks)
+        marks = operating_points(tally, threshold=trials.header.decided_from)
+        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2], bins=bins, points=marks), trials)
 
     @classmethod
     def from_tally(

@@ -47,7 +47,7 @@ def _wrong(run: Run, group: str) -> pl.DataFrame:
     is_wrong = (pl.col("decision") != pl.col("label")) & (pl.col("decision") >= 0)  # a withheld answer is not a mistake
     frame = frame.filter(pl.col("group") == group, is_wrong).sort("file", "row")
     said = pl.col("decision") == 1
-    beyond = pl.col("score") - pl.col("bound").fill_null(MIDDLE)
+    beyond = pl.col("score") - run.measured.header.scale.turned(pl.col("bound").fill_null(MIDDLE))
     order = pl.when(said).then(beyond).otherwise(-beyond)
     known = pl.col("bound").is_not_null()
     return frame.with_columns(

@@ -844,7 +844,8 @@ def _answer(witness: Witness, row: Row, texts: bool) -> Answer:
         decision if isinstance(decision, int) else FAILED, ""
     )
     why = witness.remarks.of(row) if witness.remarks is not None and texts else ""
-    return Answer(witness.run, outcome, score, confidence, said, _cut(why))
+    own = None if score is None else head.scale.turned(score)
+    return Answer(witness.run, outcome, own, confidence, said, _cut(why))
 
 
 def _numbers(row: Row) -> tuple[float | None, float | None]:
@@ -870,7 +871,8 @@ def _sample(witness: Witness, row: Row, texts: bool, answers: tuple[Answer, ...]
     item = str(row["item"])
     people = witness.people.get(item, "") if texts else ""
     state = tuple(pair for pair in _state(row) if pair not in slices)
-    return Sample(item[:200], truth, score, confidence, tuple(slices), _cut(text), None, answers, state, people)
+    own = None if score is None else witness.trials.header.scale.turned(score)
+    return Sample(item[:200], truth, own, confidence, tuple(slices), _cut(text), None, answers, state, people)
 
 
 def _state(row: Row) -> tuple[tuple[str, str], ...]:

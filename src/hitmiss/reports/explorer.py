@@ -30,6 +30,8 @@ class Explorer:
     data: str
     costs: Costs
     n: tuple[int, int]
+    higher: str
+    """The class that scores from the threshold on are called."""
     first: tuple[float, float, float]
     """The EER threshold of the first run, with its miss and false-alarm rates: shown without scripts."""
 
@@ -64,6 +66,5 @@ def explorer(evaluation: Evaluation, costs: Costs | None) -> Explorer | None:
     first = (point.threshold, point.frr, point.far) if point is not None else (0.0, 0.0, 0.0)
     data = json.dumps(runs, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c").replace("&", "\\u0026")
     names = tuple(name for name, _ in found)
-    return Explorer(
-        d.positive, d.negative, names, data, costs or Costs(0.5, 1.0, 1.0), (d.n_positive, d.n_negative), first
-    )
+    sizes, higher = (d.n_positive, d.n_negative), d.higher or d.positive
+    return Explorer(d.positive, d.negative, names, data, costs or Costs(0.5, 1.0, 1.0), sizes, higher, first)

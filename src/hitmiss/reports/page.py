@@ -11,6 +11,7 @@ import polars as pl
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import Design
 from hitmiss.core.results import Estimate, Results
+from hitmiss.core.scale import ROUNDING
 from hitmiss.core.shared import FAILED, each
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
@@ -518,9 +519,12 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Erro
 
 
 def _eer_threshold(lane: Lane) -> float | None:
-    """Return the threshold at which the error rates of a run are equal; it judges trials without decisions."""
+    """Return the score of the trials from which on, at equal error rates, they are decided positive if not decided."""
     det = lane.picture.of("det") if lane.picture is not None else None
-    return next((p.threshold for p in det.points if p.label == "EER"), None) if isinstance(det, DetDisplay) else None
+    found = next((p.threshold for p in det.points if p.label == "EER"), None) if isinstance(det, DetDisplay) else None
+    if found is None or lane.trials is None or not lane.trials.header.scale.is_reversed:
+        return found
+    return lane.trials.header.scale.turned(found) - 2 * ROUNDING  # the points of a reversed file hold its own scores
 
 
 def _provenance(evaluation: Evaluation) -> Table:

@@ -362,7 +362,7 @@ def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None
     ]
     low, high = ends or (float(d.edges[0]), float(d.edges[-1]))
     marks += [Rule(p.threshold, True, f"{p.label} {p.threshold:.3g}") for p in d.points if low <= p.threshold <= high]
-    x = Axis(f"score (higher = {d.positive})", low, high, ticks(low, high))
+    x = Axis(f"score (higher = {d.higher or d.positive})", low, high, ticks(low, high))
     key = ((1, "bar", f"{d.negative} ({d.n_negative:,})"), (0, "bar", f"{d.positive} ({d.n_positive:,})"))
     finding = f"{overlap:.0%} of the scores overlap"
     return Plate(

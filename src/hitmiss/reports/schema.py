@@ -88,6 +88,10 @@ def results_schema() -> dict[str, object]:
             "content": {"type": "string", "description": "hash of the rows in any order; may be empty or missing"},
             "questions": {"type": "string", "description": "hash of items and true classes; may be empty or missing"},
             "facts": {**CELL, "description": "how the answers were made: models, prompts, temperature, cache …"},
+            "decisions": {
+                "type": "string",
+                "description": "what the threshold means for scores of the file; missing where no threshold was used",
+            },
             "estimates": _list(
                 {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
             ),

@@ -173,7 +173,8 @@ def remarks(board: Board) -> list[str]:
     for group in run.groups:
         origins.setdefault(run.rules[group].origin, []).append(group)
     decided = "; ".join(f"{o}: {', '.join(g)}" if len(origins) > 1 else o for o, g in origins.items())
-    found = [f"decided by {decided}; toxic where score >= threshold", *_intervals(board)]
+    sign = "<" if run.measured.header.scale.is_reversed else ">="
+    found = [f"decided by {decided}; toxic where score {sign} threshold", *_intervals(board)]
     marked = [f"{row.name}: {row.note}" for row in board.rows if row.note and row.name != "worst"]
     found += [f"* {text}" for text in marked]
     found += _pooled(board)

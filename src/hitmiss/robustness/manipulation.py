@@ -144,7 +144,8 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
         notes += [note for note in paired.header.notes if note not in given.header.notes]
     if frozen is None:
         raise DataError("there are no trials to measure", code="no-trials")
-    told = f"decisions: score > {frozen.value:.6g}, a threshold {frozen.origin}"
+    sign = "<" if trials.header.scale.is_reversed else ">"
+    told = f"decisions: score {sign} {frozen.value:.6g}, a threshold {frozen.origin}"
     made = Results(tuple(rows), warnings=(told, *_fakes_only(rows), *notes), behind=trials)
     made = replace(made, reading=trials.header.reading, design=asked)
     over = f"{bootstrap},unit={'*'.join(unit)},auto,{level:g},seed={seed}" if bootstrap else "none"
@@ -190,7 +191,8 @@ def beside_clean(
     pair_by
         The column that says which clips belong together.
     threshold
-        Accept `score > threshold`; None freezes the threshold of the clean clips' own EER.
+        Accept `score > threshold` (`<` in a file whose higher scores mean the other class); None freezes the threshold
+        of the clean clips' own EER.
 
     Returns
     -------
@@ -213,7 +215,8 @@ def beside_clean(
         here, there, missing = _partners(start, now, pair_by, value)
         parts.append(now.frame[there].with_columns(score_clean=pl.Series(start.score[here])))
         alone += [missing] if missing else []
-    accepted, accepted_clean = pl.col("score") > frozen.value, pl.col("score_clean") > frozen.value
+    limit = trials.header.scale.turned(frozen.value)
+    accepted, accepted_clean = pl.col("score") > limit, pl.col("score_clean") > limit
     frame = pl.concat(parts).with_columns(
         decision=accepted.cast(pl.Int8), decision_clean=accepted_clean.cast(pl.Float64)
     )
@@ -286,7 +289,7 @@ def _frozen(clean: Trials, threshold: float | None) -> Threshold:
     if threshold is not None:
         return Threshold(threshold, "that was given")
     last = equal_error(clean.label, clean.score)[1]
-    return Threshold(last, "at the EER of these clean clips, so their own row is optimistic")
+    return Threshold(clean.header.scale.turned(last), "at the EER of these clean clips, so their own row is optimistic")
 
 
 def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
