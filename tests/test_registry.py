@@ -352,3 +352,15 @@ def test_a_family_of_another_medium_is_refused_by_name() -> None:
     with pytest.raises(UsageError) as refused:
         PerturbationConfig("typos", 0.5, 0.0)
     assert refused.value.code == "wrong-medium"
+
+
+def test_a_setting_that_is_true_or_false_is_never_a_word() -> None:
+    """A word counts as true in Python: `normalize=false` must not mean that a cost is normalised."""
+    trials = hm.Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0])
+    costs = [
+        next(iter(hm.measure(trials, [f"dcf_at(threshold=1.5, normalize={word})"]))).value
+        for word in ("false", "False")
+    ]
+    assert costs[0] == costs[1]
+    with pytest.raises(hm.UsageError, match="true or false"):
+        hm.measure(trials, ["dcf_at(threshold=1.5, normalize=no)"])

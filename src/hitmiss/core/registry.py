@@ -264,9 +264,12 @@ def _key(keyword: ast.keyword, text: str) -> str:
     return keyword.arg
 
 
+CONSTANTS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "none": None, "null": None}
+
+
 def _literal(node: ast.expr, text: str) -> Setting:
-    if isinstance(node, ast.Name):  # both ties=official and ties="official" are accepted
-        return float(node.id) if node.id in NOT_WORDS else node.id
+    if isinstance(node, ast.Name):  # both ties=official and ties="official" are accepted, true as well as True
+        return float(node.id) if node.id in NOT_WORDS else CONSTANTS.get(node.id, node.id)
     if ast.unparse(node) == "-inf":
         return float("-inf")
     try:
@@ -451,6 +454,8 @@ class Metric:
                 raise UnknownName(f"setting of {self.name}", key, self.defaults)
         for key, value in spec.settings:
             default = self.defaults[key]
+            if isinstance(default, bool) and not isinstance(value, bool):
+                raise UsageError(f"{spec.name}: {key} must be true or false; found {value!r}", code="bad-setting")
             if isinstance(value, str) and isinstance(default, int | float) and not isinstance(default, bool):
                 raise UsageError(f"{spec.name}: {key} must be a number; found {value!r}", code="bad-setting")
         return {**self.defaults, **dict(spec.settings)}
