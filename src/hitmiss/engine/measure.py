@@ -41,6 +41,7 @@ from hitmiss.engine.resample import (
     too_few_errors,
     without_width,
 )
+from hitmiss.engine.weighted import UNDRAWN, columns_of_trials, plan_for, refuse_unweighted
 from hitmiss.io.columns import same_class
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals
@@ -220,8 +221,8 @@ def why_undefined(sample: Sample, question: Question) -> str:
     if question.labelled and sample.n_positive in (0, sample.n):
         return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
     if "coverage" in question.settings and sample.counts.answered < (least := _least(question, sample)):
-        share = f"{sample.counts.answered / sample.n:.1%} of the trials were answered"
-        return f"undefined: {share}, fewer than the {least / sample.n:.1%} that it is asked for"
+        share = f"{sample.counts.answered / sample.mass:.1%} of the trials were answered"
+        return f"undefined: {share}, fewer than the {least / sample.mass:.1%} that it is asked for"
     if question.form.kind == "decisions" or "decision" in question.metric.columns:
         return f"undefined: {_what_is_missing(sample.counts, head.positive, head.negative)}"
     return f"undefined: an empty denominator in {question.metric.name}"
@@ -229,7 +230,7 @@ def why_undefined(sample: Sample, question: Question) -> str:
 
 def _least(question: Question, sample: Sample) -> float:
     """Return how many answers a figure at a given coverage needs."""
-    return float(question.settings["coverage"] or 0.0) * sample.n
+    return float(question.settings["coverage"] or 0.0) * sample.mass
 
 
 def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
@@ -248,6 +249,8 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
     """Say why a figure has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
+    if sample.weight is not None and not plan.bootstrap:
+        return UNDRAWN
     if value > 0.0 and (fitted := _why_fitted(plan, question)):
         return fitted
     if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
@@ -316,7 +319,7 @@ def _coarse(sample: Sample) -> str | None:
 
 def _reversed(sample: Sample) -> str | None:
     area = sample.steps.area
-    if area >= 0.5:
+    if area >= 0.5 or sample.weight is not None:  # the interval would be that of rows of equal weight
         return None
     low, high = sample.steps.interval()
     if not high < 0.5:
@@ -346,7 +349,7 @@ def _not_llr(sample: Sample) -> str | None:
 
 def ties_matter(sample: Sample) -> bool:
     """Return whether the EER depends on the rule for ties by more than `TIE_EFFECT`."""
-    return 0 < sample.n_positive < sample.n and ties_differ(sample.tally)
+    return sample.weight is None and 0 < sample.n_positive < sample.n and ties_differ(sample.tally)
 
 
 def ties_differ(tally: Tally) -> bool:
@@ -403,7 +406,9 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
             f"{trials.header.positive!r}; read them with positive={entry.positive!r}",
             code="wrong-positive",
         )
-    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
+    question = Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
+    refuse_unweighted(question, trials)
+    return question
 
 
 def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
@@ -539,7 +544,7 @@ class Work:
             widest = share_of_units(question, sample, value, self.draws)
             if widest is not None and widest[1]:
                 return Ends.of(widest[0], OVER_UNITS)
-            if widest is not None:
+            if widest is not None and sample.weight is None:  # weights may go with the outcome, and then it is too narrow
                 low, high = max(low, widest[0][0]), min(high, widest[0][1])
         if math.isclose(low, high, rel_tol=ROUNDING):  # equal replicates do not make the figure certain
             return without_width(question, sample, value, self.draws)
@@ -721,7 +726,7 @@ def _within(
     row = replace(blank(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
     if not defined:
         return replace(row, note="undefined: in no slice defined")
-    pairs = np.array([s.n_positive * (s.n - s.n_positive) for s, _ in defined], dtype=np.float64)
+    pairs = np.array([s.size_of_pairs for s, _ in defined], dtype=np.float64)
     note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
     row = replace(row, value=float(pairs @ [v for _, v in defined] / pairs.sum()), note=note)
     if not work.draws.plan.bootstrap:
@@ -994,13 +999,13 @@ def measure_design(
     trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
 ) -> Results:
     """Measure what a design with metrics and a gap asks, and the `derived` figures made of its metrics."""
-    chosen, plan, groupings = design.settled, design.plan, design.groupings
+    chosen, plan, groupings = design.settled, plan_for(trials, design.plan), design.groupings
     gap = design.gap if isinstance(design.gap, Gap) else None
     only = OneClass(chosen.negative_only, chosen.positive_only)
     if isinstance(trials, TalliedTrials):
         columns: Columns = trials.columns(only)
     else:
-        columns = Columns(trials, only, by_target(trials, groupings))
+        columns = columns_of_trials(trials, only, by_target(trials, groupings))
     questions = [ask(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError("there are no trials to measure", code="no-trials")
