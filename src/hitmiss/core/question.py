@@ -299,7 +299,9 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
     """Refuse a weight without its kind, and a kind without a weight."""
     if weight is not None and kind is None:
         ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
-        raise UsageError(f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind")
+        raise UsageError(
+            f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind"
+        )
     if weight is None and kind is not None:
         raise UsageError(
             f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"

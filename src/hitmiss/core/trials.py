@@ -196,7 +196,9 @@ class Header:
     reading
         How the files were read.
     weight
-        The column of sampling weights. (Rows with frequency weights are repeated, and need none.)
+        The column of sampling weights.
+    repeated_by
+        The column of frequency weights, by which the rows were repeated; nothing uses them again.
 
     Raises
     ------
@@ -219,6 +221,7 @@ class Header:
     reading: ReadSpec | None = None
     """The read options of the caller, before anything was recognised from the files."""
     weight: str | None = None
+    repeated_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:
@@ -238,8 +241,8 @@ class Header:
     def renamed(self, names: Mapping[str, str]) -> Header:
         """Return the same header with other names for some columns."""
         runs, slices, numbers = (tuple(names.get(n, n) for n in own) for own in (self.runs, self.slices, self.numbers))
-        weight = None if self.weight is None else names.get(self.weight, self.weight)
-        return replace(self, runs=runs, slices=slices, numbers=numbers, weight=weight)
+        weight, repeated = (None if n is None else names.get(n, n) for n in (self.weight, self.repeated_by))
+        return replace(self, runs=runs, slices=slices, numbers=numbers, weight=weight, repeated_by=repeated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -415,6 +418,11 @@ class Trials:
                 code="empty-score",
             )
         return values.to_numpy()
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """The sampling weights; None: there are none, and every trial counts once."""
+        return None if self.header.weight is None else self.column(self.header.weight).to_numpy()
 
     @property
     def items(self) -> list[str]:
@@ -822,7 +830,7 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
     """
     first = next(iter(parts.values())).header
     for name, part in parts.items():
-        for field_name in ("positive", "negative", "score_kind", "weight"):
+        for field_name in ("positive", "negative", "score_kind", "weight", "repeated_by"):
             ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
             if ours != theirs:
                 raise DataError(

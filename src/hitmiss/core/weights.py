@@ -54,7 +54,7 @@ def weigh(frame: pl.DataFrame, header: Header, column: str, kind: WeightKind) ->
     said = f"the weights in {title!r} are {kind} weights: {frame.height:,} rows "
     if kind == "frequency":
         said += f"stand for {total:,.0f}"
-        frame = _repeated(frame, weights, title).drop(column)
+        frame, header = _repeated(frame, weights, title), replace(header, repeated_by=column)
     else:
         said += f"with weights that sum to {total:,.6g} say as much as {kish(weights.to_numpy()):,.1f} of equal weight"
         header = replace(header, weight=column)
@@ -69,6 +69,15 @@ def kish(weights: Floats) -> float:
     2.6666666666666665
     """
     return float(weights.sum() ** 2 / (weights * weights).sum())
+
+
+def effective_weights(trials: Trials) -> Floats | None:
+    """Return sampling weights that add up to Kish's effective size, so that sums of them are numbers of such rows.
+
+    None without sampling weights. Figures that draw intervals around shares count rows by them.
+    """
+    weights = trials.weights
+    return None if weights is None else weights * (kish(weights) / weights.sum())
 
 
 def _repeated(frame: pl.DataFrame, weights: pl.Series, title: str) -> pl.DataFrame:
@@ -86,16 +95,29 @@ def _repeated(frame: pl.DataFrame, weights: pl.Series, title: str) -> pl.DataFra
     number = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
     longer = frame[np.repeat(np.arange(frame.height), times)]
     copy = pl.Series(number + 1)
-    return longer.with_columns(
-        item=pl.when(copy > 1).then(pl.concat_str(pl.col("item"), pl.lit(COPY), copy)).otherwise(pl.col("item"))
-    )
+    named = pl.when(copy > 1).then(pl.concat_str(pl.col("item"), pl.lit(COPY), copy)).otherwise(pl.col("item"))
+    longer = longer.with_columns(item=named)
+    taken = longer["item"].filter(copy > 1)
+    taken = taken.filter(taken.is_in(frame["item"].unique().implode()))
+    if len(taken):
+        raise DataError(
+            f"the id {taken[0]!r} is that of a row, and the name of a copy that the weights in {title!r} ask for; "
+            "rename the row",
+            code="duplicate-id",
+        )
+    return longer
 
 
 def refuse_sampling(trials: Trials, what: str) -> None:
     """Refuse trials with sampling weights where they cannot be used, so that nothing is unweighted in silence."""
     if trials.header.weight is not None:
-        raise UsageError(
-            f"{what} cannot use sampling weights (column {shown(trials.header.weight)!r}); leave --weight out to count "
-            "every row once, or repeat rows by frequency weights",
-            code="sampling-weights",
-        )
+        raise not_by_sampling(trials.header.weight, what)
+
+
+def not_by_sampling(column: str, what: str) -> UsageError:
+    """Return the error that something cannot use sampling weights."""
+    return UsageError(
+        f"{what} cannot use the sampling weights in {shown(column)!r}; leave them out to count every row once, or "
+        "declare frequency weights if a row stands for so many rows",
+        code="sampling-weights",
+    )

@@ -15,6 +15,7 @@ from scipy.special import expit, logit
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.tally import Array, Floats, Tally, check_trials, rising_share
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import refuse_sampling
 
 # ----------------------------------------------------------------------
 # Calibration: turn scores into natural-log likelihood ratios; the mapping is fitted on one set and applied to another.
@@ -130,9 +131,9 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
     _check_compatible(fit_on, apply_to)
     answered = fit_on.keep(pl.col("score").is_not_null())
     fitted: Calibrator = (
-        fit_pav(answered.label, answered.score)
+        fit_pav(answered.label, answered.score, answered.weights)
         if method == "pav"
-        else fit_affine(answered.label, answered.score, prior=prior)
+        else fit_affine(answered.label, answered.score, answered.weights, prior=prior)
     )
     scores = apply_to.column("score")
     filled = pl.Series("score", fitted.apply(scores.fill_null(0.0).to_numpy()))
@@ -362,6 +363,7 @@ def fuse(
         )
     for own in fit_on:
         _check_compatible(fit_on[own], apply_to[own])
+        refuse_sampling(fit_on[own], "a fusion")
     fitted, known = _beside(fit_on), next(iter(fit_on.values()))
     positive, _, shares = _check_fit(known.label, fitted[:, 0], None, prior, needs_spread=False)
     centre, spread = fitted.mean(axis=0), fitted.std(axis=0)
@@ -603,6 +605,7 @@ def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column:
 
 
 def _pairs(trials: Trials, column: str) -> tuple[Array, Floats]:
+    refuse_sampling(trials, "a recalibration")
     frame = trials.frame.filter(trials.column(column).is_not_null())
     if column == "score":
         return frame["label"].to_numpy(), frame["score"].to_numpy()

@@ -319,7 +319,7 @@ def _coarse(sample: Sample) -> str | None:
 
 def _reversed(sample: Sample) -> str | None:
     area = sample.steps.area
-    if area >= 0.5 or sample.weight is not None:  # the interval would be that of rows of equal weight
+    if area >= 0.5:
         return None
     low, high = sample.steps.interval()
     if not high < 0.5:
@@ -358,9 +358,19 @@ def ties_differ(tally: Tally) -> bool:
 
 
 def _ties(sample: Sample, questions: Sequence[Question]) -> str | None:
-    if not any(q.metric.name == "eer" for q in questions) or not ties_matter(sample):
+    if not any(q.metric.name == "eer" for q in questions):
         return None
     tally = sample.tally
+    if sample.weight is not None:
+        straight, grouped = equal_error("interpolated").value(tally), equal_error("grouped").value(tally)
+        if abs(straight - grouped) <= TIE_EFFECT or not tally.tied_mass:
+            return None
+        return (
+            f"ties matter: the EER is {grouped:.4f} with tied scores taken together and {straight:.4f} on a straight "
+            f"line through them; {tally.tied_mass:.1%} of the weight is at a score that both classes share"
+        )
+    if not ties_matter(sample):
+        return None
     official, grouped = equal_error("official").value(tally), equal_error("grouped").value(tally)
     return (
         f"ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; "
@@ -488,7 +498,8 @@ class Work:
     def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
         value = question.value(sample)
         row = blank(question, sample.n, sample.n_positive, sample.run, sample.slice)
-        row = with_units(replace(row, of=getattr(value, "of", None)), self.draws, [sample], question.labelled)
+        row = replace(row, of=getattr(value, "of", None) if sample.weight is None else None)
+        row = with_units(weighed(row, sample), self.draws, [sample], question.labelled)
         if math.isnan(value) and self._is_zeroed(question):
             return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
         if math.isnan(value):
@@ -544,7 +555,9 @@ class Work:
             widest = share_of_units(question, sample, value, self.draws)
             if widest is not None and widest[1]:
                 return Ends.of(widest[0], OVER_UNITS)
-            if widest is not None and sample.weight is None:  # weights may go with the outcome, and then it is too narrow
+            if (
+                widest is not None and sample.weight is None
+            ):  # weights may go with the outcome, and then it is too narrow
                 low, high = max(low, widest[0][0]), min(high, widest[0][1])
         if math.isclose(low, high, rel_tol=ROUNDING):  # equal replicates do not make the figure certain
             return without_width(question, sample, value, self.draws)
@@ -573,6 +586,11 @@ def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], s
         settings=question.settings,
         best=question.metric.best,
     )
+
+
+def weighed(row: Estimate, sample: Sample) -> Estimate:
+    """Return an estimate with the sums of the sampling weights behind it, if there are any."""
+    return row if sample.totals is None else replace(row, weight=sample.totals[0], weight_positive=sample.totals[1])
 
 
 def with_interval(
@@ -688,7 +706,7 @@ def _macro(
     """Return the simple mean over the slices where the figure is defined, with the mean of their replicates."""
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     everywhere = dict.fromkeys(grouping, "*")
-    row = replace(blank(question, whole.n, whole.n_positive, whole.run, everywhere), average="macro")
+    row = replace(weighed(blank(question, whole.n, whole.n_positive, whole.run, everywhere), whole), average="macro")
     if not defined:
         return replace(row, note="undefined: in no slice defined")
     values = [e.value for _, e in defined if e.value is not None]
@@ -724,6 +742,7 @@ def _within(
     """Return the AUC over pairs within one slice: the mean over slices, weighted by their numbers of pairs."""
     defined = [(s, e.value) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     row = replace(blank(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
+    row = weighed(row, whole)
     if not defined:
         return replace(row, note="undefined: in no slice defined")
     pairs = np.array([s.size_of_pairs for s, _ in defined], dtype=np.float64)
@@ -793,6 +812,9 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
         method=None,
     )
     row = replace(row, n_positive=within.n_positive + beyond.n_positive)
+    if within.weight is not None and beyond.weight is not None:
+        positive = (within.weight_positive or 0.0) + (beyond.weight_positive or 0.0)
+        row = replace(row, weight=within.weight + beyond.weight, weight_positive=positive)
     if within.value is None or beyond.value is None:
         return replace(row, note=within.note or beyond.note)
     row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
@@ -871,6 +893,7 @@ def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Qu
         settings={"of": derived.text},
         best=asked[0].metric.best,
     )
+    row = weighed(row, whole)
     parts = [_samples(whole, term, question) for term, question in zip(derived.terms, asked, strict=True)]
     lost = next((str(term) for term, part in zip(derived.terms, parts, strict=True) if not part), None)
     if lost is not None:

@@ -190,6 +190,11 @@ class Sample:
         return self.n
 
     @property
+    def totals(self) -> tuple[float, float] | None:
+        """The sums of the sampling weights of all its trials and of the positive ones; None without weights."""
+        return None
+
+    @property
     def seen(self) -> Counts[float]:
         """Its decisions, counted, whatever they weigh."""
         return self.counts

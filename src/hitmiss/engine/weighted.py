@@ -20,6 +20,7 @@ from hitmiss.core.question import Plan
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import kish
 from hitmiss.engine.resample import Columns, OneClass, Question, Rows, Sample
 from hitmiss.metrics.counts import OUTCOMES, Counts
 from hitmiss.stats.bootstrap import UnitSample
@@ -69,9 +70,14 @@ class WeightedColumns(Columns):
     @cached_property
     def weight(self) -> Floats:
         """The weights, with a mean of 1."""
-        assert self.trials.header.weight is not None
-        given = self.trials.column(self.trials.header.weight).to_numpy()
-        return np.asarray(given * (len(given) / given.sum()), dtype=np.float64)
+        assert self.trials.weights is not None
+        return self.trials.weights * self.scale
+
+    @cached_property
+    def scale(self) -> float:
+        """What the given weights are multiplied by."""
+        assert self.trials.weights is not None
+        return float(len(self.trials) / self.trials.weights.sum())
 
     def sample(
         self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None
@@ -97,6 +103,12 @@ class WeightedSample(Sample):
         return float(self.weight.sum())
 
     @property
+    def totals(self) -> tuple[float, float]:
+        """The sums of the given weights of all its trials and of the positive ones."""
+        scale = self.columns.scale
+        return self.mass / scale, float(self.weight[self.positive].sum()) / scale
+
+    @property
     def size_of_pairs(self) -> float:
         """The sum over pairs of a positive and a negative trial of the products of their weights."""
         positive = float(self.weight[self.positive].sum())
@@ -109,8 +121,9 @@ class WeightedSample(Sample):
 
     @cached_property
     def steps(self) -> Steps:
-        """What its AUC needs. (The variance in it is that of as many trials of weight 1, and is not used.)"""
-        return Steps.of_tally(self.tally)
+        """What its AUC needs, with weights that add up to the effective number of trials, for a rough interval."""
+        scale = kish(self.weight) / self.mass
+        return Steps.of_tally(Tally.of(self.positive, self.score, self.weight * scale))
 
     @cached_property
     def outcomes(self) -> Floats:  # type: ignore[override]  # sums of weights, not counts

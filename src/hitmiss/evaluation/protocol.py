@@ -15,6 +15,7 @@ from hitmiss.core.question import find as find_column
 from hitmiss.core.registry import Misdeclared, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials, stack
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import USUAL_UNITS, measure_design
 
 if TYPE_CHECKING:
@@ -208,6 +209,7 @@ def measure_trials(trials: Trials, design: Design) -> Results:
         )
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
+        refuse_sampling(trials, f"the protocol {protocol.name}")
         module, _, name = protocol.measured_by.partition(":")
         measured: Results = getattr(import_module(module), name)(trials, design)
         return measured
@@ -290,6 +292,8 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
 
 def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design) -> Comparison:
     """Run the comparison that a protocol defines itself."""
+    for run in runs.values():
+        refuse_sampling(run, f"a comparison by {protocol.name}")
     if len(runs) != 2:
         raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
     module, _, name = protocol.compared_by.partition(":")

@@ -810,6 +810,13 @@ def no_column(ours: str, names: Row, role: Role, file: str, ledger: Ledger, othe
     )
 
 
+def no_weight(wanted: str, names: Sequence[str], file: str, ledger: Ledger) -> Stop:
+    """Return the finding that a file has no such column of weights, to be raised."""
+    near = nearest(wanted, names)
+    fix = f"did you mean --weight {near}?" if near else f"there are {listed(names)}"
+    return ledger.stop("missing-column", f"there is no column {quoted(wanted)} with the weights", fix, [Place(file, 1)])
+
+
 def write_official_scores(trials: Trials, path: str | Path) -> None:
     """Write the score file of the ASVspoof 5 package: tab-separated, header `filename cm-score`, exact scores.
 

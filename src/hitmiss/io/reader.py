@@ -11,7 +11,7 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core import registry
-from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
+from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
 from hitmiss.core.shared import ScoreKind, dataclass, each
 from hitmiss.core.trials import Header, Source, Trials, with_target
@@ -41,6 +41,7 @@ from hitmiss.io.columns import (
     find_positional,
     is_word,
     looks_headed,
+    no_weight,
     plain,
     recognise,
     refuse_twins,
@@ -778,10 +779,7 @@ def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
     absent = [shown(name) for name in options.runs if name not in scores.match.picks]
     absent += [shown(name) for name in options.numbers if name not in have]
     if options.weight is not None and not any(side.match.weight for side in sides):
-        near = nearest(options.weight, [name for side in sides for name in side.names])
-        fix = f"did you mean --weight {near}?" if near else "name the column with --weight"
-        what = f"there is no column {quoted(options.weight)} with the weights"
-        raise ledger.stop("missing-column", what, fix, [Place(file, 1, options.weight)])
+        raise no_weight(options.weight, [name for side in sides for name in side.names], file, ledger)
     if absent:
         fix = f"say which one it is with --column {absent[0]}=NAME"
         raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
@@ -935,7 +933,7 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
     if weight is None or kind is None:
         return Trials.from_frame(frame, header, is_unique=True, keeps_codes=keeps_codes)
     frame, header = weigh(frame, header, weight, kind)
-    return Trials.from_frame(frame, header, is_unique=kind == "sampling", keeps_codes=keeps_codes)
+    return Trials.from_frame(frame, header, is_unique=True, keeps_codes=keeps_codes)
 
 
 def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:

@@ -531,6 +531,8 @@ def _obstacles(
             )
     if options.dedupe or find_reshaping(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
+    if options.weight is not None:
+        yield "unread-option", f"--weight needs the rows, {rows}"
     if options.encoding not in (None, "utf-8"):
         yield "stream-encoding", "only UTF-8 is streamed; convert the files, or leave --stream out"
     for text in wanted:
