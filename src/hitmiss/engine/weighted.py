@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan
+from hitmiss.core.registry import Metric, Setting
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
@@ -50,14 +51,24 @@ def plan_for(trials: Trials, plan: Plan) -> Plan:
     return plan if plan.unit else replace(plan, unit=("item",))
 
 
+def needs_whole_trials(metric: Metric, settings: Mapping[str, Setting]) -> bool:
+    """Return whether a metric goes through trials one by one, so that a weight can only be a number of trials."""
+    return metric.one_by_one or settings.get("ties") == "official"
+
+
 def refuse_unweighted(question: Question, trials: Trials) -> None:
     """Refuse a metric that counts trials one by one if they have sampling weights."""
-    if trials.header.weight is not None and question.settings.get("ties") == "official":
-        raise UsageError(
-            f"{question.metric.name} with ties=official walks through tied trials one by one, and sampling weights are "
-            f"not whole trials; ask for {question.metric.name}(ties=grouped)",
-            code="sampling-weights",
-        )
+    name = question.metric.name
+    if trials.header.weight is not None and needs_whole_trials(question.metric, question.settings):
+        raise UsageError(f"{name} {one_by_one(name, question.settings)}", code="sampling-weights")
+
+
+def one_by_one(name: str, settings: Mapping[str, Setting]) -> str:
+    """Say why a metric cannot use sampling weights, and what to do about it."""
+    why, instead = "goes through the trials one by one", "leave it out, or declare frequency weights"
+    if settings.get("ties") == "official":
+        why, instead = "with ties=official goes through tied trials one by one", f"ask for {name}(ties=grouped)"
+    return f"{why}, and sampling weights are no numbers of trials; {instead}"
 
 
 @dataclass(frozen=True, eq=False)

@@ -644,11 +644,11 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)
     _refuse_missing(found, names, role, shape.name, ledger)
-    ledger.notes += _unused_weights(names, role, options)
+    ledger.notes += unused_weights(names, role, options)
     return _match(layout_name, has_header, names, found, role, options)
 
 
-def _unused_weights(names: Row, role: Role, options: ReadSpec) -> list[str]:
+def unused_weights(names: Sequence[str], role: Role, options: ReadSpec) -> list[str]:
     """Say that a column looks like weights and is not used as such."""
     if options.weight is not None or role == "manifest":
         return []
