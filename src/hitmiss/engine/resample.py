@@ -779,8 +779,8 @@ class _DrawnTrials:
         terms = form.terms(**sample.arrays(form.columns))
         if draws.weights is not None and draws.unit is not None:
             unit = draws.unit[sample.rows]
-            terms = tuple(map(self._weighed, terms))
-            table = np.stack([np.bincount(unit, weights=t, minlength=draws.n_units) for t in terms], axis=1)
+            columns = [np.bincount(unit, weights=self._weighed(t), minlength=draws.n_units) for t in terms]
+            table = np.stack(columns, axis=1)
             sums = weighted_totals(draws.weights, table)
         else:
             return form.of_draws(sample.arrays(form.columns), self._places())

@@ -169,4 +169,5 @@ class WeightedSample(Sample):
     def unit_outcomes(self, unit: NDArray[np.int64], n_units: int) -> Floats:  # type: ignore[override]
         """Return the sum of the weights of each outcome of a decision per unit (unit × outcome)."""
         place = unit[self.rows] * OUTCOMES + self.columns.outcome[self.rows]
-        return np.bincount(place, self.weight, n_units * OUTCOMES).reshape(n_units, OUTCOMES)
+        found = np.bincount(place, self.weight, n_units * OUTCOMES).reshape(n_units, OUTCOMES)
+        return np.asarray(found, dtype=np.float64)
