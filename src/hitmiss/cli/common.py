@@ -409,6 +409,11 @@ def reading(
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Score only the ids that both files have.")
     ] = False,
+    weight: Annotated[str | None, typer.Option(help="Column with the weight of each row; needs --weight-kind.")] = None,
+    weight_kind: Annotated[
+        str | None,
+        typer.Option(help="frequency (a row stands for so many rows) or sampling (1 / the chance to be sampled)."),
+    ] = None,
     match: Annotated[
         str | None, typer.Option(help="Match ids exactly (exact), or without folder and suffix (stem).")
     ] = None,
@@ -436,6 +441,8 @@ def reading(
         on_nan=on_nan,
         dedupe=dedupe,
         allow_missing=allow_missing,
+        weight=weight,
+        weight_kind=weight_kind,
         match=match,
         layout=layout,
         separator=separator,

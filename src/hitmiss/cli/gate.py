@@ -97,10 +97,16 @@ def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
     from pathlib import Path
 
     from hitmiss.claims.open import is_results
-    from hitmiss.core.errors import DataError
+    from hitmiss.core.errors import DataError, UsageError
     from hitmiss.core.results import Results
 
     path = Path(run)
+    if scoring.reading.weight is not None and not _is_trials(run):
+        raise UsageError(
+            f"{run} holds results, which were measured already; give the score file to measure it with --weight "
+            f"{scoring.reading.weight}, or leave --weight out",
+            code="unread-option",
+        )
     if (path / "results.json").is_file():
         return Results.load(path / "results.json")
     if path.is_dir() and not (path / "manifest.json").is_file():

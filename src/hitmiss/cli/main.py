@@ -173,7 +173,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     READING: (
         "key", "column", "key_column", "score_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
         "dedupe", "allow_missing", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
-        "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "cluster",
+        "weight", "weight_kind", "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "cluster",
     ),
     CERTAINTY: ("bootstrap", "unit", "seed", "level", "interval", "stratify", "test", "correction", "force", "decide", "strict"),
     WRITING: (

@@ -159,12 +159,15 @@ def _from_pilot(pilot: list[str], key: str | None, asked: Design, reading: ReadS
 
 def _widths(pilot: str, key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
     from hitmiss.core.results import Results
+    from hitmiss.core.weights import refuse_sampling
     from hitmiss.evaluation.protocol import measure_trials, read_trials
 
     if Path(pilot).suffix == ".json":
         results = Results.load(pilot)
     else:
-        results = measure_trials(read_trials(pilot, key, asked.protocol, reading), asked.filled())
+        trials = read_trials(pilot, key, asked.protocol, reading)
+        refuse_sampling(trials, "a plan")
+        results = measure_trials(trials, asked.filled())
     whole = [e for e in results if not e.slice and e.average is None and e.low is not None]
     wanted = [e for e in whole if not asked.metrics or e.metric in asked.metrics]
     unit = " × ".join(asked.unit or (results.design.unit if results.design is not None else ())) or "units"
@@ -185,11 +188,14 @@ def _line(e: Estimate, wish: Wish, unit: str, name: str) -> Planned:
 
 def _differences(pilot: list[str], key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
     from hitmiss.core.errors import UsageError
+    from hitmiss.core.weights import refuse_sampling
     from hitmiss.engine.compare import Comparison
     from hitmiss.evaluation.protocol import compare_trials, read_trials
     from hitmiss.stats.planning import Error, quantiles
 
     runs = {Path(p).name: read_trials(p, key, asked.protocol, reading) for p in pilot}
+    for run in runs.values():
+        refuse_sampling(run, "a plan")
     contest = Contest(test="bootstrap", allow_missing=reading.allow_missing, force=True)
     made = compare_trials(runs, replace(asked.filled(), contest=contest))
     if not isinstance(made, Comparison):

@@ -147,9 +147,12 @@ def triage(
 
 
 def _read(results: list[str], dataset: str | None, reading: ReadSpec, room: int | None) -> Trials:
+    from hitmiss.core.weights import refuse_sampling
     from hitmiss.evaluation.protocol import find_protocol, read_trials
 
-    return read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), reading, room)
+    trials = read_trials(results if len(results) > 1 else results[0], dataset, find_protocol("triage"), reading, room)
+    refuse_sampling(trials, "the triage evaluation")
+    return trials
 
 
 def _team(trials: Trials, human: str | None, where: str, design: Design) -> Teamwork | None:

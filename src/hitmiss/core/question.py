@@ -80,7 +80,14 @@ Matching = Literal["exact", "stem"]
 Missing = Literal["refuse", "drop"]
 ThresholdRule = Literal["same", "first", "per-row"]
 MATCHING: Final = ("exact", "stem")
+WeightKind = Literal["frequency", "sampling"]
+WEIGHT_KINDS: Final[Mapping[WeightKind, str]] = {
+    "frequency": "a row stands for so many rows",
+    "sampling": "one over the chance that the row was sampled",
+}
+"""What a weight can mean. Intervals differ, so a weight is never used without its kind."""
 OPTION: Final = {
+    "weight_kind": "weight-kind",
     "columns": "column",
     "key_columns": "key-column",
     "score_columns": "score-column",
@@ -165,6 +172,9 @@ class ReadSpec(Stated):
         Merge identical rows. Rows with the same id and different content are refused in any case.
     allow_missing
         Score only the ids that scores and key share, and record the coverage in the header.
+    weight, weight_kind
+        The column with the weight of each row, and what a weight is: `frequency` (a row stands for so many rows; whole
+        numbers) or `sampling` (one over the chance that the row was sampled; any number from 0).
     match
         How ids of scores and key are matched: `exact` (default), or `stem`: without folder and file extension.
     layout
@@ -207,6 +217,8 @@ class ReadSpec(Stated):
     on_nan: OnNan | None = None
     dedupe: bool = False
     allow_missing: bool = False
+    weight: str | None = None
+    weight_kind: WeightKind | None = None
     match: Matching | None = None
     layout: str | None = None
     separator: str | None = None
@@ -221,9 +233,11 @@ class ReadSpec(Stated):
             ("on-nan rule", self.on_nan, ON_NAN),
             ("score kind", self.score_kind, SCORE_KINDS),
             ("way to match ids", self.match, MATCHING),
+            ("kind of weight", self.weight_kind, tuple(WEIGHT_KINDS)),
         ):
             if value is not None and value not in known:
                 raise UnknownName(what, value, known)
+        refuse_unkind(self.weight, self.weight_kind)
         if self.separator is not None and len(self.separator.encode()) != 1:
             raise UsageError(f"a separator is one character; found {self.separator!r}", code="bad-separator")
         if self.decimal not in (None, ".", ","):
@@ -279,6 +293,19 @@ class ReadSpec(Stated):
     def said(self) -> tuple[str, ...]:
         """The names of the fields in which something was stated."""
         return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
+
+
+def refuse_unkind(weight: str | None, kind: str | None) -> None:
+    """Refuse a weight without its kind, and a kind without a weight."""
+    if weight is not None and kind is None:
+        ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
+        raise UsageError(
+            f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind"
+        )
+    if weight is None and kind is not None:
+        raise UsageError(
+            f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
+        )
 
 
 @cache

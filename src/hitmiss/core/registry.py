@@ -446,6 +446,7 @@ class Metric:
     interval: bool = True
     judged: Callable[..., Floats] | None = None
     prevalence: bool = True
+    one_by_one: bool = False
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
         """Return the default settings, overridden by those of the spec; an unknown setting is an error."""
@@ -476,6 +477,7 @@ def metric(
     interval: bool = True,
     judged: Callable[..., Floats] | None = None,
     prevalence: bool = True,
+    one_by_one: bool = False,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -502,6 +504,9 @@ def metric(
     prevalence
         Whether the figure depends on the share of positives (F1, precision, Brier, average precision). If it does,
         trials are resampled from both classes together; otherwise (EER, AUC, recall) within each class.
+    one_by_one
+        Whether the figure goes through the trials one by one (a median, the area of a risk–coverage curve), so that a
+        weight is a number of trials. Such a figure is refused for sampling weights.
 
     Returns
     -------
@@ -525,7 +530,19 @@ def metric(
         columns, defaults = _read_signature(function)
         name = function.__name__
         entry = Metric(
-            name, function, best, range, columns, defaults, form, kinds, positive, interval, judged, prevalence
+            name,
+            function,
+            best,
+            range,
+            columns,
+            defaults,
+            form,
+            kinds,
+            positive,
+            interval,
+            judged,
+            prevalence,
+            one_by_one,
         )
         add("metric", name, entry, origin=function.__module__)
         return function

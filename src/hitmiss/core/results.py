@@ -62,6 +62,8 @@ class Estimate:
         The name that a protocol gives to the metric.
     units, units_effective
         How many units were resampled, and how many units of equal size would carry the same information.
+    weight, weight_positive
+        The sums of the sampling weights of all trials and of the positive ones; None without such weights.
     """
 
     metric: str
@@ -82,6 +84,8 @@ class Estimate:
     title: str | None = None
     units: int | None = None
     units_effective: float | None = None
+    weight: float | None = None
+    weight_positive: float | None = None
 
     @property
     def shown(self) -> str:
@@ -102,6 +106,7 @@ class Estimate:
         return f"{self.metric}{f' [{where}]' if where else ''} = {number(self.value)}{interval(self)}"
 
 
+WEIGHED = ("weight", "weight_positive")
 UNUSED = "unit-not-used"
 """Code of the warning that the data have a unit (such as speakers) that was not resampled."""
 
@@ -272,8 +277,12 @@ class Results:
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "signature": …, "warnings": […], "estimates": [{…}]}`."""
         names = [field.name for field in fields(Estimate)]  # `asdict` would copy every value, which takes far longer
+        plain = [name for name in names if name not in WEIGHED]  # only rows with weights have these
         rows = [
-            {**{name: finite(getattr(e, name)) for name in names}, "value": finite(steady(e.value))}
+            {
+                **{name: finite(getattr(e, name)) for name in (plain if e.weight is None else names)},
+                "value": finite(steady(e.value)),
+            }
             for e in self.estimates
         ]
         return {

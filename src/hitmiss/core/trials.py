@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
+from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, WeightKind, apart, find, refuse_unkind, shown, stored
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind, dataclass
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
+from hitmiss.core.weights import not_allowed, weigh
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -138,6 +139,7 @@ def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | No
 # | run      | header.runs: model, seed, attack …        | who answered under which condition; never pooled              |
 # | slice    | header.slices: codec, language …          | a property of the item; split or pooled on request            |
 # | number   | header.numbers: seconds …                 | summarised                                                    |
+# | weight   | header.weight                             | sampling weight, above 0; frequency weights repeat the rows   |
 #
 # A column of the user with the name of an engine column is stored under another name; see `core.question.stored`.
 
@@ -202,6 +204,10 @@ class Header:
         How the scores of the file became those of the table, where a higher one means the positive class.
     decided
         What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none.
+    weight
+        The column of sampling weights.
+    repeated_by
+        The column of frequency weights, by which the rows were repeated; nothing uses them again.
 
     Raises
     ------
@@ -227,6 +233,8 @@ class Header:
     """How the scores of the file became those of the table, where a higher one means the positive class."""
     decided: str = ""
     """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""
+    weight: str | None = None
+    repeated_by: str | None = None
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:
@@ -251,7 +259,8 @@ class Header:
     def renamed(self, names: Mapping[str, str]) -> Header:
         """Return the same header with other names for some columns."""
         runs, slices, numbers = (tuple(names.get(n, n) for n in own) for own in (self.runs, self.slices, self.numbers))
-        return replace(self, runs=runs, slices=slices, numbers=numbers)
+        weight, repeated = (None if n is None else names.get(n, n) for n in (self.weight, self.repeated_by))
+        return replace(self, runs=runs, slices=slices, numbers=numbers, weight=weight, repeated_by=repeated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -299,6 +308,8 @@ class Trials:
         item: Iterable[str] | None = None,
         decision: ArrayLike | None = None,
         confidence: ArrayLike | None = None,
+        weight: ArrayLike | None = None,
+        weight_kind: WeightKind | None = None,
         header: Header | None = None,
         **columns: ArrayLike,
     ) -> Trials:
@@ -316,6 +327,9 @@ class Trials:
             1, 0, or -1 for an abstention; None for a trial that failed.
         confidence
             The confidence of each decision, from 0 to 1.
+        weight, weight_kind
+            The weight of each trial, and what it is: `frequency` (a trial stands for so many trials, which are repeated;
+            whole numbers) or `sampling` (one over the chance that the trial was sampled; any number from 0).
         header
             What the columns mean.
         **columns
@@ -349,7 +363,12 @@ class Trials:
         head = replace(head, slices=(*head.slices, *(c for c in names.values() if c not in named)))
         for name, values in columns.items():
             data[names[name]] = np.array(values, dtype=np.float64) if names[name] in head.numbers else _texts(values)
-        return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
+        if weight is None and weight_kind is None:
+            return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
+        refuse_unkind(None if weight is None else "weight", weight_kind)
+        assert weight is not None and weight_kind is not None
+        data["weight"] = _weights(weight, weight_kind, len(positive))
+        return cls.from_frame(*weigh(pl.DataFrame(data), head, "weight", weight_kind), is_unique=item is None)
 
     @classmethod
     def from_frame(
@@ -377,7 +396,8 @@ class Trials:
         if "target" not in frame.columns:
             frame = with_target(frame, header.positive)
         texts = ["item", "target", *header.runs, *header.slices]
-        missing = [c for c in ("label", *texts, *header.numbers) if c not in frame.columns]
+        numbers = (*header.numbers, *([header.weight] if header.weight is not None else []))
+        missing = [c for c in ("label", *texts, *numbers) if c not in frame.columns]
         if missing:
             raise UsageError(f"no column {shown(missing[0])!r}; the trials have {frame.columns}", code="missing-column")
         kept = (pl.String, pl.Categorical) if keeps_codes else (pl.String,)
@@ -416,6 +436,11 @@ class Trials:
                 code="empty-score",
             )
         return values.to_numpy()
+
+    @property
+    def weights(self) -> NDArray[np.float64] | None:
+        """The sampling weights; None: there are none, and every trial counts once."""
+        return None if self.header.weight is None else self.column(self.header.weight).to_numpy()
 
     @property
     def items(self) -> list[str]:
@@ -714,6 +739,16 @@ def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
     return pl.Series(name, given)
 
 
+def _weights(values: ArrayLike, kind: WeightKind, n: int) -> pl.Series:
+    """Return an array as weights, one per trial; those that are not allowed are refused."""
+    given = _numbers("weight", values, n)
+    wrong, allowed = not_allowed(given, kind)
+    if wrong.any():
+        fix = f"a {kind} weight is {allowed}"
+        raise _refused("bad-weight", "{} of {} weights are not allowed", given, wrong, fix)
+    return given
+
+
 def _decisions(values: ArrayLike) -> Array | list[object]:
     """Return an array as decisions; `FAILED` and None become null."""
     if np.ma.is_masked(values):
@@ -813,7 +848,7 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
     """
     first = next(iter(parts.values())).header
     for name, part in parts.items():
-        for field_name in ("positive", "negative", "score_kind"):
+        for field_name in ("positive", "negative", "score_kind", "weight", "repeated_by"):
             ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
             if ours != theirs:
                 raise DataError(

@@ -23,6 +23,7 @@ from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import refuse_sampling
 
 Guarantee = Literal["binomial", "mapie"]
 GUARANTEES: Final = ("binomial", "mapie")
@@ -261,6 +262,7 @@ class Units:
     @classmethod
     def of(cls, trials: Trials, name: str) -> Units:
         """Take the rows of trials, with a column whose values are whole units."""
+        refuse_sampling(trials, "a band with a guarantee")
         return cls(trials.score, np.asarray(trials.label == 1), cls.codes_of(trials, name))
 
     @staticmethod
@@ -428,6 +430,7 @@ def by_confidence(
     Answered
         The limits, with slip, false flag and the share left to people on these trials.
     """
+    refuse_sampling(trials, "a limit of confidences")
     code = None if unit is None else Units.codes_of(trials, unit)
     said = trials.column("decision").fill_null(FAILED).to_numpy()
     sure = trials.column("confidence").cast(pl.Float64).fill_null(np.nan).to_numpy()
@@ -450,6 +453,7 @@ def by_confidence(
 
 def judge_sureness(trials: Trials, sureness: Sureness) -> Answered:
     """Return the effect of least confidences on trials with verdicts."""
+    refuse_sampling(trials, "a limit of confidences")
     said = at_sureness(trials, sureness).column("decision").fill_null(FAILED).to_numpy()
     positive = np.asarray(trials.label == 1)
     return Answered(

@@ -16,6 +16,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import Array, Floats, Tally, check_trials, rising_share
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import refuse_sampling
 
 # ----------------------------------------------------------------------
 # Calibration: turn scores into natural-log likelihood ratios; the mapping is fitted on one set and applied to another.
@@ -139,7 +140,9 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
     odds = _odds_of(answered) if method == "affine" else None
     known = answered.score if odds is None else odds.apply(answered.score)
     fitted: Calibrator = (
-        fit_pav(answered.label, known) if method == "pav" else fit_affine(answered.label, known, prior=prior)
+        fit_pav(answered.label, known, answered.weights)
+        if method == "pav"
+        else fit_affine(answered.label, known, answered.weights, prior=prior)
     )
     scores = apply_to.column("score")
     given = scores.fill_null(0.5).to_numpy()
@@ -440,6 +443,7 @@ def fuse(
         )
     for own in fit_on:
         _check_compatible(fit_on[own], apply_to[own])
+        refuse_sampling(fit_on[own], "a fusion")
     known, odds = next(iter(fit_on.values())), {own: _odds_of(trials) for own, trials in fit_on.items()}
     fitted = _beside({own: _linear(trials, odds[own]) for own, trials in fit_on.items()})
     positive, _, shares = _check_fit(known.label, fitted[:, 0], None, prior, needs_spread=False)
@@ -698,6 +702,7 @@ def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column:
 
 
 def _pairs(trials: Trials, column: str) -> tuple[Array, Floats]:
+    refuse_sampling(trials, "a recalibration")
     frame = trials.frame.filter(trials.column(column).is_not_null())
     if column == "score":
         return frame["label"].to_numpy(), frame["score"].to_numpy()

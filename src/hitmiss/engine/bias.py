@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.bias import KINDS, POWER, bias_score
 from hitmiss.stats.forms import PairShare
 from hitmiss.stats.intervals import auc_interval
@@ -29,6 +30,7 @@ def measure_bias(
     An identity is a mask of the trials that mention it. The scores of the four groups (subgroup or background, toxic or
     not) are sorted once for the three AUCs.
     """
+    refuse_sampling(trials, "the bias of identities")
     positive, score = np.asarray(trials.label == 1), trials.score
     rows = [e for name, member in members.items() for e in _identity(name, member, positive, score, level)]
     overall = PairShare().value(Tally.of_classes(score[positive], score[~positive]))

@@ -46,6 +46,7 @@ from hitmiss.engine.contrasts import (
 from hitmiss.engine.measure import FEW, HINTED, HINTED_METRICS, USUAL_UNITS, alarms, ask, natural_unit, render
 from hitmiss.engine.pairing import Breach, Pair, breaches, pair, unchecked
 from hitmiss.engine.resample import Columns, OneClass, by_target
+from hitmiss.engine.weighted import plan_for
 from hitmiss.stats import tests
 from hitmiss.stats.intervals import auc_interval
 from hitmiss.stats.paired import detectable
@@ -596,7 +597,7 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
     pooled = by_target(paired.a, groupings) and paired.a.has_targets
     unit = design.unit or (("item",) if paired.repeats or pooled else ())
-    plan = Plan(design.bootstrap, unit, design.seed, design.level)
+    plan = plan_for(paired.a, Plan(design.bootstrap, unit, design.seed, design.level))
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
     columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
     questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in design.metrics]
@@ -721,6 +722,11 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q, _ in work.questions),
         "pos": head.positive,
         "kind": head.score_kind,
+        "weight": f"{head.weight},sampling"
+        if head.weight
+        else f"{head.repeated_by},frequency"
+        if head.repeated_by
+        else "none",
         "by": ",".join("*".join(g) for g in groupings) or "none",
         "test": work.test,
         "correction": work.correction,

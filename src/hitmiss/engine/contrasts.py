@@ -17,6 +17,7 @@ from hitmiss.core.question import OF_ALL, Grouping, Plan, find
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.pairing import REPEATS, Pair
 from hitmiss.engine.resample import (
     ONE_UNIT,
@@ -31,6 +32,7 @@ from hitmiss.engine.resample import (
     share_of,
     too_few_errors,
 )
+from hitmiss.engine.weighted import columns_of_trials
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals, tests
 from hitmiss.stats.bootstrap import Random, generator, trial_draws
@@ -131,7 +133,7 @@ def same_columns(
                 )
                 raise DataError(told, code="column-conflict")
         made = [run if i in own else replace(run, frame=run.frame.with_columns(column)) for i, run in enumerate(made)]
-    return [Columns(run, one_class) for run in made]
+    return [columns_of_trials(run, one_class) for run in made]
 
 
 def wholes(a: Columns, b: Columns) -> list[PairedSample]:
@@ -153,7 +155,7 @@ def slices(whole: PairedSample, grouping: Grouping) -> list[PairedSample]:
 
 
 def _part(sample: Sample, b: Columns) -> Part:
-    return Part(sample, Sample(b, sample.rows, sample.run, sample.slice))
+    return Part(sample, b.sample(sample.rows, sample.run, sample.slice))
 
 
 @dataclass(frozen=True, eq=False)
@@ -389,7 +391,9 @@ def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str
     rows = np.concatenate([part.a.rows[mask] for part, mask in zip(sample.parts, masks, strict=True)])
     if not unit:
         return np.ones(len(rows))
-    sizes = np.bincount(draws.a.columns.asked_codes(unit)[0][rows])
+    pairs = zip(sample.parts, masks, strict=True)
+    weights = [part.a.weight[mask] for part, mask in pairs if part.a.weight is not None]
+    sizes = np.bincount(draws.a.columns.asked_codes(unit)[0][rows], np.concatenate(weights) if weights else None)
     return sizes[sizes > 0]
 
 
@@ -649,10 +653,12 @@ def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float
     shared = shared_denominator(question, sample)
     if shared is not None:
         gained = np.zeros(len(codes))
-        for (inside, hit_a, hit_b), own in zip(shared, units, strict=True):
-            terms = (hit_b.astype(np.float64) - hit_a) * inside / max(int(inside.sum()), 1)
+        for (inside, hit_a, hit_b), own, part in zip(shared, units, sample.parts, strict=True):
+            counted = inside if part.a.weight is None else inside * part.a.weight
+            terms = (hit_b.astype(np.float64) - hit_a) * counted / (float(counted.sum()) or 1.0)
             gained += np.bincount(own, weights=terms, minlength=len(codes))
         return sign_flip(gained, replicates, rng)
+    refuse_sampling(sample.parts[0].a.columns.trials, f"a permutation test of {question[0].text}")
     if question[0].form.kind == "columns":
         raise UsageError(f"{question[0].text} has no form to exchange answers in; use the bootstrap")
     sides = [_Exchange.of(question, part) for part in sample.parts]

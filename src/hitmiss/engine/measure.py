@@ -42,6 +42,7 @@ from hitmiss.engine.resample import (
     too_few_errors,
     without_width,
 )
+from hitmiss.engine.weighted import UNDRAWN, columns_of_trials, plan_for, refuse_unweighted
 from hitmiss.io.columns import same_class
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals
@@ -221,8 +222,8 @@ def why_undefined(sample: Sample, question: Question) -> str:
     if question.labelled and sample.n_positive in (0, sample.n):
         return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
     if "coverage" in question.settings and sample.counts.answered < (least := _least(question, sample)):
-        share = f"{sample.counts.answered / sample.n:.1%} of the trials were answered"
-        return f"undefined: {share}, fewer than the {least / sample.n:.1%} that it is asked for"
+        share = f"{sample.counts.answered / sample.mass:.1%} of the trials were answered"
+        return f"undefined: {share}, fewer than the {least / sample.mass:.1%} that it is asked for"
     if question.form.kind == "decisions" or "decision" in question.metric.columns:
         return f"undefined: {_what_is_missing(sample.counts, head.positive, head.negative)}"
     return f"undefined: an empty denominator in {question.metric.name}"
@@ -230,7 +231,7 @@ def why_undefined(sample: Sample, question: Question) -> str:
 
 def _least(question: Question, sample: Sample) -> float:
     """Return how many answers a figure at a given coverage needs."""
-    return float(question.settings["coverage"] or 0.0) * sample.n
+    return float(question.settings["coverage"] or 0.0) * sample.mass
 
 
 def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
@@ -249,6 +250,8 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
     """Say why a figure has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
+    if sample.weight is not None and not plan.bootstrap:
+        return UNDRAWN
     if value > 0.0 and (fitted := _why_fitted(plan, question)):
         return fitted
     if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
@@ -375,7 +378,7 @@ def _not_llr(sample: Sample) -> str | None:
 
 def ties_matter(sample: Sample) -> bool:
     """Return whether the EER depends on the rule for ties by more than `TIE_EFFECT`."""
-    return 0 < sample.n_positive < sample.n and ties_differ(sample.tally)
+    return sample.weight is None and 0 < sample.n_positive < sample.n and ties_differ(sample.tally)
 
 
 def ties_differ(tally: Tally) -> bool:
@@ -384,9 +387,19 @@ def ties_differ(tally: Tally) -> bool:
 
 
 def _ties(sample: Sample, questions: Sequence[Question]) -> str | None:
-    if not any(q.metric.name == "eer" for q in questions) or not ties_matter(sample):
+    if not any(q.metric.name == "eer" for q in questions):
         return None
     tally = sample.tally
+    if sample.weight is not None:
+        straight, grouped = equal_error("interpolated").value(tally), equal_error("grouped").value(tally)
+        if abs(straight - grouped) <= TIE_EFFECT or not tally.tied_mass:
+            return None
+        return (
+            f"ties matter: the EER is {grouped:.4f} with tied scores taken together and {straight:.4f} on a straight "
+            f"line through them; {tally.tied_mass:.1%} of the weight is at a score that both classes share"
+        )
+    if not ties_matter(sample):
+        return None
     official, grouped = equal_error("official").value(tally), equal_error("grouped").value(tally)
     return (
         f"ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; "
@@ -433,7 +446,9 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
             code="wrong-positive",
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
-    return Question(str(Spec.of(spec.name, **shown)), entry, settings, form)
+    question = Question(str(Spec.of(spec.name, **shown)), entry, settings, form)
+    refuse_unweighted(question, trials)
+    return question
 
 
 def inside(settings: Mapping[str, Setting], scale: ScoreScale) -> Mapping[str, Setting]:
@@ -521,7 +536,8 @@ class Work:
     def _estimate(self, index: int, question: Question, sample: Sample) -> Estimate:
         value = question.value(sample)
         row = blank(question, sample.n, sample.n_positive, sample.run, sample.slice)
-        row = with_units(replace(row, of=getattr(value, "of", None)), self.draws, [sample], question.labelled)
+        row = replace(row, of=getattr(value, "of", None) if sample.weight is None else None)
+        row = with_units(weighed(row, sample), self.draws, [sample], question.labelled)
         if math.isnan(value) and self._is_zeroed(question):
             return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
         if math.isnan(value):
@@ -577,7 +593,9 @@ class Work:
             widest = share_of_units(question, sample, value, self.draws)
             if widest is not None and widest[1]:
                 return Ends.of(widest[0], OVER_UNITS)
-            if widest is not None:
+            if (
+                widest is not None and sample.weight is None
+            ):  # weights may go with the outcome, and then it is too narrow
                 low, high = max(low, widest[0][0]), min(high, widest[0][1])
         if math.isclose(low, high, rel_tol=ROUNDING):  # equal replicates do not make the figure certain
             return without_width(question, sample, value, self.draws)
@@ -606,6 +624,11 @@ def blank(question: Question, n: int, n_positive: int, run: Mapping[str, str], s
         settings=question.settings,
         best=question.metric.best,
     )
+
+
+def weighed(row: Estimate, sample: Sample) -> Estimate:
+    """Return an estimate with the sums of the sampling weights behind it, if there are any."""
+    return row if sample.totals is None else replace(row, weight=sample.totals[0], weight_positive=sample.totals[1])
 
 
 def with_interval(
@@ -721,7 +744,7 @@ def _macro(
     """Return the simple mean over the slices where the figure is defined, with the mean of their replicates."""
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     everywhere = dict.fromkeys(grouping, "*")
-    row = replace(blank(question, whole.n, whole.n_positive, whole.run, everywhere), average="macro")
+    row = replace(weighed(blank(question, whole.n, whole.n_positive, whole.run, everywhere), whole), average="macro")
     if not defined:
         return replace(row, note="undefined: in no slice defined")
     values = [e.value for _, e in defined if e.value is not None]
@@ -757,9 +780,10 @@ def _within(
     """Return the AUC over pairs within one slice: the mean over slices, weighted by their numbers of pairs."""
     defined = [(s, e.value) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     row = replace(blank(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
+    row = weighed(row, whole)
     if not defined:
         return replace(row, note="undefined: in no slice defined")
-    pairs = np.array([s.n_positive * (s.n - s.n_positive) for s, _ in defined], dtype=np.float64)
+    pairs = np.array([s.size_of_pairs for s, _ in defined], dtype=np.float64)
     note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
     row = replace(row, value=float(pairs @ [v for _, v in defined] / pairs.sum()), note=note)
     if not work.draws.plan.bootstrap:
@@ -826,6 +850,9 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
         method=None,
     )
     row = replace(row, n_positive=within.n_positive + beyond.n_positive)
+    if within.weight is not None and beyond.weight is not None:
+        positive = (within.weight_positive or 0.0) + (beyond.weight_positive or 0.0)
+        row = replace(row, weight=within.weight + beyond.weight, weight_positive=positive)
     if within.value is None or beyond.value is None:
         return replace(row, note=within.note or beyond.note)
     row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
@@ -904,6 +931,7 @@ def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Qu
         settings={"of": derived.text},
         best=asked[0].metric.best,
     )
+    row = weighed(row, whole)
     parts = [_samples(whole, term, question) for term, question in zip(derived.terms, asked, strict=True)]
     lost = next((str(term) for term, part in zip(derived.terms, parts, strict=True) if not part), None)
     if lost is not None:
@@ -1032,13 +1060,13 @@ def measure_design(
     trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
 ) -> Results:
     """Measure what a design with metrics and a gap asks, and the `derived` figures made of its metrics."""
-    chosen, plan, groupings = design.settled, design.plan, design.groupings
+    chosen, plan, groupings = design.settled, plan_for(trials, design.plan), design.groupings
     gap = design.gap if isinstance(design.gap, Gap) else None
     only = OneClass(chosen.negative_only, chosen.positive_only)
     if isinstance(trials, TalliedTrials):
         columns: Columns = trials.columns(only)
     else:
-        columns = Columns(trials, only, by_target(trials, groupings))
+        columns = columns_of_trials(trials, only, by_target(trials, groupings))
     questions = [ask(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError("there are no trials to measure", code="no-trials")

@@ -75,6 +75,7 @@ def pair(
         if _repetitions(a, column) != _repetitions(b, column):
             a, b = _crossed(a, b, column, names, allow_missing)
     key = _key(a, b, names)
+    _refuse_weights(a, b, key, names)
     first, second, left_out = _match(a, b, key, names, allow_missing)
     _refuse_labels(first, second, names)
     first, second = in_order((first, second), key) if ordered else (first, second)
@@ -125,6 +126,29 @@ def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) 
             "bring both to one kind, or compare decisions",
             code="other-score-kind",
         )
+
+
+def _refuse_weights(a: Trials, b: Trials, key: tuple[str, ...], names: tuple[str, str]) -> None:
+    """Refuse pairs whose rows weigh differently in the two runs."""
+    for kind, field in (("sampling", "weight"), ("frequency", "repeated_by")):
+        ours, theirs = getattr(a.header, field), getattr(b.header, field)
+        if (ours is None) != (theirs is None):
+            has, lacks = names if theirs is None else names[::-1]
+            raise DataError(
+                f"{has} has {kind} weights and {lacks} has none; read both with the same weights", code="other-weights"
+            )
+        if ours is None:
+            continue
+        sides = (t.frame.select(*key, pl.col(own).alias(":weight")) for t, own in ((a, ours), (b, theirs)))
+        both = next(sides).join(next(sides), on=list(key), how="inner")
+        other = both.filter(pl.col(":weight") != pl.col(":weight_right"))
+        if other.height:
+            item, one, two = other.select("item", ":weight", ":weight_right").row(0)
+            raise DataError(
+                f"{other.height:,} rows have another weight in {names[0]} than in {names[1]}, the first is {item!r} "
+                f"({one:g} and {two:g}); a pair has one weight",
+                code="other-weights",
+            )
 
 
 def _repetitions(trials: Trials, column: str) -> list[str]:

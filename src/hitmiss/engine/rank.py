@@ -31,6 +31,7 @@ from hitmiss.core.results import SCHEMA, code_of
 from hitmiss.core.shared import cores, dataclass, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.compare import (
     IDENTICAL,
     Comparison,
@@ -217,6 +218,8 @@ def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ran
 
 def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     """Rank several runs as a design asks, with all pairs judged at once."""
+    for run in runs.values():
+        refuse_sampling(run, "a ranking of several runs")
     chosen, contest, groupings = design.settled, design.contest or Contest(), design.groupings
     correction = _correction(contest.correction, contest.test)
     found = Field.of(runs, design.metrics, design.unit, groupings, contest.allow_missing, chosen)

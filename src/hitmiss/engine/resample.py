@@ -19,6 +19,7 @@ from hitmiss.core.results import Estimate
 from hitmiss.core.shared import FAILED, Rate, dataclass
 from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
 from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
 from hitmiss.stats import intervals, sketch
@@ -101,6 +102,9 @@ class Columns:
     pools_targets: bool = False
     """Whether targets are slices (because figures by target were asked for) instead of separate runs."""
 
+    def __post_init__(self) -> None:
+        refuse_sampling(self.trials, "this evaluation")  # `WeightedColumns` has its own
+
     @cached_property
     def positive(self) -> NDArray[np.bool_]:
         """Which trials are positive."""
@@ -169,6 +173,31 @@ class Sample:
     def label(self) -> NDArray[np.int8]:
         """Its labels, 1 for positive."""
         return self.positive.astype(np.int8)
+
+    @property
+    def weight(self) -> Floats | None:
+        """The sampling weight of each of its trials; None: 1 each (see `WeightedSample`)."""
+        return None
+
+    @property
+    def size_of_pairs(self) -> float:
+        """The number of pairs of a positive and a negative trial."""
+        return float(self.n_positive * (self.n - self.n_positive))
+
+    @property
+    def mass(self) -> float:
+        """The number of its trials, or the sum of their weights."""
+        return self.n
+
+    @property
+    def totals(self) -> tuple[float, float] | None:
+        """The sums of the sampling weights of all its trials and of the positive ones; None without weights."""
+        return None
+
+    @property
+    def seen(self) -> Counts[float]:
+        """Its decisions, counted, whatever they weigh."""
+        return self.counts
 
     @cached_property
     def score(self) -> Floats:
@@ -739,9 +768,9 @@ class _DrawnTrials:
         parts = (draws.weights[start : start + step] for start in range(0, len(draws.weights), step))
         if draws.n_units * cells > MOST_CELLS:  # a count per unit and code would not fit
             for part in parts:
-                yield np.stack([np.bincount(code, weights=w[unit], minlength=cells) for w in part])
+                yield np.stack([np.bincount(code, weights=self._weighed(w[unit]), minlength=cells) for w in part])
             return
-        held = np.bincount(unit * cells + code, minlength=draws.n_units * cells).reshape(draws.n_units, cells)
+        held = np.bincount(unit * cells + code, sample.weight, draws.n_units * cells).reshape(draws.n_units, cells)
         yield from (weighted_totals(part, held) for part in parts)
 
     def ratio(self, form: OfTerms) -> Floats:
@@ -750,7 +779,8 @@ class _DrawnTrials:
         terms = form.terms(**sample.arrays(form.columns))
         if draws.weights is not None and draws.unit is not None:
             unit = draws.unit[sample.rows]
-            table = np.stack([np.bincount(unit, weights=t, minlength=draws.n_units) for t in terms], axis=1)
+            columns = [np.bincount(unit, weights=self._weighed(t), minlength=draws.n_units) for t in terms]
+            table = np.stack(columns, axis=1)
             sums = weighted_totals(draws.weights, table)
         else:
             return form.of_draws(sample.arrays(form.columns), self._places())
@@ -763,7 +793,7 @@ class _DrawnTrials:
         arrays = sample.arrays(form.columns)
         if draws.weights is not None and draws.unit is not None:
             unit = draws.unit[sample.rows]
-            return np.array([form.of_arrays(arrays, w[unit]) for w in draws.weights])
+            return np.array([form.of_arrays(arrays, self._weighed(w[unit])) for w in draws.weights])
         order = _settled(arrays)
         places = trial_draws(sample.positive[order], draws.plan.bootstrap, self.rng, self.by_class)
         return form.of_draws({name: array[order] for name, array in arrays.items()}, places)
@@ -776,7 +806,12 @@ class _DrawnTrials:
             return form.of_draws(arrays, self._places())
         unit, step = draws.unit[sample.rows], max(1, MOST_CELLS // max(1, sample.n))
         parts = (draws.weights[i : i + step] for i in range(0, len(draws.weights), step))
-        return np.concatenate([form.of_weights(arrays, part[:, unit].astype(np.float64)) for part in parts])
+        found = [form.of_weights(arrays, self._weighed(part[:, unit].astype(np.float64))) for part in parts]
+        return np.concatenate(found)
+
+    def _weighed(self, each: Array) -> Array:
+        """Return numbers of the sample's trials (last axis) times their sampling weights."""
+        return each if self.sample.weight is None else each * self.sample.weight
 
     def _places(self) -> Iterator[NDArray[np.int64]]:
         return trial_draws(self.sample.positive, self.draws.plan.bootstrap, self.rng, self.by_class)
@@ -855,6 +890,8 @@ def _crossed(
 SAME: Final = "no interval: every replicate gives the same figure"
 ONE_UNIT: Final = "no interval: all that varies comes from one unit"
 OVER_UNITS: Final = "wilson over units"
+SOME: Final = 1e-9
+"""A share of a unit's weight that is more than rounding."""
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
 
 
@@ -889,7 +926,7 @@ def share_of_units(question: Question, sample: Sample, value: Rate, draws: Draws
     n = min(intervals.effective(of) for _, of in behind)
     if n < LEAST_EFFECTIVE:
         return None
-    alone = any(min(np.count_nonzero(hits), np.count_nonzero(of - hits)) < 2 for hits, of in behind)
+    alone = any(min(np.count_nonzero(hits), np.count_nonzero(of - hits > SOME * of)) < 2 for hits, of in behind)
     return intervals.wilson(value * n, n, draws.plan.level), alone
 
 
@@ -950,11 +987,11 @@ def _errors_of_decisions(form: OfCounts, sample: Sample) -> tuple[Errors, ...]:
     if isinstance(now, Rate):
         return ()
     # One more error, with the size of each class kept: an answer that was right becomes wrong.
-    missed = replace(counts, tp=counts.tp - 1, fn=counts.fn + 1) if counts.tp else counts
-    accepted = replace(counts, tn=counts.tn - 1, fp=counts.fp + 1) if counts.tn else counts
+    missed = replace(counts, tp=max(counts.tp - 1, 0), fn=counts.fn + 1) if counts.tp else counts
+    accepted = replace(counts, tn=max(counts.tn - 1, 0), fp=counts.fp + 1) if counts.tn else counts
     return (
-        Errors("miss", int(counts.fn), abs(float(form.function(missed)) - float(now))),
-        Errors("false alarm", int(counts.fp), abs(float(form.function(accepted)) - float(now))),
+        Errors("miss", int(sample.seen.fn), abs(float(form.function(missed)) - float(now))),
+        Errors("false alarm", int(sample.seen.fp), abs(float(form.function(accepted)) - float(now))),
     )
 
 
@@ -984,6 +1021,7 @@ def _units_behind(form: Functional, sample: Sample, unit: NDArray[np.int64]) -> 
     """Return the hits of a share in each unit, and the trials in its denominator, which may be a part of the trials."""
     if isinstance(form, OfTerms):
         terms = form.terms(**sample.arrays(form.columns))
+        terms = terms if sample.weight is None else (terms[0] * sample.weight, terms[1] * sample.weight)
         found = [np.asarray(np.bincount(unit[sample.rows], weights=own), dtype=np.float64) for own in terms]
         return found[0], found[1]
     share = share_of(form)

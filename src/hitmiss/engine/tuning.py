@@ -12,6 +12,7 @@ from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.derive.decisions import SEARCHES, Choice, best_threshold, figures_at
 
 DEFAULT = 0.5
@@ -99,6 +100,7 @@ def _tuned(group: str, own: Trials, other: Trials | None, maximize: str, search:
 
 
 def _tally(trials: Trials) -> Tally:
+    refuse_sampling(trials, "a search for thresholds")
     positive = np.asarray(trials.label == 1)
     return Tally.of_classes(trials.score[positive], trials.score[~positive])
 

@@ -12,10 +12,12 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import FIXED, By, Design, Gap, Method, Protocol, ReadSpec, declared, names_of
 from hitmiss.core.question import find as find_column
-from hitmiss.core.registry import Misdeclared, all_of, find, find_metric, parse
+from hitmiss.core.registry import Metric, Misdeclared, Setting, Spec, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials, stack
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import USUAL_UNITS, measure_design
+from hitmiss.engine.weighted import needs_whole_trials, one_by_one
 
 if TYPE_CHECKING:
     from hitmiss.engine.compare import Comparison
@@ -209,14 +211,15 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
         )
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
+        refuse_sampling(trials, f"the protocol {protocol.name}")
         module, _, name = protocol.measured_by.partition(":")
         measured: Results = getattr(import_module(module), name)(trials, design)
         return measured
     warnings: list[str] = []
     derived = protocol.expressions(wanted) if protocol else ()
     if protocol and not wanted:
-        wanted, unfit = fitting(list(protocol.metrics), trials)
-        warnings += left_out([m for m in unfit if m not in elsewhere], trials)
+        wanted, unfit = fitting(list(protocol.metrics), trials, protocol)
+        warnings += left_out([m for m in unfit if m not in elsewhere], trials, protocol)
         derived = tuple(d for d in derived if not {t.metric for t in d.terms} & {str(parse(m)) for m in unfit})
     elif derived:  # a derived figure was asked for by name: the metrics it is made of are measured, too
         own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
@@ -285,12 +288,18 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     if not wanted:
         raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
     made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted))
+    if protocol and not design.metrics:
+        first = next(iter(runs.values()))
+        lost = [m for m in protocol.metrics if m not in wanted and _is_unweighted(m, first, protocol)]
+        made = replace(made, warnings=(*made.warnings, *_unweighted(lost, protocol)))
     asked = made.design or design
     return replace(made, design=replace(asked, protocol=design.protocol, metrics=design.metrics))
 
 
 def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design) -> Comparison:
     """Run the comparison that a protocol defines itself."""
+    for run in runs.values():
+        refuse_sampling(run, f"a comparison by {protocol.name}")
     if len(runs) != 2:
         raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
     module, _, name = protocol.compared_by.partition(":")
@@ -501,13 +510,14 @@ def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
     return rule if {*rule.inside} <= values and len(values) > 1 else None
 
 
-def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:
-    """Split metrics into those that the score kind and the columns allow, and the others."""
+def fitting(metrics: list[str], trials: Trials, protocol: Protocol | None = None) -> tuple[list[str], list[str]]:
+    """Split metrics into those that the score kind, the columns and the weights allow, and the others."""
     fits: list[str] = []
     rest: list[str] = []
     for text in metrics:
         has_columns = all(c in trials.frame.columns for c in find_metric(parse(text).name).columns)
-        (fits if _of_kind(text, trials) and has_columns else rest).append(text)
+        is_fit = _of_kind(text, trials) and has_columns and not _is_unweighted(text, trials, protocol)
+        (fits if is_fit else rest).append(text)
     return fits, rest
 
 
@@ -515,6 +525,18 @@ def _of_kind(text: str, trials: Trials) -> bool:
     """Return whether a metric takes scores of this kind."""
     kinds = find_metric(parse(text).name).kinds
     return not kinds or trials.header.score_kind in kinds
+
+
+def _settings(text: str, protocol: Protocol | None) -> tuple[Metric, dict[str, Setting]]:
+    """Return a metric and its settings under a protocol."""
+    spec = parse(text)
+    ruled, entry = dict(protocol.settings.get(spec.name, {})) if protocol else {}, find_metric(spec.name)
+    return entry, entry.settings(Spec.of(spec.name, **{**ruled, **dict(spec.settings)}))
+
+
+def _is_unweighted(text: str, trials: Trials, protocol: Protocol | None) -> bool:
+    """Return whether the trials have sampling weights that a metric cannot use."""
+    return trials.header.weight is not None and needs_whole_trials(*_settings(text, protocol))
 
 
 def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
@@ -525,18 +547,31 @@ def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
         return all(
             (not entry.kinds or "score" not in entry.columns or t.header.score_kind in entry.kinds)
             and all(c in t.frame.columns for c in entry.columns)
+            and not _is_unweighted(text, t, protocol)
             for t in runs
         )
 
     return tuple(text for text in protocol.metrics if fits(text))
 
 
-def left_out(metrics: list[str], trials: Trials) -> list[str]:
+def left_out(metrics: list[str], trials: Trials, protocol: Protocol | None = None) -> list[str]:
     """Return the warnings about metrics that these trials do not allow."""
     absent = {m: [c for c in find_metric(parse(m).name).columns if c not in trials.frame.columns] for m in metrics}
     columns = sorted({c for names in absent.values() for c in names})
     lacking = [f"{', '.join(m for m in metrics if absent[m])} left out: there is no {' and no '.join(columns)}"]
-    return (lacking if columns else []) + _unfit([m for m in metrics if not absent[m]], trials)
+    there = [m for m in metrics if not absent[m]]
+    kinds = {m: find_metric(parse(m).name).kinds for m in there}
+    unfit = [m for m in there if kinds[m] and trials.header.score_kind not in kinds[m]]
+    return (
+        (lacking if columns else [])
+        + _unfit(unfit, trials)
+        + _unweighted([m for m in there if m not in unfit], protocol)
+    )
+
+
+def _unweighted(metrics: Sequence[str], protocol: Protocol | None) -> list[str]:
+    """Return the warnings about metrics that are left out because they cannot use sampling weights."""
+    return [f"{m} left out: it {one_by_one(parse(m).name, _settings(m, protocol)[1])}" for m in metrics]
 
 
 def _unfit(metrics: list[str], trials: Trials) -> list[str]:

@@ -14,6 +14,7 @@ import polars as pl
 
 from hitmiss.core.question import INNER, ReadSpec, shown
 from hitmiss.core.shared import ABSTAIN
+from hitmiss.core.weights import not_allowed
 from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading, understand
 from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack
@@ -136,6 +137,20 @@ def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger:
         numbers, _ = numbers_of(stack, name, options.decimal_sign, ledger, ("", "-"), what)
         stack = stack.put(numbers.alias(name))
     return stack
+
+
+def check_weight(stack: Stack, name: str | None, options: ReadSpec, ledger: Ledger) -> Stack:
+    """Check the column of weights, if this side has one; every row needs a weight that its kind allows."""
+    if name is None or options.weight_kind is None:
+        return stack
+    numbers, unread = numbers_of(stack, name, options.decimal_sign, ledger, what="weight{s}")
+    wrong, allowed = not_allowed(numbers, options.weight_kind)
+    wrong &= ~unread
+    if wrong.any():
+        places = stack.places(wrong, name)
+        fix = f"a {options.weight_kind} weight is {allowed}"
+        ledger.add("bad-weight", "{n} weight{s} that cannot be used", fix, places, stack.title(name), fix)
+    return stack.put(numbers.alias(name))
 
 
 def _confidences(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.Series:

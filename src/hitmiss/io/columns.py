@@ -426,6 +426,8 @@ OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_perc
 """Further words that a caller may use for our columns."""
 KIND_OF_SCORE: Final[Mapping[str, ScoreKind]] = {"logit": "logit", "log_odds": "logit"}
 """The kind of scores that a column name implies if the caller declares none; `write_scores` uses these names."""
+WEIGHTS: Final = ("weight", "weights", "sample_weight", "sampling_weight", "sample_weights")
+"""Names of columns that look like weights; they are used only if they are declared."""
 KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
 
 
@@ -584,12 +586,14 @@ class Match:
     slices: Row = ()
     numbers: Row = ()
     theirs: Mapping[str, str] = field(default_factory=dict)
+    weight: str | None = None
 
     @property
     def numeric(self) -> frozenset[str]:
         """The columns that hold numbers; a typed source keeps them as numbers."""
         systems = [name for name in self.picks if name.startswith(SYSTEM_PREFIX)]
-        return frozenset((*systems, *self.numbers, "score", "confidence", "threshold"))
+        weight = () if self.weight is None else (self.weight,)
+        return frozenset((*systems, *self.numbers, *weight, "score", "confidence", "threshold"))
 
     def own(self, name: str) -> str | None:
         """Return our name of the column that a caller means, given as shown in tables or as in the file."""
@@ -640,7 +644,20 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)
     _refuse_missing(found, names, role, shape.name, ledger)
+    ledger.notes += unused_weights(names, role, options)
     return _match(layout_name, has_header, names, found, role, options)
+
+
+def unused_weights(names: Sequence[str], role: Role, options: ReadSpec) -> list[str]:
+    """Say that a column looks like weights and is not used as such."""
+    if options.weight is not None or role == "manifest":
+        return []
+    declared = {*options.columns.values(), *options.key_columns.values(), *options.numbers, *(options.slices or ())}
+    return [
+        f"the column {quoted(name)} is not used as weights; --weight {name} --weight-kind frequency (or sampling) uses it"
+        for name in names
+        if plain(name) in WEIGHTS and name not in declared
+    ]
 
 
 def _with_id(shape: Shape, options: ReadSpec) -> ReadSpec:
@@ -739,13 +756,31 @@ def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], 
     numbers = [name for name in found if name in own]
     # A column without a name is the row number that pandas writes, or comes from a comma at the end of the lines.
     named = [name for name in found if name.strip()]
-    others = [name for name in named if name not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES}]
+    weight = _weight(names, found, has_header, {*fixed, *runs, *numbers, *systems}, options)
+    others = [n for n in named if n not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES, weight}]
     asked = {find(name, others) for name in options.where} | {n for n in others if names[found[n]] in options.where}
     is_whole = options.slices is None and role != "predictions"
     slices = [name for name in others if is_whole or name in (options.slices or ()) or name in asked]
-    picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *slices)}
+    weighed = () if weight is None else (weight,)
+    picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *weighed, *slices)}
     theirs = {name: names[at] for name, at in picks.items()}
-    return Match(layout, has_header, picks, tuple(slices), tuple(numbers), theirs)
+    return Match(layout, has_header, picks, tuple(slices), tuple(numbers), theirs, weight)
+
+
+def _weight(
+    names: Row, found: Mapping[str, int], has_header: bool, taken: Collection[str], options: ReadSpec
+) -> str | None:
+    """Return our name of the column of weights, if this file has it; a column with another role is refused."""
+    wanted = options.weight
+    if wanted is not None and not has_header:  # given by its position
+        wanted = f"column_{wanted.removeprefix('column_')}"
+    ours = next((name for name, at in found.items() if names[at] == wanted), None)
+    if ours in taken:
+        raise UsageError(
+            f"--weight {options.weight}: the column is already used as the {ours}; name the column of the weights",
+            code="ambiguous-column",
+        )
+    return ours
 
 
 def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Ledger) -> None:
@@ -773,6 +808,13 @@ def no_column(ours: str, names: Row, role: Role, file: str, ledger: Ledger, othe
     return ledger.stop(
         "missing-column", what, f"say which one it is with --column {ours}=NAME{otherwise}", [Place(file, 1)], ours
     )
+
+
+def no_weight(wanted: str, names: Sequence[str], file: str, ledger: Ledger) -> Stop:
+    """Return the finding that a file has no such column of weights, to be raised."""
+    near = nearest(wanted, names)
+    fix = f"did you mean --weight {near}?" if near else f"there are {listed(names)}"
+    return ledger.stop("missing-column", f"there is no column {quoted(wanted)} with the weights", fix, [Place(file, 1)])
 
 
 def write_official_scores(trials: Trials, path: str | Path) -> None:

@@ -16,10 +16,11 @@ from polars.datatypes import DataTypeClass
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
 from hitmiss.core.shared import ABSTAIN, dataclass
-from hitmiss.core.trials import Source
+from hitmiss.core.trials import Header, Source
+from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import tables
-from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, numbers_of
-from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise, understand
+from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, check_weight, numbers_of
+from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, no_weight, plain, recognise, understand
 from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
 from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_nan
 from hitmiss.io.tables import TextRows
@@ -267,6 +268,8 @@ class Predictions:
     slices: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
+    repeated_by: str | None = None
+    """The column of frequency weights, by which the rows were repeated."""
 
 
 def read_predictions(
@@ -313,6 +316,11 @@ def read_predictions(
         kind = said.kind if any_scores(said) else "probability"
         frame = settle_nan(frame.with_columns(pl.col("score").fill_null(float("nan"))), "worst", kind, ledger)
     _refuse_runs(frame, said)
+    weight = files[0].match.weight
+    if weight is not None and said.weight_kind is not None:
+        frame, told = weigh(frame, Header(), weight, said.weight_kind)
+        ledger.notes += told.notes
+        ledger.choices += told.choices
     if said.threshold_rule not in (None, "same"):
         ledger.choices.append(f"threshold-rule:{said.threshold_rule}")
     match = files[0].match
@@ -326,6 +334,7 @@ def read_predictions(
         slices=tuple(n for n in match.slices if n not in (TEXT, TOLD, *said.runs)),
         numbers=tuple(n for n in match.numbers if n in said.numbers),
         runs=said.runs,
+        repeated_by=weight,
     )
 
 
@@ -336,6 +345,8 @@ def _understood(spec: ReadSpec) -> ReadSpec:
             "a table of predictions is of one system: give one --score-column, or score the systems one by one",
             code="several-systems",
         )
+    if spec.weight is not None and spec.weight_kind == "sampling":
+        raise not_by_sampling(spec.weight, "the table of predictions by language")
     if spec.score_columns:
         spec = spec.changed(columns={**spec.columns, "score": spec.score_columns[0]}, score_columns=())
     asked = {*spec.where, *spec.runs, *spec.numbers, *(spec.slices or ())}
@@ -419,6 +430,8 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) ->
         fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
         raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
     match = recognise(shape, "predictions", spec, ledger)
+    if spec.weight is not None and match.weight is None:
+        raise no_weight(spec.weight, names, shape.name, ledger)
     if group is None and "group" not in match.picks:
         raise no_column("group", names, "predictions", shape.name, ledger)
     picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
@@ -466,7 +479,8 @@ def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec,
         *(_shares(stack, name, spec, ledger) for name in spec.identities),
     ]
     stack = check_numbers(stack, [n for n in match.numbers if n in spec.numbers], spec, ledger)
-    further = dict.fromkeys((*match.slices, *spec.runs, *spec.numbers))
+    stack = check_weight(stack, match.weight, spec, ledger)
+    further = dict.fromkeys((*match.slices, *spec.runs, *spec.numbers, *filter(None, (match.weight,))))
     # Not `select`: on frames with many chunks it copies every column.
     return pl.DataFrame([*columns, *(stack.frame.get_column(n) for n in further if n in has and n not in (TEXT, TOLD))])
 

@@ -16,6 +16,7 @@ from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec,
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ScoreKind, dataclass, each
 from hitmiss.core.trials import Header, Source, Trials, with_target
+from hitmiss.core.weights import weigh
 from hitmiss.io import tables
 from hitmiss.io.checks import (
     ABSTAINED,
@@ -25,6 +26,7 @@ from hitmiss.io.checks import (
     check_numbers,
     check_repeats,
     check_scores,
+    check_weight,
     join,
     plain_numbers,
     score_names,
@@ -40,6 +42,7 @@ from hitmiss.io.columns import (
     find_positional,
     is_word,
     looks_headed,
+    no_weight,
     plain,
     recognise,
     refuse_twins,
@@ -389,6 +392,8 @@ class Visit:
     """If given, files are read in pieces, and what is kept of their rows must fit into so many bytes."""
     needed: Collection[str] | None = None
     """The slices that the caller uses; None for all."""
+    weight: str | None = None
+    """Our name of the column of weights."""
 
 
 def read(
@@ -527,6 +532,7 @@ def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
         )
         scores, key = scores.with_targets(), key.with_targets() if key else None
     _refuse_absent(scores, key, visit)
+    visit.weight = scores.match.weight or (key.match.weight if key else None)
     scores, key = _chosen_rows(scores, key, options, ledger)
     reading = _read_words(scores, key, options)
     answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
@@ -773,6 +779,8 @@ def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
     have = {name for side in sides for name in side.match.picks}
     absent = [shown(name) for name in options.runs if name not in scores.match.picks]
     absent += [shown(name) for name in options.numbers if name not in have]
+    if options.weight is not None and not any(side.match.weight for side in sides):
+        raise no_weight(options.weight, [name for side in sides for name in side.names], file, ledger)
     if absent:
         fix = f"say which one it is with --column {absent[0]}=NAME"
         raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
@@ -843,6 +851,7 @@ def _check_answers(stack: tables.Stack, side: Side, reading: Words, visit: Visit
     stack = check_scores(stack, options, ledger)
     names = [*side.match.numbers, *(["confidence"] if "confidence" in stack.frame.columns else [])]
     stack = check_numbers(stack, names, options, ledger)
+    stack = check_weight(stack, side.match.weight, options, ledger)
     stack = check_repeats(_keep_words(stack, visit), _identity(stack.frame, options), False, options, ledger)
     for column in ("label", "decision"):
         if column in stack.frame.columns:
@@ -855,6 +864,7 @@ def _check_answers(stack: tables.Stack, side: Side, reading: Words, visit: Visit
 def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: Words, visit: Visit) -> tables.Stack:
     options, ledger = visit.options, visit.ledger
     stack = check_numbers(stack, side.match.numbers, options, ledger)
+    stack = check_weight(stack, side.match.weight, options, ledger)
     key = [name for name in ("item", "target") if name in stack.frame.columns]
     stack = check_repeats(stack, key, True, options, ledger, twin=answers)
     return check_labels(_keep_words(stack, visit), "label", reading["label"], ledger)
@@ -915,11 +925,17 @@ def _trials(frame: pl.DataFrame, header: Header, visit: Visit) -> Trials:
         frame = with_target(frame, header.positive)
     frame = _name_themselves(frame, visit.options.itself)
     note_oddities(frame, header, ledger)
-    ordered = [name for name in (*FIXED, *header.runs, *header.slices, *header.numbers) if name in frame.columns]
+    weight, kind = visit.weight, visit.options.weight_kind
+    known = (*FIXED, *header.runs, *header.slices, *header.numbers, weight)
+    ordered = [name for name in known if name in frame.columns]
     header = sealed(header, ledger)
     keeps_codes = visit.needed is not None and bool(header.sources)  # without files, the texts are hashed
     # Not `select`, which would copy columns that are divided into different chunks.
-    return Trials.from_frame(frame[ordered], header, is_unique=True, keeps_codes=keeps_codes)
+    frame = frame[ordered]
+    if weight is None or kind is None:
+        return Trials.from_frame(frame, header, is_unique=True, keeps_codes=keeps_codes)
+    frame, header = weigh(frame, header, weight, kind)
+    return Trials.from_frame(frame, header, is_unique=True, keeps_codes=keeps_codes)
 
 
 def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:

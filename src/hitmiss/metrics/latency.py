@@ -43,7 +43,7 @@ def _of_share(share: float) -> _OfQuantile:
     return _OfQuantile(partial(_quantile, share=share), ("seconds",), share=share)
 
 
-@metric(best="low", range=(0.0, math.inf), form=lambda: _of_share(0.5))
+@metric(best="low", range=(0.0, math.inf), form=lambda: _of_share(0.5), one_by_one=True)
 def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The median time.
 
@@ -56,7 +56,7 @@ def median_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float
     return _quantile(seconds, weight, share=0.5)
 
 
-@metric(best="low", range=(0.0, math.inf), form=lambda: _of_share(0.95))
+@metric(best="low", range=(0.0, math.inf), form=lambda: _of_share(0.95), one_by_one=True)
 def p95_seconds(seconds: ArrayLike, weight: ArrayLike | None = None) -> float:
     """The 95th percentile of the times: one in twenty takes longer.
 

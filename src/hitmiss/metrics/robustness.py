@@ -362,7 +362,7 @@ def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> fl
     return _mean(smoothness, weight, 1e6)
 
 
-@metric(best="high", range=(0.0, math.inf))
+@metric(best="high", range=(0.0, math.inf), one_by_one=True)
 def median_minimal_strength(minimal_strength: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Median least strength: the strength at which half of the records have flipped (the lower median).
 

@@ -120,7 +120,7 @@ def risk_coverage(
     return RiskCoverage(tally.score[::-1], accepted / groups.n, wrong / accepted, wrong / groups.n)
 
 
-@metric(best="low", judged=aurc_of)
+@metric(best="low", judged=aurc_of, one_by_one=True)
 def aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the risk–coverage curve: the mean risk over all numbers of accepted trials.
 
@@ -149,7 +149,7 @@ def _harmonic(taken: Floats, size: Floats) -> Floats:
     return np.asarray(digamma(taken + size + 1.0) - digamma(taken + 1.0))
 
 
-@metric(best="low", judged=e_aurc_of)
+@metric(best="low", judged=e_aurc_of, one_by_one=True)
 def e_aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Excess area under the risk–coverage curve: `aurc` minus that of the best order, which has all errors last.
 

@@ -23,7 +23,7 @@ from hitmiss.engine.measure import USUAL_UNITS, form_of, inside
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import Coverage, check_labels, note_missing
-from hitmiss.io.columns import SYSTEM_PREFIX, Reading
+from hitmiss.io.columns import SYSTEM_PREFIX, Reading, unused_weights
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
     Words,
@@ -46,6 +46,7 @@ from hitmiss.outofcore.count import (
     is_for_negative,
     is_turned,
     look_at_shards,
+    names_of_shards,
     open_key,
     words_of,
 )
@@ -403,6 +404,8 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     if finished is not None:  # what the run records about itself
         trials = _titled(trials, Ledger([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
+    unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
+    trials = _titled(trials, Ledger([], unused, []), trials.header.coverage)
     if in_parts and finished is not None:
         is_drift = whole.drift is not None
         names = whole.by[0] if is_drift else trials.header.runs
@@ -535,6 +538,8 @@ def _obstacles(
             )
     if options.dedupe or find_reshaping(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
+    if options.weight is not None:
+        yield "unread-option", f"--weight needs the rows, {rows}"
     if options.encoding not in (None, "utf-8"):
         yield "stream-encoding", "only UTF-8 is streamed; convert the files, or leave --stream out"
     for text in wanted:

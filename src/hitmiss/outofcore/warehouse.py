@@ -327,6 +327,7 @@ def evaluate_table(
     if tally.findings:
         raise Ledger(list(tally.findings)).error()
     trials = assemble(tally, plan, "stream").retitle(reading=reads)
+    trials = trials.retitle(notes=(*dict.fromkeys(ledger.notes), *trials.header.notes))
     if key is not None:
         files = [*cast(list[object], trials.header.provenance["files"]), {"name": key.name, "role": "key"}]
         trials = covered(trials, covering).retitle(provenance={**trials.header.provenance, "files": files})

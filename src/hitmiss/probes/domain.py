@@ -334,8 +334,8 @@ def _interval(
     held = len(np.unique(unit))
     if held < 2:
         return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)
-    columns = {"hit": answers.hit, "share": answers.weight, "unit": unit}
-    items = Trials.of(np.ones(n), header=Header(numbers=("hit", "share")), **columns)
+    header = Header(numbers=("hit", "share"))
+    items = Trials.of(np.ones(n), header=header, hit=answers.hit, share=answers.weight, unit=unit)
     (found,) = measure_share(items, "hit", Plan(REPLICATES, ("unit",), seed, level), of="share")
     low, high = (math.nan if end is None else end for end in (found.low, found.high))
     few = () if found.low is not None or found.note is None else (found.note,)

@@ -438,6 +438,7 @@ def run_of(
         runs=predictions.runs,
         slices=(stored(group), *predictions.slices),
         numbers=predictions.numbers,
+        repeated_by=predictions.repeated_by,
         sources=predictions.sources,
         notes=merged(tuple(notes), predictions.notes),
         choices=(*predictions.choices, *choices, *_default_told(how, kinds), f"decisions:{' & '.join(kinds)}"),
@@ -447,7 +448,8 @@ def run_of(
     is_bare = one_each and bool(predictions.sources)  # without files, the digest also covers the items
     rows = predictions.frame
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
-    further = (*predictions.runs, *predictions.slices, *predictions.numbers)
+    weight = () if predictions.repeated_by is None else (predictions.repeated_by,)
+    further = (*predictions.runs, *predictions.slices, *predictions.numbers, *weight)
     own = [rows["label"], rows["score"], rows["group"].alias(stored(group)), *(rows[name] for name in further)]
     frame = pl.DataFrame([items, *own])
     ledger = Ledger()

@@ -157,6 +157,8 @@ def chance_level(e: Estimate) -> Level | None:
     if name == "tpr_at_fpr" and isinstance(fpr := e.settings.get("fpr"), float):
         return Level(fpr, CHANCE)
     share = e.n_positive / e.n if e.n else 0.0
+    if e.weight and e.weight_positive is not None:
+        share = e.weight_positive / e.weight
     if not 0.0 < share < 1.0:
         return None
     by_share = {

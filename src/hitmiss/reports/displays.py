@@ -17,6 +17,7 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.shared import FAILED
 from hitmiss.core.tally import COARSE, Array, Floats, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import effective_weights
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.confidence import binned, judged
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
@@ -253,7 +254,10 @@ def tally_of(trials: Trials, counted: Tally | None = None) -> Tally:
 def _counted(trials: Trials) -> Tally:
     scores = trials.column("score")
     there = scores.is_not_null().to_numpy()
-    return Tally.of(trials.label[there], scores.drop_nulls().to_numpy())
+    weights = effective_weights(trials)
+    if weights is None:
+        return Tally.of(trials.label[there], scores.drop_nulls().to_numpy())
+    return Tally.of(trials.label[there], scores.drop_nulls().to_numpy(), weights[there])
 
 
 def area_text(name: str, area: float) -> str:
@@ -534,7 +538,7 @@ class ReliabilityDisplay(Display):
 def _judged(trials: Trials) -> Tally:
     decision = trials.column("decision").fill_null(FAILED).to_numpy()
     confidence = trials.column("confidence").cast(float).fill_null(np.nan).to_numpy()
-    return judged(trials.label, decision, confidence)
+    return judged(trials.label, decision, confidence, effective_weights(trials))
 
 
 @dataclass(frozen=True, eq=False)
@@ -628,7 +632,7 @@ class RiskCoverageDisplay(Display):
             raise DataError("no answered trial has a confidence")
         decision = trials.column("decision").fill_null(FAILED).to_numpy()
         confidence = trials.column("confidence").cast(float).fill_null(np.nan).to_numpy()
-        curve = risk_coverage(trials.label, decision, confidence)
+        curve = risk_coverage(trials.label, decision, confidence, effective_weights(trials))
         kept = light(PIXELS * curve.coverage, PIXELS * curve.risk)
         lines = curve.coverage[kept], curve.risk[kept], curve.threshold[kept]
         return cls(*facts(trials, tally), *lines)

@@ -19,6 +19,7 @@ import numpy as np
 from hitmiss.core.errors import DataError
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
+from hitmiss.core.weights import effective_weights
 from hitmiss.reports.displays import (
     BayesErrorDisplay,
     Costs,
@@ -101,7 +102,7 @@ def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[P
     label, score = trials.label, trials.score
     if not (np.isfinite(score).any() and 0 < label.sum() < len(label)):
         raise DataError("pictures of scores need finite scores of both classes", code="one-class")
-    tally, head = Tally.of(label, score), trials.header
+    tally, head = Tally.of(label, score, effective_weights(trials)), trials.header
     points = operating_points(tally, threshold=float(np.nextafter(threshold, np.inf)))  # accepted are scores above it
     made: list[Display] = [
         HistogramDisplay.from_tally(tally, head.positive, head.negative, points=points),

@@ -47,6 +47,8 @@ ABOUT: Final = {
     "title": "what the protocol calls the metric in tables",
     "units": "units that were drawn from, null where trials are drawn",
     "units_effective": "how many units of equal size would say as much",
+    "weight": "sum of the sampling weights, only where there are any",
+    "weight_positive": "sum of the sampling weights of the positive trials, only where there are any",
 }
 
 

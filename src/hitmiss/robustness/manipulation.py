@@ -20,6 +20,7 @@ from hitmiss.core.question import Design, Drift, shown
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Threshold, Trials
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import USUAL_LEVEL, measure_design, signed
 from hitmiss.metrics.detection import eer, eer_point
 
@@ -127,6 +128,7 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
     `trials` are all clips, kept or counted. Each part holds some of the conditions and all clean clips, whose units
     are those that are drawn; so it does not matter how the conditions are cut.
     """
+    refuse_sampling(trials, "a drift table")
     how, bootstrap, seed, level = asked.drift or Drift(), asked.bootstrap, asked.seed, asked.level
     rows: list[Estimate] = []
     notes: list[str] = []

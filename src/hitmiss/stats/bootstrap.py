@@ -726,15 +726,34 @@ class UnitSample:
     score: Floats
     unit: NDArray[np.integer]
     units: Ints
+    weight: Floats | None = None
+    """The sampling weight of each trial; None: 1 each. The tally counts trials, whatever they weigh."""
+
+    @cached_property
+    def weighed(self) -> Tally:
+        """The tally with the weights of its trials in place of their number."""
+        if self.weight is None:
+            return self.tally
+        ends = _trials_below(self.tally, np.arange(len(self.tally.score) + 1))
+        sums = (np.append(0.0, np.cumsum(self.weight * own))[ends] for own in (self.positive, ~self.positive))
+        return Tally(self.tally.score, *sums)
 
     @classmethod
-    def of(cls, positive: NDArray[np.bool_], score: Floats, unit: Ints, n_units: int) -> UnitSample:
+    def of(
+        cls,
+        positive: NDArray[np.bool_],
+        score: Floats,
+        unit: Ints,
+        n_units: int,
+        weight: Floats | None = None,
+    ) -> UnitSample:
         """Sort trials given as arrays; `unit` counts from 0."""
         order = order_of(score)  # equal scores are one group, so their order changes nothing
         values, is_positive = score[order], positive[order]
         held = np.bincount(unit, minlength=n_units) > 0
         place = unit[order] if held.all() else (np.cumsum(held) - 1)[unit[order]]
-        return cls(Tally.of_ordered(values, is_positive), is_positive, values, place, np.flatnonzero(held))
+        own = None if weight is None else weight[order]
+        return cls(Tally.of_ordered(values, is_positive), is_positive, values, place, np.flatnonzero(held), own)
 
     @classmethod
     def stored(cls, parts: Iterable[UnitSample], units: Ints, folder: str | None) -> UnitSample:
@@ -951,19 +970,24 @@ def class_tables(sample: UnitSample, cells: Cells) -> tuple[Table, Table]:
         inside: Ints = np.clip(starts, part.start, part.stop)
         cell = np.repeat(np.arange(len(cells)), np.diff(inside))
         unit, positive = sample.unit[part].astype(np.intp), sample.positive[part]
-        more = [counted(unit[mask], cell[mask], shape) for mask in (positive, ~positive)]
+        weight = None if sample.weight is None else sample.weight[part]
+        more = [
+            counted(unit[mask], cell[mask], shape, None if weight is None else weight[mask])
+            for mask in (positive, ~positive)
+        ]
         found = [one + other for one, other in zip(found, more, strict=True)] if found else more
     return found[0], found[1]
 
 
-def _count(unit: Ints, cell: Ints, shape: tuple[int, int]) -> Table:
-    return np.bincount(unit * shape[1] + cell, minlength=shape[0] * shape[1]).reshape(shape).astype(np.float64)
+def _count(unit: Ints, cell: Ints, shape: tuple[int, int], weight: Floats | None) -> Table:
+    found = np.bincount(unit * shape[1] + cell, weights=weight, minlength=shape[0] * shape[1])
+    return found.reshape(shape).astype(np.float64)
 
 
-def _count_sparse(unit: Ints, cell: Ints, shape: tuple[int, int]) -> Table:
+def _count_sparse(unit: Ints, cell: Ints, shape: tuple[int, int], weight: Floats | None) -> Table:
     from scipy.sparse import coo_array
 
-    return coo_array((np.ones(len(unit)), (unit, cell)), shape=shape).tocsr()
+    return coo_array((np.ones(len(unit)) if weight is None else weight, (unit, cell)), shape=shape).tocsr()
 
 
 def cell_counts(tables: tuple[Table, Table], weights: Floats) -> tuple[Floats, Floats]:
@@ -1005,7 +1029,8 @@ def _divided(sample: UnitSample, s: Stretches, weights: Floats) -> Stretches:
     trials = _trials_below(sample.tally, cuts)
     # Counts below 2^24 are exact in single precision, which takes half the time.
     exact = float(s.cp.max(initial=0.0) + s.cn.max(initial=0.0) + (s.p + s.q).max(initial=0.0)) < 2.0**24
-    kind = np.float32 if exact and bool((weights == np.floor(weights)).all()) else np.float64
+    whole = sample.weight is None and bool((weights == np.floor(weights)).all())
+    kind = np.float32 if exact and whole else np.float64
     light: Array = weights.astype(kind)
     inside = np.empty((len(s), 2 * PARTS))
     # Stretch by stretch for all its replicates: how many trials each unit has in each part, weighted by one product.
@@ -1031,12 +1056,13 @@ def _part_table(sample: UnitSample, starts: Ints) -> tuple[Ints | None, Array]:
     if 4 * (starts[-1] - starts[0]) < len(sample.units):  # most units have no trial here
         held = np.unique(sample.unit[starts[0] : starts[-1]])
     n = len(sample.units) if held is None else len(held)
-    table = np.zeros(n * 2 * PARTS, dtype=np.int64)
+    table = np.zeros(n * 2 * PARTS, dtype=np.int64 if sample.weight is None else np.float64)
     for some in sample.parts(int(starts[0]), int(starts[-1])):
         unit = sample.unit[some].astype(np.intp) if held is None else np.searchsorted(held, sample.unit[some])
         inside: Ints = np.clip(starts, some.start, some.stop)
         part = np.repeat(np.arange(PARTS), np.diff(inside))
-        table += np.bincount((2 * unit + ~sample.positive[some]) * PARTS + part, minlength=len(table))
+        weight = None if sample.weight is None else sample.weight[some]
+        table += np.bincount((2 * unit + ~sample.positive[some]) * PARTS + part, weight, len(table))
     return held, table.reshape(n, 2 * PARTS)
 
 
@@ -1064,6 +1090,8 @@ def _points_inside(sample: UnitSample, s: Stretches, weights: Floats) -> tuple[F
     at, within = _numbered(_trials_below(sample.tally, score + 1) - first)  # the trials with each of these scores
     trial, place = first[at] + within, place[at]
     drawn = weights.take(s.replicate[row[at]] * weights.shape[1] + sample.unit[trial])
+    if sample.weight is not None:
+        drawn = drawn * sample.weight[trial]
     accepted = drawn * sample.positive[trial]
     let_go(sample.unit, sample.positive)
     both = []
@@ -1121,7 +1149,8 @@ class ByUnits:
     def whole(self, form: Whole) -> Floats:
         """See `forms.Drawn`."""
         finely = cut_finely(self.sample.tally)
-        return read_whole(form, finely, *cell_counts(class_tables(self.sample, finely), self.weights))
+        weighed = Cells(self.sample.weighed, finely.cuts)
+        return read_whole(form, weighed, *cell_counts(class_tables(self.sample, finely), self.weights))
 
 
 def _unit_sum(sample: UnitSample, is_positive: bool, term: Callable[[Floats], Floats], weights: Floats) -> Floats:
@@ -1133,6 +1162,8 @@ def _unit_sum(sample: UnitSample, is_positive: bool, term: Callable[[Floats], Fl
     for part in sample.parts():
         own = sample.positive[part] == is_positive
         values, unit = term(sample.score[part][own]), sample.unit[part][own]
+        if sample.weight is not None:
+            values = values * sample.weight[part][own]
         certain = np.isfinite(values)
         np.add.at(total, unit[certain], values[certain])  # in ascending order of score, whatever the parts are
         np.add.at(infinite, unit[~certain], 1.0)

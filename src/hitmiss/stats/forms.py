@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import dataclass
+from hitmiss.core.shared import Rate, dataclass
 from hitmiss.core.tally import Array, Floats, Number, Tally, let_go
 from hitmiss.stats import intervals
 from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share
@@ -108,6 +108,8 @@ class Sampled(Protocol):
     def counts(self) -> object: ...
     @property
     def placements(self) -> Floats: ...
+    @property
+    def weight(self) -> Floats | None: ...
 
     def arrays(self, names: Sequence[str]) -> dict[str, Array]: ...
 
@@ -693,6 +695,9 @@ class AtThreshold(Form):
         now = self.combine(missed, positives, accepted, negatives)
         one_missed = self.combine(missed + 1, positives, accepted, negatives) - now
         one_accepted = self.combine(missed, positives, accepted + 1, negatives) - now
+        if sample.weight is not None:  # sums of weights are no numbers of errors
+            passed = sample.score >= self.threshold
+            missed, accepted = (sample.positive & ~passed).sum().item(), (~sample.positive & passed).sum().item()
         return (
             Errors("miss", int(missed), abs(float(one_missed))),
             Errors("false alarm", int(accepted), abs(float(one_accepted))),
@@ -931,7 +936,7 @@ class OfColumns(OfTrials):
 
     def measure(self, sample: Sampled) -> float:
         """Return the function of the columns of a sample."""
-        return self.of_arrays(sample.arrays(self.columns))
+        return self.of_arrays(sample.arrays(self.columns), sample.weight)
 
     def of_arrays(self, arrays: Mapping[str, Array], weight: Array | None = None) -> float:
         """Return the function of arrays; `weight` says how often each trial counts."""
@@ -971,6 +976,13 @@ class OfTerms(OfColumns):
 
     terms: Callable[..., tuple[Floats, Floats]] = field(kw_only=True)
     is_share: bool = field(default=False, kw_only=True)
+
+    def measure(self, sample: Sampled) -> float:
+        """Return the ratio of the sums over a sample, each trial with its weight."""
+        if sample.weight is None:
+            return super().measure(sample)
+        above, below = (math.fsum(term * sample.weight) for term in self.terms(**sample.arrays(self.columns)))
+        return Rate(above, below) if self.is_share else above / below if below else math.nan
 
     def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
         """Return the normal interval on the scale of the figure, which is skewed as sums of positive terms are."""
