@@ -272,7 +272,11 @@ class Predictions:
 
 
 def read_predictions(
-    sources: Sequence[tuple[str | None, object]], spec: ReadSpec | None = None, *, whole: bool = False
+    sources: Sequence[tuple[str | None, object]],
+    spec: ReadSpec | None = None,
+    *,
+    whole: bool = False,
+    further: bool = False,
 ) -> Predictions:
     """Read prediction files, each with one group (its name is given) or several (None: a column names the group).
 
@@ -284,11 +288,13 @@ def read_predictions(
         How to read the files; every field is respected.
     whole
         Keep all columns as text, for error dumps.
+    further
+        Take the further columns that all files have, except texts, as slices, if the caller names none.
 
-        Returns
-        -------
-        Predictions
-            The checked rows of all files.
+    Returns
+    -------
+    Predictions
+        The checked rows of all files.
 
     Raises
     ------
@@ -296,7 +302,7 @@ def read_predictions(
         A single error that carries every fault of every file.
     """
     said, ledger = _understood(spec or ReadSpec()), Ledger()
-    files = _read_all(sources, said, whole, ledger)
+    files = _read_all(sources, said, whole, further, ledger)
     if ledger.findings or not files:
         raise ledger.error()
     frame = pl.concat([f.frame for f in files], how="vertical" if _are_alike(files) else "diagonal")
@@ -318,6 +324,9 @@ def read_predictions(
     if said.threshold_rule not in (None, "same"):
         ledger.choices.append(f"threshold-rule:{said.threshold_rule}")
     match = files[0].match
+    slices = [name for name in match.slices if name not in (TEXT, TOLD, *said.runs)]
+    if further:  # a column that only some files have says nothing about the others
+        slices = [name for name in slices if all(name in file.frame.columns for file in files)]
     return Predictions(
         frame,
         tuple(f.source for f in files if f.source is not None) if all(f.source for f in files) else (),
@@ -325,7 +334,7 @@ def read_predictions(
         tuple(dict.fromkeys(ledger.notes)),
         tuple(ledger.choices),
         tuple(f.raw for f in files if f.raw is not None),
-        slices=tuple(n for n in match.slices if n not in (TEXT, TOLD, *said.runs)),
+        slices=tuple(slices),
         numbers=tuple(n for n in match.numbers if n in said.numbers),
         runs=said.runs,
     )
@@ -382,13 +391,15 @@ def _are_alike(files: Sequence[_File]) -> bool:
     return all(f.frame.schema == files[0].frame.schema for f in files)
 
 
-def _read_all(sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whole: bool, ledger: Ledger) -> list[_File]:
+def _read_all(
+    sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whole: bool, further: bool, ledger: Ledger
+) -> list[_File]:
     """Read files in parallel; findings enter the ledger in the order of the files."""
 
     def one(at: int) -> tuple[_File | None, Ledger]:
         own = Ledger()
         try:
-            return _read(at, *sources[at], spec, whole, own), own
+            return _read(at, *sources[at], spec, whole, further, own), own
         except Stop:
             return None, own
         except FileNotFoundError:
@@ -403,9 +414,11 @@ def _read_all(sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whol
     return [file for file, _ in read if file is not None]
 
 
-def _read(at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, ledger: Ledger) -> _File:
+def _read(
+    at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, further: bool, ledger: Ledger
+) -> _File:
     shape = look(source, "both", spec, ledger)
-    match = _columns(shape, group, spec, ledger)
+    match = _columns(shape, group, spec, further, ledger)
     file = tables.quick_or_careful(
         lambda own, kinds: _checked(at, group, shape, match, spec, own, kinds), match.kinds(KINDS, spec), ledger
     )
@@ -415,7 +428,7 @@ def _read(at: int, group: str | None, source: object, spec: ReadSpec, whole: boo
     return replace(file, raw=raw if file.stack.rows is None else raw[file.stack.rows])
 
 
-def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) -> Match:
+def _columns(shape: Shape, group: str | None, spec: ReadSpec, further: bool, ledger: Ledger) -> Match:
     """Identify the columns: those that every prediction file has, those that the caller asked for, and the texts."""
     names = shape.names or shape.first[0]
     declared = [theirs for ours, theirs in spec.columns.items() if theirs not in names]
@@ -423,13 +436,17 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) ->
         near = nearest(name, names)
         fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
         raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
-    match = recognise(shape, "predictions", spec, ledger)
+    match = recognise(shape, "predictions", spec, ledger, is_whole=further)
     if group is None and "group" not in match.picks:
         raise no_column("group", names, "predictions", shape.name, ledger)
     picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
-    text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in picks.values()), None)
+    asked = {at for ours, at in picks.items() if not further or ours not in match.slices}
+    text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in asked), None)
+    slices = tuple(n for n in match.slices if picks.get(n) != text or n in (spec.slices or ()))
+    picks = {n: at for n, at in picks.items() if n in slices or n not in match.slices}
     picks |= {} if text is None else {TEXT: text}
-    return replace(match, picks=picks, theirs={ours: names[at] for ours, at in picks.items() if ours != TEXT})
+    theirs = {ours: names[at] for ours, at in picks.items() if ours != TEXT}
+    return replace(match, picks=picks, slices=slices, theirs=theirs)
 
 
 def _checked(

@@ -8,7 +8,7 @@ evaluate_run(run)                                            -> Board: Results, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from importlib import import_module
@@ -126,16 +126,22 @@ def read_run(
 
     Two run tags read in this way pair by item; see `load_run` for the options.
     """
-    return load_run(pred_dir, run_tag, languages, spec=spec, deciding=deciding, skip_missing=skip_missing).trials
+    return load_run(
+        pred_dir, run_tag, languages, spec=spec, deciding=deciding, skip_missing=skip_missing, further=True
+    ).trials
 
 
-def read_files(sources: object, spec: ReadSpec) -> Trials | None:
-    """Read the trials of files whose names end in languages; None if they do not, or if the caller asks for more."""
+def read_files(sources: object, spec: ReadSpec, needed: Collection[str] | None = None) -> Trials | None:
+    """Read the trials of files whose names end in languages; None if they do not, or if the caller asks for more.
+
+    The further columns are slices: all of them, or those `needed`.
+    """
     given = sources if isinstance(sources, list | tuple) else [sources]
     paths = [p for p in given if isinstance(p, str | Path) and language_of(p)]
     if len(paths) < len(given) or MORE & {*spec.said}:
         return None
-    return load_files(paths, spec=spec).trials
+    chosen = spec if needed is None else spec.changed(slices=tuple(needed))
+    return load_files(paths, spec=chosen, further=True).trials
 
 
 def load_files(
@@ -144,6 +150,7 @@ def load_files(
     spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
+    further: bool = False,
 ) -> Run:
     """Load files whose names end in languages, such as `baseline_en.csv`; they may be in different folders."""
     named = [(str(language_of(path)), path) for path in paths]
@@ -151,7 +158,7 @@ def load_files(
     twice = [language for language in languages if languages.count(language) > 1]
     if twice:
         raise UsageError(f"two files are of the language {twice[0]!r}; give one of each", code="repeated-language")
-    predictions = read_predictions(named, spec, whole=whole)
+    predictions = read_predictions(named, spec, whole=whole, further=further)
     run = run_of(predictions, LANGUAGE, languages, spec=spec, deciding=deciding, one_each=True)
     return replace(run, files=tuple(map(Path, paths)))
 
@@ -198,14 +205,16 @@ def load_run(
     deciding: Deciding | None = None,
     whole: bool = False,
     skip_missing: bool = False,
+    further: bool = False,
 ) -> Run:
     """Load the files `{run_tag}_{language}.csv` of a folder; without `languages`, all whose names contain a language.
 
-    `skip_missing`: languages without a file are left out with a warning, and the signature names them.
+    `skip_missing`: languages without a file are left out with a warning, and the signature names them. `further`: the
+    columns that are not ours are slices.
     """
     languages = [tag for text in languages or () for tag in text.replace(",", " ").split()]  # `en,es` are two languages
     files, notes = find_run(pred_dir, run_tag, languages, skip=skip_missing)
-    predictions = read_predictions(list(files.items()), spec, whole=whole)
+    predictions = read_predictions(list(files.items()), spec, whole=whole, further=further)
     absent = [language for language in languages if language not in files]
     run = run_of(
         predictions,
