@@ -311,7 +311,7 @@ def read_predictions(
     if ledger.findings:
         raise ledger.error()
     _sum_up(files, said, ledger)
-    if len(files) > 1 and any(group is None for group, _ in sources):
+    if len(files) > len({group for group, _ in sources if group is not None}):
         _refuse_shared_ids(frame, files, ledger)
     known = [f.frame.select("item", "group").with_columns(text=f.texts) for f in files if f.texts is not None]
     if known and (shared := note_shared(pl.concat(known))):

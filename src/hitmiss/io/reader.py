@@ -816,7 +816,7 @@ def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Words:
 
 
 def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpec) -> Words:
-    """Interpret the distinct words of labels and decisions: together, or separately if only the labels are codes.
+    """Interpret the distinct words of labels and decisions: together, or separately if only one of them has codes.
 
     >>> read_words(["0", "1"], ["toxic"], ReadSpec(positive="toxic", positive_value="1"))["decision"].positive_words
     ('toxic',)
@@ -827,12 +827,20 @@ def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpe
     if options.positive_value is not None and _has_words(said) and not _has_words(labels):
         own = understand(labels, *classes, options.positive_value)
         return {"label": own, "decision": understand(said, own.positive, own.negative)}
+    if options.positive_value is not None and _are_codes(said) and not _are_codes([options.positive_value, *labels]):
+        own = understand(labels, *classes, options.positive_value)
+        return {"label": own, "decision": understand(said, own.positive, own.negative, "1")}
     together = understand(list(dict.fromkeys((*labels, *said))), *classes, options.positive_value)
     return {"label": together, "decision": together}
 
 
 def _has_words(cells: Sequence[str]) -> bool:
     return any(is_word(word_of(cell)) for cell in cells)
+
+
+def _are_codes(cells: Sequence[str]) -> bool:
+    """Return whether some cells are 0, 1, true or false, in any spelling."""
+    return any(word_of(cell) in ("0", "1", "true", "false") for cell in cells)
 
 
 def _distinct(column: pl.Series, options: ReadSpec) -> list[str]:
