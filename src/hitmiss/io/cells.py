@@ -17,7 +17,7 @@ import polars as pl
 from hitmiss.core.question import ReadSpec, shown
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.io import columns
-from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading, flag
+from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading, flag, is_absent
 from hitmiss.io.parse import Ledger, quoted
 from hitmiss.io.tables import Stack
 
@@ -226,7 +226,8 @@ def _refuse_word(
     stack: Stack, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Ledger, fix: str
 ) -> None:
     places, word = stack.places(where, column), quoted(problem.word)
-    kind = problem.kind.replace("label", column) if column == "decision" else problem.kind
+    is_cell = problem.kind in ("missing-label", "unknown-label")  # the others are about what was declared
+    kind = problem.kind.replace("label", column) if is_cell else problem.kind
     if problem.kind == "missing-label":
         what, each = f"{{n}} missing {column}{{s}}", f"the {column} is missing"
         fix = fix or f"fix them{f', or say --negative {problem.word} if it is a class' if problem.word.strip() else ''}"
@@ -417,6 +418,34 @@ def _confidences(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.Series:
     )
     refuse_outside(stack, "confidence", numbers, "not-a-probability", "confidence{s}", fix, ledger)
     return numbers.alias("confidence")
+
+
+UNITS: Final = {
+    **dict.fromkeys(("", "s", "sec", "secs", "second", "seconds"), 1),
+    **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1000),
+}
+"""The units of a duration, and how many of them a second has."""
+WITH_UNIT: Final = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
+
+
+def amount_in(value: object, *, is_seconds: bool) -> tuple[float | None, str]:
+    """Return the amount that a field of a nested row holds, None if it is absent, and what is wrong with it.
+
+    Durations may have a unit; others than seconds are converted. No amount is below 0.
+
+    >>> amount_in("1500 ms", is_seconds=True), amount_in(None, is_seconds=True), amount_in("2", is_seconds=False)
+    ((1.5, ''), (None, ''), (2.0, ''))
+    >>> amount_in("-1", is_seconds=True)[1], amount_in("3 min", is_seconds=True)[1], amount_in("many", is_seconds=False)[1]
+    ('it is below 0', 'it is not a number of seconds', 'it is not a number')
+    """
+    if is_absent(value) or value == "-":
+        return None, ""
+    found = WITH_UNIT.fullmatch(str(value)) if is_seconds else None
+    unit = found[2].lower() if found else ""
+    number = number_in(found[1] if found else str(value).strip())
+    if number is None or unit not in UNITS or isinstance(value, bool):
+        return None, "it is not a number of seconds" if is_seconds else "it is not a number"
+    return number / UNITS[unit], "it is below 0" if number < 0 else ""
 
 
 # ----------------------------------------------------------------------
