@@ -59,6 +59,17 @@ def test_two_binary_columns_are_refused(tmp_path: Path, capsys: Capture) -> None
     assert f1(["toxicity", str(path), "--column", "decision=pred"], capsys) == pytest.approx(OF_COLUMN, abs=1e-12)
 
 
+def test_minus_one_is_no_decision_unless_declared(tmp_path: Path, capsys: Capture) -> None:
+    path = table(tmp_path / "texts_en.csv", "y_pred", [1 if decision else -1 for decision in DECISIONS])
+    for words in (["toxicity", str(path)], ["score", str(path), "-p", "toxicity"]):
+        assert run([*words, "--bootstrap", "0", "--json"]) == 3
+        error = json.loads(capsys.readouterr().out)["error"]
+        assert error["code"] == "unknown-decision"
+        assert [f["row"] for f in error["faults"]] == [n + 2 for n, decision in enumerate(DECISIONS) if not decision]
+        assert run([*words, "--bootstrap", "0", "--json", "--abstain", "-1"]) == 0
+        capsys.readouterr()
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """Two runs in two languages, by authors who wrote several texts each."""

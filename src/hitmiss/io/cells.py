@@ -180,6 +180,10 @@ def check_labels(
         absent = [cell for cell in found if not word_of(cell, (*reading.positive_words, *reading.negative_words))]
         is_dropped = is_dropped or not is_needed or len(absent) == len(found)
     problems = [p for p in reading.problems if p.word not in (*silent, *absent) or p.kind not in NO_LABEL]
+    if is_needed and column == "decision":  # a binary column: -1, which some tools write for a class, is no abstention
+        unclear = [cell for cell in silent if word_of(cell) == UNLABELLED and cell.strip() not in abstain]
+        silent = [cell for cell in silent if cell not in unclear]
+        problems += [Problem("unknown-label", cell) for cell in unclear]
     if not is_dropped:
         kinds = {p.word: p for p in reading.problems}
         problems = [*problems, *(kinds.get(cell, Problem("missing-label", cell)) for cell in absent)]
