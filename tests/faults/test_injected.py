@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hitmiss.core.errors import DataError, HitmissError
 from hitmiss.core.trials import Trials
 from hitmiss.io import examine, read
-from hitmiss.io.checks import to_numbers
+from hitmiss.io.cells import to_numbers
 
 N = 12
 CLEAN = [(f"E_{i:02d}", repr(math.sin(i)), "bonafide" if i % 3 == 0 else "spoof") for i in range(N)]

@@ -24,7 +24,7 @@ FAULTS: dict[str, tuple[dict[int, dict[str, Any]], str, str]] = {
     "an id twice with other verdicts": ({4: {"id": "s2", "prediction": "real"}}, "conflicting-id", "'s2'"),
     "an id with both labels": ({1: {"id": "s0"}}, "both-labels", "both labels"),
     "an unknown label": ({5: {"label": "reel"}}, "unknown-label", "did you mean 'real'"),
-    "no label": ({5: {"label": None}}, "unknown-label", "''"),
+    "no label": ({5: {"label": None}}, "missing-label", "1 missing label"),
     "no id": ({5: {"id": None}}, "empty-id", "without an id"),
 }
 

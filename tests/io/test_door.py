@@ -32,8 +32,12 @@ def test_nan_and_empty_scores_are_refused_dropped_or_made_the_worst() -> None:
     assert (worst.score.tolist(), worst.header.choices) == ([1.5, -0.5, -np.inf, np.inf], ("on-nan:worst(2)",))
 
 
-def test_words_for_missing_are_no_numbers_whatever_the_rule() -> None:
-    for word in ("NA", "None", "null", "-", "1_0", "np.float64(1.0)"):
+def test_a_word_for_missing_is_an_empty_score_and_other_words_are_none_whatever_the_rule() -> None:
+    for word in ("NA", "None", " null ", "n/a"):
+        frame = both(["a", "b"], ["spoof", "bonafide"], [word, "1"])
+        assert [f.kind for f in examine(frame).faults] == ["empty-score"]
+        assert read(frame, on_nan="drop").items == ["b"]
+    for word in ("-", "1_0", "np.float64(1.0)"):
         with pytest.raises(DataError, match="unreadable score"):
             read(both(["a", "b"], ["spoof", "bonafide"], [word, "1"]), on_nan="drop")
 
@@ -220,7 +224,7 @@ def test_numbers_and_answers_have_their_types() -> None:
     assert trials.frame["seconds"].to_list() == [1.5, None, 2.0]
     bad = frame.with_columns(confidence=pl.Series(["0.5", "7", "1"]), y_pred=pl.Series(["0", "2", "1"]))
     kinds = {f.kind for f in examine(bad, positive="toxic", positive_value="1").faults}
-    assert kinds == {"not-a-probability", "unknown-label"}
+    assert kinds == {"not-a-probability", "unknown-decision"}
 
 
 def test_shards_are_one_run(tmp_path: Path) -> None:

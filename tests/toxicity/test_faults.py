@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,14 +32,14 @@ def refused(folder: Path, *languages: str, **rules: object) -> DataError:
         ("x,,0.5,0.5", "missing-label", "y_true", ""),
         ("x,NA,0.5,0.5", "missing-label", "y_true", "NA"),
         ("x,-1,0.5,0.5", "unlabelled", "y_true", "-1"),
-        ("x,0.7,0.5,0.5", "bad-label", "y_true", "0.7"),
-        ("x,2,0.5,0.5", "bad-label", "y_true", "2"),
-        ("x,toxik,0.5,0.5", "bad-label", "y_true", "toxik"),
-        ("x,1,,0.5", "missing-score", "y_prob", ""),
-        ("x,1,NaN,0.5", "missing-score", "y_prob", "NaN"),
-        ("x,1,1.7,0.5", "score-outside", "y_prob", "1.7"),
-        ("x,1,-0.1,0.5", "score-outside", "y_prob", "-0.1"),
-        ("x,1,inf,0.5", "score-outside", "y_prob", "inf"),
+        ("x,0.7,0.5,0.5", "unknown-label", "y_true", "0.7"),
+        ("x,2,0.5,0.5", "unknown-label", "y_true", "2"),
+        ("x,toxik,0.5,0.5", "unknown-label", "y_true", "toxik"),
+        ("x,1,,0.5", "empty-score", "y_prob", ""),
+        ("x,1,NaN,0.5", "nan-score", "y_prob", "NaN"),
+        ("x,1,1.7,0.5", "not-a-probability", "y_prob", "1.7"),
+        ("x,1,-0.1,0.5", "not-a-probability", "y_prob", "-0.1"),
+        ("x,1,inf,0.5", "not-a-probability", "y_prob", "inf"),
         ("x,1,high,0.5", "not-a-number", "y_prob", "high"),
         ("x,1,0.5,1.5", "bad-threshold", "best_threshold", "1.5"),
         ("x,1,0.5,half", "not-a-number", "best_threshold", "half"),
@@ -80,10 +81,9 @@ def test_all_faults_of_all_files_are_listed_together(predictions: Writer, capsys
         ("run_es.csv", 3, "y_true", "-1"),
         ("run_es.csv", 4, "y_prob", "inf"),
     }
-    assert run(["toxicity", "--pred_dir", str(folder), "--run_tag", "run"]) == 3
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert all(f"{f.file}, row {f.row}, column {f.column}" in said.err for f in error.faults)
+    assert run(["toxicity", "--pred_dir", str(folder), "--run_tag", "run", "--json"]) == 3
+    told = json.loads(capsys.readouterr().out)["error"]["faults"]
+    assert [(f["file"], f["row"], f["value"]) for f in told] == [(f.file, f.row, f.value) for f in error.faults]
 
 
 def test_missing_values_can_be_dropped_and_are_counted(predictions: Writer) -> None:
@@ -96,7 +96,7 @@ def test_missing_values_can_be_dropped_and_are_counted(predictions: Writer) -> N
 
 def test_wrong_values_are_never_dropped(predictions: Writer) -> None:
     error = refused(predictions("en", *GOOD, "x,0.7,0.5,0.5", "y,1,1.7,0.5"), missing="drop")
-    assert sorted(f.kind for f in error.faults) == ["bad-label", "score-outside"]
+    assert sorted(f.kind for f in error.faults) == ["not-a-probability", "unknown-label"]
 
 
 def test_nothing_left_after_dropping_is_said(predictions: Writer) -> None:
@@ -189,7 +189,7 @@ def test_a_blank_decision_column_is_absent(predictions: Writer) -> None:
 
 def test_a_decision_that_is_no_decision_is_refused(predictions: Writer) -> None:
     folder = predictions("en", "a,1,0.9,0.7", "b,0,0.2,", "c,0,0.2,1", header="id,y_true,y_prob,y_pred")
-    assert sorted((f.kind, f.row) for f in refused(folder).faults) == [("bad-decision", 2), ("missing-decision", 3)]
+    assert sorted((f.kind, f.row) for f in refused(folder).faults) == [("missing-decision", 3), ("unknown-decision", 2)]
 
 
 def test_without_threshold_a_half_is_used_and_said(predictions: Writer) -> None:

@@ -155,14 +155,15 @@ def test_other_labels_are_refused_with_their_place(
     put(tmp_path, text=f'id,y_true,y_prob\na,1,0.9\nb,"{label}",0.2\n')
     assert run(words(tmp_path)) == 3
     said = capsys.readouterr().err
-    assert "run_en.csv, row 3, column y_true: it is neither 1 nor 0" in said and f"(found '{label}')" in said
+    why = "it is neither 1 nor 0" if label in ("2", "0.7") else "the label is not known"
+    assert f"run_en.csv, row 3, column y_true: {why}" in said and f"(found '{label}')" in said
 
 
 @pytest.mark.parametrize(
     ("score", "said"),
     [
-        ("", "the score is missing"),
-        ("nan", "the score is missing"),
+        ("", "the score is empty"),
+        ("nan", "the score is NaN"),
         ("1.0000000000000002", "it is outside 0..1"),
         ("-1e-320", "it is outside 0..1"),
         ("inf", "it is outside 0..1"),

@@ -71,7 +71,7 @@ def test_faults_of_rows_that_where_leaves_out_are_not_told(tmp_path: Path) -> No
     assert len(load_files([path], spec=ReadSpec(where={"platform": ("web", "app")})).measured) == 4
     with pytest.raises(DataError) as caught:
         load_files([path], spec=ReadSpec(where={"platform": ("web", "old")}))
-    assert {(f.kind, f.row) for f in caught.value.faults} == {("bad-label", 8), ("score-outside", 8)}
+    assert {(f.kind, f.row) for f in caught.value.faults} == {("unknown-label", 8), ("not-a-probability", 8)}
 
 
 def test_an_abstention_is_counted_as_one(tmp_path: Path) -> None:
@@ -80,7 +80,7 @@ def test_an_abstention_is_counted_as_one(tmp_path: Path) -> None:
     path = put(tmp_path, "en", rows, header)
     with pytest.raises(DataError) as caught:
         load_files([path])
-    assert caught.value.faults[0].kind == "bad-decision"
+    assert caught.value.faults[0].kind == "unknown-decision"
     board = evaluate_run(load_files([path], spec=ReadSpec(abstain=("skip",))), bootstrap=0)
     counts = board.rows[0].counts
     assert counts is not None

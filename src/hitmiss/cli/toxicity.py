@@ -17,11 +17,9 @@ from hitmiss.core.shared import dataclass
 if TYPE_CHECKING:
     import polars as pl
 
-    from hitmiss.core.errors import DataError
     from hitmiss.io.config import ToxicityConfig
     from hitmiss.protocols.toxicity import Board, Run
 
-MOST_LISTED = 1000
 KEY = "File with the labels, by id; columns of the same names as in FILES are types of toxicity, each scored."
 FILES = "Instead of --pred_dir: file(s) that name the language in a column or in the file name (CSV, Parquet …); FOLDER:RUN_TAG."
 
@@ -87,7 +85,6 @@ def toxicity(
 
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
     """
-    from hitmiss.core.errors import DataError
     from hitmiss.io.predictions import any_scores
 
     _refuse_unknown(scores, undefined, missing_language)
@@ -101,10 +98,7 @@ def toxicity(
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
     where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, label_cut)
-    try:
-        run = _load(files, where, settings, spec, threshold, dump_errors)
-    except DataError as error:
-        raise _listed(error) from None
+    run = _load(files, where, settings, spec, threshold, dump_errors)
     _honour(settings, run)
     _refuse_overwriting(run, output, results)
     _evaluate(run, output, results, documented, json, asked, undefined)
@@ -231,22 +225,6 @@ def _load(
         whole=whole,
         skip_missing=where.skip_missing,
     )
-
-
-def _listed(error: DataError) -> DataError:
-    """List every fault on its own line, then the summary sentence, so that a user can fix all of them at once."""
-    from hitmiss.cli.main import SHOWN_FAULTS
-    from hitmiss.core.errors import DataError
-    from hitmiss.core.shared import visible
-
-    if len(error.faults) <= SHOWN_FAULTS:
-        return error
-    for fault in error.faults[:MOST_LISTED]:
-        common.note(f"  {visible(str(fault))}")
-    left = len(error.faults) - MOST_LISTED
-    if left > 0:
-        common.note(f"  … and {left:,} more")
-    return DataError(str(error), code=error.code)
 
 
 def _evaluate(

@@ -159,7 +159,7 @@ def read_trials(
         return scores
     if protocol is not None and protocol.reader and key is None:
         module, _, name = protocol.reader.partition(":")
-        found: Trials | None = getattr(import_module(module), name)(scores, said)
+        found: Trials | None = getattr(import_module(module), name)(scores, said, needed)
         if found is not None:
             return found.retitle(reading=said)
     from hitmiss.io.reader import read

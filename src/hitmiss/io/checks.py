@@ -1,4 +1,4 @@
-"""Interpret labels, check columns, and join scores with their key."""
+"""Check ids and repeats, and join scores with their key."""
 
 from __future__ import annotations
 
@@ -12,28 +12,16 @@ from typing import Final, TypeVar
 import numpy as np
 import polars as pl
 
-from hitmiss.core.question import INNER, ReadSpec, shown
-from hitmiss.core.shared import ABSTAIN
-from hitmiss.core.weights import not_allowed
-from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading, understand
-from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
+from hitmiss.core.question import INNER, ReadSpec
+from hitmiss.io.cells import understand
+from hitmiss.io.columns import Reading
+from hitmiss.io.parse import Ledger, Place, Stop, counted
 from hitmiss.io.tables import Stack
 
 # ----------------------------------------------------------------------
-# The checks of one side: ids, scores, labels, repeats. They work on whole columns; single rows are only inspected on a
-# fault.
+# The checks of one side: ids and repeats. They work on whole columns; single rows are only inspected on a fault.
 
-PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
-"""Matches column names that announce numbers up to 100."""
-DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
-ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
 FIRST: Final = 1000
-NAN_FIX: Final = "fix them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
-
-
-def score_names(frame: pl.DataFrame) -> list[str]:
-    """Return the columns with scores: one, or one per system."""
-    return [name for name in frame.columns if name == "score" or name.startswith(SYSTEM_PREFIX)]
 
 
 def check_ids(stack: Stack, ledger: Ledger) -> None:
@@ -43,190 +31,6 @@ def check_ids(stack: Stack, ledger: Ledger) -> None:
         what = "{n} row{s} without an id"
         places = [Place(p.file, p.row) for p in stack.places(empty)]
         ledger.add("empty-id", what, "give every row its id", places, stack.title("item"), "the id is empty")
-
-
-def to_numbers(texts: pl.Series, decimal: str = ".") -> tuple[pl.Series, pl.Series]:
-    """Convert a column to float64, bit for bit as Python's `float`, and mark rows that hold no number; empty is null.
-
-    A number that is too large for a float is none: 1e400 and 1e500 would both be infinite, and equal.
-
-    >>> numbers, wrong = to_numbers(pl.Series(["0.1", " -Infinity", "1_0", "nan", "", "1e400"]))
-    >>> numbers.to_list(), wrong.to_list()
-    ([0.1, -inf, None, nan, None, None], [False, False, True, False, False, True])
-    """
-    if texts.dtype != pl.String:
-        return texts, texts.is_null() & False
-    if decimal == ",":
-        texts = texts.str.replace(",", ".", literal=True)
-    numbers = texts.cast(pl.Float64, strict=False)
-    if not numbers.null_count() and not numbers.is_infinite().any():
-        return numbers, numbers.is_null()
-    trimmed = texts.str.strip_chars()
-    numbers = trimmed.cast(pl.Float64, strict=False)
-    is_too_large = numbers.is_infinite().fill_null(False) & ~trimmed.str.contains(r"(?i)^[+-]?inf")
-    numbers = numbers.set(is_too_large, None)
-    return numbers, numbers.is_null() & (trimmed.str.len_bytes() > 0)
-
-
-def numbers_of(
-    stack: Stack, name: str, decimal: str, ledger: Ledger, absent: Sequence[str] = ("",), what: str = ""
-) -> tuple[pl.Series, pl.Series]:
-    """Convert a column to numbers, null where absent (texts in `absent`, lower case), and mark words.
-
-    Words are recorded as findings; a decimal comma is named as such.
-    """
-    cells = stack.frame[name]
-    numbers, wrong = to_numbers(cells, decimal)
-    if not numbers.null_count():
-        return numbers, wrong
-    if cells.dtype == pl.String and wrong.any():
-        wrong &= ~cells.str.strip_chars().str.to_lowercase().is_in(list(absent))
-    if wrong.any():
-        places = stack.places(wrong, name)
-        has_comma = all(DECIMAL_COMMA.fullmatch(p.value or "") for p in places)
-        first = f"fix them (the first is {quoted(places[0].value)})"
-        fix = "they have a decimal comma: use --decimal ," if has_comma else first
-        what = what or f"{shown(name)}{{s}}"
-        ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is not a number")
-    return numbers, wrong
-
-
-def check_scores(stack: Stack, options: ReadSpec, ledger: Ledger) -> Stack:
-    """Convert scores to numbers; report NaN, empty and impossible ones. If they are allowed, empty ones become NaN."""
-    for name in score_names(stack.frame):
-        column = stack.title(name)
-        numbers, wrong = numbers_of(stack, name, options.decimal_sign, ledger, what="score{s}")
-        if options.nan_rule == "refuse":
-            _refuse_nan(stack, name, numbers, wrong, column, ledger)
-        if options.score_kind == "probability":
-            _refuse_beyond(stack, name, numbers, column, ledger)
-        stack = stack.put(numbers.fill_null(float("nan")).alias(name))
-    return stack
-
-
-def _refuse_nan(stack: Stack, name: str, numbers: pl.Series, wrong: pl.Series, column: str, ledger: Ledger) -> None:
-    nan = numbers.is_nan().fill_null(False)
-    if nan.any():
-        places = stack.places(nan, name)
-        ledger.add("nan-score", "{n} NaN score{s}", NAN_FIX, places, column, "the score is NaN")
-    if numbers.null_count() > wrong.sum():
-        places = stack.places(numbers.is_null() & ~wrong, name)
-        ledger.add("empty-score", "{n} empty score{s}", NAN_FIX, places, column, "the score is empty")
-
-
-def _refuse_beyond(stack: Stack, name: str, numbers: pl.Series, column: str, ledger: Ledger) -> None:
-    beyond = ((numbers < 0) | (numbers > 1)).fill_null(False) & numbers.is_not_nan().fill_null(False)
-    if beyond.any():
-        is_score = name != "confidence"
-        percent = (
-            f"if they are in per cent, say --column confidence_percent={column}; "
-            f"if they are something else, --column rating={column}"
-        )
-        fix = "declare another score kind (raw, logit or llr), or fix them" if is_score else percent
-        what = f"{{n}} {'score' if is_score else name}{{s}} outside 0..1"
-        ledger.add("not-a-probability", what, fix, stack.places(beyond, name), column)
-
-
-def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger: Ledger) -> Stack:
-    """Check further numeric columns; empty and `-` count as absent."""
-    for name in names:
-        if name == "confidence":
-            stack = stack.put(_confidences(stack, options, ledger))
-            continue
-        what = f"value{{s}} of {shown(name)}"
-        numbers, _ = numbers_of(stack, name, options.decimal_sign, ledger, ("", "-"), what)
-        stack = stack.put(numbers.alias(name))
-    return stack
-
-
-def check_weight(stack: Stack, name: str | None, options: ReadSpec, ledger: Ledger) -> Stack:
-    """Check the column of weights, if this side has one; every row needs a weight that its kind allows."""
-    if name is None or options.weight_kind is None:
-        return stack
-    numbers, unread = numbers_of(stack, name, options.decimal_sign, ledger, what="weight{s}")
-    wrong, allowed = not_allowed(numbers, options.weight_kind)
-    wrong &= ~unread
-    if wrong.any():
-        places = stack.places(wrong, name)
-        fix = f"a {options.weight_kind} weight is {allowed}"
-        ledger.add("bad-weight", "{n} weight{s} that cannot be used", fix, places, stack.title(name), fix)
-    return stack.put(numbers.alias(name))
-
-
-def _confidences(stack: Stack, options: ReadSpec, ledger: Ledger) -> pl.Series:
-    """Return confidences from 0 to 1, null if absent: such a verdict counts, but is left out of calibration."""
-    column, title = stack.frame["confidence"], stack.title("confidence")
-    if column.dtype == pl.String:
-        column = column.str.strip_chars()
-        is_share = column.str.ends_with("%")
-        numbers, wrong = to_numbers(column.str.strip_chars_end("% "), options.decimal_sign)
-        absent = column.str.to_lowercase().is_in(list(ABSENT))
-        wrong &= ~absent
-        if wrong.any():
-            first = quoted(stack.places(wrong, "confidence")[0].value)
-            ledger.notes.append(
-                f"{wrong.sum():,} values of {title} are not numbers, the first is {first}: "
-                "these answers count, and are left out of calibration"
-            )
-    else:
-        numbers, is_share = column, pl.Series([False]).new_from_index(0, len(column))
-    if PERCENT.search(title.lower()) or "confidence_percent" in options.columns:
-        is_share = is_share | True
-    numbers = pl.select(pl.when(is_share).then(numbers / 100).otherwise(numbers)).to_series().fill_nan(None)
-    _refuse_beyond(stack, "confidence", numbers, title, ledger)
-    return numbers.alias("confidence")
-
-
-def without_false(errors: pl.Series) -> pl.Series:
-    """Return errors as text, empty if the column says, in any spelling, that there was no error.
-
-    >>> without_false(pl.Series("error", ["", "False", "none", "0", "timeout", "true"])).to_list()
-    ['', '', '', '', 'timeout', 'true']
-    """
-    nothing = errors.str.strip_chars().str.to_lowercase().is_in([*ABSENT, *FALSE])
-    return pl.select(pl.when(nothing).then(pl.lit("")).otherwise(errors).alias(errors.name)).to_series()
-
-
-def plain_numbers(texts: pl.Series) -> pl.Series:
-    """Return whole numbers in one spelling; other texts unchanged.
-
-    >>> plain_numbers(pl.Series("trial", ["0", "00", "0.0", "1e0", "a", ""])).to_list()
-    ['0', '0', '0', '1', 'a', '']
-    """
-    numbers = texts.str.strip_chars().cast(pl.Float64, strict=False)
-    is_whole = numbers.is_finite() & (numbers == numbers.round(0)) & (numbers.abs() < 2**53)
-    whole = pl.when(is_whole).then(numbers.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String))
-    return pl.select(whole.otherwise(texts).alias(texts.name)).to_series()
-
-
-def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger, abstain: Sequence[str] = ()) -> Stack:
-    """Convert words to 1 and 0 (and -1 for an abstention); report words that are not understood."""
-    words, silent = stack.frame[column], [*ABSTAINED, *abstain]
-    for problem in reading.problems:
-        where = words == problem.word
-        if where.any() and not (column == "decision" and problem.word in ("", *silent)):
-            _refuse_word(stack, column, where, problem, reading, ledger)
-    values = words.is_in(list(reading.positive_words)).cast(pl.Int8)
-    if column == "decision":
-        abstained = words.is_in(silent)
-        known = pl.when(abstained).then(ABSTAIN).when(words == "").then(None).otherwise(values)
-        values = pl.select(known.cast(pl.Int8)).to_series()
-    return stack.put(values.alias(column))
-
-
-def _refuse_word(
-    stack: Stack, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Ledger
-) -> None:
-    places, word = stack.places(where, column), quoted(problem.word)
-    if problem.kind == "ambiguous-label":
-        what, each = f"{{n}} {column}{{s}} {word} without a known meaning", f"the {column} names no class"
-        fix = "say what the positive class is called and which value it has, as --positive toxic --positive-value 1"
-    else:
-        known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
-        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}"
-        what, each = f"{{n}} row{{s}} with the unknown {column} {word}", f"the {column} is not known, {hint}"
-        fix = f"{hint}{'' if problem.meant else '.'} Fix the file, or declare the class with --positive or --negative"
-    ledger.add(problem.kind, what, fix, places, stack.title(column), each)
 
 
 def check_repeats(

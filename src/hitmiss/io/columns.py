@@ -414,6 +414,8 @@ PREDICTED: Final[Mapping[str, Row]] = {
     "threshold": ("best_threshold", "threshold"),
 }
 """The same for prediction files; the first name is the documented one and wins over the others."""
+DECIDED: Final = ("pred", "prediction", "predicted", "y_hat", "flagged")
+"""Further names of a column of decisions, if it is binary and another column has the score."""
 EXTRAS: Final[Mapping[str, str]] = {
     **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
     "speaker_id": "speaker",
@@ -628,8 +630,11 @@ class Match:
         }
 
 
-def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Match:
-    """Decide what the columns of a source are; stop if a needed column is missing or ambiguous."""
+def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger, *, is_whole: bool | None = None) -> Match:
+    """Decide what the columns of a source are; stop if a needed column is missing or ambiguous.
+
+    `is_whole`: every other column is a slice if the caller names none; by default, except of predictions.
+    """
     layout = _forced(shape, role, options, ledger)
     if role == "manifest":
         options = _with_id(shape, options)
@@ -639,13 +644,51 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Ma
         refuse_twins(names, shape.name, ledger)
         layout_name = "predictions" if role == "predictions" else _layout_of(names, role)
         aliases = PREDICTED if role == "predictions" else ALIASES
+        options = _with_decision(shape, names, role, options, aliases, ledger)
         found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled, aliases)
     else:
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)
     _refuse_missing(found, names, role, shape.name, ledger)
+    is_whole = role != "predictions" if is_whole is None else is_whole
     ledger.notes += unused_weights(names, role, options)
-    return _match(layout_name, has_header, names, found, role, options)
+    return _match(layout_name, has_header, names, found, role, options, is_whole and options.slices is None)
+
+
+def _with_decision(
+    shape: Shape, names: Row, role: Role, options: ReadSpec, aliases: Mapping[str, Row], ledger: Ledger
+) -> ReadSpec:
+    """Declare a column as the decision that has one of the further names, if it is binary beside a score.
+
+    The first rows show whether it is; a later cell that is no decision is refused like any other.
+    """
+    ours = {OURS.get(name, name) for name in options.columns}
+    asked = {*options.columns.values(), *options.score_columns, *options.runs, *options.numbers, *options.where}
+    asked |= {*(options.slices or ())}
+    known = {plain(name): name for name in names}
+    has_score = "score" in ours or options.score_columns or ({*aliases["score"]} - {*DECIDED}) & {*known}
+    if role in ("key", "manifest") or "decision" in ours or {*aliases["decision"]} & {*known} or not has_score:
+        return options
+    named = [known[name] for name in DECIDED if name in known and known[name] not in asked]
+    rows = shape.first[shape.names is None :]
+    binary = [name for name in named if _is_binary([row[at] for row in rows if len(row) > (at := names.index(name))])]
+    if len(binary) > 1:
+        what = f"the decision could be any of the columns {', '.join(map(quoted, binary))}"
+        fix = f"say which, as --column decision={binary[0]}"
+        raise ledger.stop("ambiguous-column", what, fix, [Place(shape.name, 1)], column="decision")
+    if role == "predictions":
+        ledger.notes += [
+            f"{shape.name}: the column {quoted(name)} is not binary, so it is not taken as the decision"
+            for name in named
+            if name not in binary
+        ]
+    return options.changed(columns={**options.columns, "decision": binary[0]}) if binary else options
+
+
+def _is_binary(cells: Sequence[str]) -> bool:
+    """Return whether cells hold 0 and 1, true and false or words for classes, and not only blanks."""
+    texts = [cell.strip() for cell in cells if not is_absent(cell)]
+    return bool(texts) and all(text.lower() in CODES or is_word(text) for text in texts)
 
 
 def unused_weights(names: Sequence[str], role: Role, options: ReadSpec) -> list[str]:
@@ -747,7 +790,15 @@ def _layout_of(names: Row, role: Role) -> str:
     return "asvspoof5-protocol with header" if {"flac_file_name", "attack_label"} <= known else "table"
 
 
-def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], role: Role, options: ReadSpec) -> Match:
+def _match(
+    layout: str,
+    has_header: bool,
+    names: Row,
+    found: Mapping[str, int],
+    role: Role,
+    options: ReadSpec,
+    is_whole: bool,
+) -> Match:
     """Select the columns to read among those found, and their roles."""
     systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
     fixed = [name for name in dict.fromkeys((*FIXED, *PREDICTED)) if name in found and name in WANTED[role]]
@@ -759,7 +810,6 @@ def _match(layout: str, has_header: bool, names: Row, found: Mapping[str, int], 
     weight = _weight(names, found, has_header, {*fixed, *runs, *numbers, *systems}, options)
     others = [n for n in named if n not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES, weight}]
     asked = {find(name, others) for name in options.where} | {n for n in others if names[found[n]] in options.where}
-    is_whole = options.slices is None and role != "predictions"
     slices = [name for name in others if is_whole or name in (options.slices or ()) or name in asked]
     weighed = () if weight is None else (weight,)
     picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *weighed, *slices)}

@@ -21,8 +21,9 @@ import polars as pl
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.io import tables
-from hitmiss.io.checks import check_ids, check_labels, check_repeats
-from hitmiss.io.columns import FILES, Reading, refuse_undeclared, understand
+from hitmiss.io.cells import check_labels, understand
+from hitmiss.io.checks import check_ids, check_repeats
+from hitmiss.io.columns import FILES, Reading, refuse_undeclared
 from hitmiss.io.parse import Ledger, Place, Stop
 from hitmiss.io.reader import keep_rows, look, open_side
 

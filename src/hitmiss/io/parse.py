@@ -156,7 +156,8 @@ class Ledger:
     def error(self) -> DataError:
         """Return all findings as one error: the sentence of the first, then a summary of the others."""
         first, *others = self.findings
-        more = "".join(f"; also {f.count}" for f in others)
+        more = "".join(f"; also {f.count}" for f in others[:SHOWN])
+        more += f"; and {len(others) - SHOWN:,} more kinds of faults" if len(others) > SHOWN else ""
         return DataError(first.sentence + more, self.faults)
 
 

@@ -15,14 +15,15 @@ from polars.datatypes import DataTypeClass
 
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
-from hitmiss.core.shared import ABSTAIN, dataclass
+from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Header, Source
 from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import tables
-from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, check_weight, numbers_of
-from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, no_weight, plain, recognise, understand
+from hitmiss.io.cells import check_labels, check_numbers, check_weight, read_scores, read_shares, read_thresholds
+from hitmiss.io.checks import check_ids, check_repeats
+from hitmiss.io.columns import OURS, PREDICTED, Match, no_column, no_weight, plain, recognise
 from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
-from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_nan
+from hitmiss.io.reader import Choice, choose, look, read_rows, read_words, settle, settle_nan
 from hitmiss.io.tables import TextRows
 
 # ----------------------------------------------------------------------
@@ -247,7 +248,8 @@ KINDS: Final[Kinds] = {
 AT_ONCE: Final = 4
 """Files that are read in parallel, if polars has as many threads: hashing and parsing release the interpreter lock."""
 DROP: Final = "fix them, or leave such rows out with --missing drop"
-OUTSIDE: Final = "it is outside 0..1"
+ONE: Final = "1"
+"""The code of the positive class unless the caller declares another."""
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,11 @@ class Predictions:
 
 
 def read_predictions(
-    sources: Sequence[tuple[str | None, object]], spec: ReadSpec | None = None, *, whole: bool = False
+    sources: Sequence[tuple[str | None, object]],
+    spec: ReadSpec | None = None,
+    *,
+    whole: bool = False,
+    further: bool = False,
 ) -> Predictions:
     """Read prediction files, each with one group (its name is given) or several (None: a column names the group).
 
@@ -285,11 +291,13 @@ def read_predictions(
         How to read the files; every field is respected.
     whole
         Keep all columns as text, for error dumps.
+    further
+        Take the further columns that all files have, except texts, as slices, if the caller names none.
 
-        Returns
-        -------
-        Predictions
-            The checked rows of all files.
+    Returns
+    -------
+    Predictions
+        The checked rows of all files.
 
     Raises
     ------
@@ -297,7 +305,7 @@ def read_predictions(
         A single error that carries every fault of every file.
     """
     said, ledger = _understood(spec or ReadSpec()), Ledger()
-    files = _read_all(sources, said, whole, ledger)
+    files = _read_all(sources, said, whole, further, ledger)
     if ledger.findings or not files:
         raise ledger.error()
     frame = pl.concat([f.frame for f in files], how="vertical" if _are_alike(files) else "diagonal")
@@ -306,7 +314,7 @@ def read_predictions(
     if ledger.findings:
         raise ledger.error()
     _sum_up(files, said, ledger)
-    if len(files) > 1 and any(group is None for group, _ in sources):
+    if len(files) > len({group for group, _ in sources if group is not None}):
         _refuse_shared_ids(frame, files, ledger)
     known = [f.frame.select("item", "group").with_columns(text=f.texts) for f in files if f.texts is not None]
     if known and (shared := note_shared(pl.concat(known))):
@@ -324,6 +332,9 @@ def read_predictions(
     if said.threshold_rule not in (None, "same"):
         ledger.choices.append(f"threshold-rule:{said.threshold_rule}")
     match = files[0].match
+    slices = [name for name in match.slices if name not in (TEXT, TOLD, *said.runs)]
+    if further:  # a column that only some files have says nothing about the others
+        slices = [name for name in slices if all(name in file.frame.columns for file in files)]
     return Predictions(
         frame,
         tuple(f.source for f in files if f.source is not None) if all(f.source for f in files) else (),
@@ -331,7 +342,7 @@ def read_predictions(
         tuple(dict.fromkeys(ledger.notes)),
         tuple(ledger.choices),
         tuple(f.raw for f in files if f.raw is not None),
-        slices=tuple(n for n in match.slices if n not in (TEXT, TOLD, *said.runs)),
+        slices=tuple(slices),
         numbers=tuple(n for n in match.numbers if n in said.numbers),
         runs=said.runs,
         repeated_by=weight,
@@ -359,7 +370,10 @@ def _understood(spec: ReadSpec) -> ReadSpec:
     ):
         if value is not None and value not in known:
             raise UnknownName(what, value, known)
-    return spec.with_own_names()
+    negative = spec.negative if spec.positive or spec.negative else "non-toxic"
+    return spec.changed(
+        positive=spec.positive or "toxic", negative=negative, positive_value=spec.positive_value or ONE
+    ).with_own_names()
 
 
 def any_scores(spec: ReadSpec) -> bool:
@@ -388,13 +402,15 @@ def _are_alike(files: Sequence[_File]) -> bool:
     return all(f.frame.schema == files[0].frame.schema for f in files)
 
 
-def _read_all(sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whole: bool, ledger: Ledger) -> list[_File]:
+def _read_all(
+    sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whole: bool, further: bool, ledger: Ledger
+) -> list[_File]:
     """Read files in parallel; findings enter the ledger in the order of the files."""
 
     def one(at: int) -> tuple[_File | None, Ledger]:
         own = Ledger()
         try:
-            return _read(at, *sources[at], spec, whole, own), own
+            return _read(at, *sources[at], spec, whole, further, own), own
         except Stop:
             return None, own
         except FileNotFoundError:
@@ -409,9 +425,11 @@ def _read_all(sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whol
     return [file for file, _ in read if file is not None]
 
 
-def _read(at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, ledger: Ledger) -> _File:
+def _read(
+    at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, further: bool, ledger: Ledger
+) -> _File:
     shape = look(source, "both", spec, ledger)
-    match = _columns(shape, group, spec, ledger)
+    match = _columns(shape, group, spec, further, ledger)
     file = tables.quick_or_careful(
         lambda own, kinds: _checked(at, group, shape, match, spec, own, kinds), match.kinds(KINDS, spec), ledger
     )
@@ -421,7 +439,7 @@ def _read(at: int, group: str | None, source: object, spec: ReadSpec, whole: boo
     return replace(file, raw=raw if file.stack.rows is None else raw[file.stack.rows])
 
 
-def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) -> Match:
+def _columns(shape: Shape, group: str | None, spec: ReadSpec, further: bool, ledger: Ledger) -> Match:
     """Identify the columns: those that every prediction file has, those that the caller asked for, and the texts."""
     names = shape.names or shape.first[0]
     declared = [theirs for ours, theirs in spec.columns.items() if theirs not in names]
@@ -429,15 +447,19 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) ->
         near = nearest(name, names)
         fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
         raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
-    match = recognise(shape, "predictions", spec, ledger)
+    match = recognise(shape, "predictions", spec, ledger, is_whole=further)
     if spec.weight is not None and match.weight is None:
         raise no_weight(spec.weight, names, shape.name, ledger)
     if group is None and "group" not in match.picks:
         raise no_column("group", names, "predictions", shape.name, ledger)
     picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
-    text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in picks.values()), None)
+    asked = {at for ours, at in picks.items() if not further or ours not in match.slices}
+    text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in asked), None)
+    slices = tuple(n for n in match.slices if picks.get(n) != text or n in (spec.slices or ()))
+    picks = {n: at for n, at in picks.items() if n in slices or n not in match.slices}
     picks |= {} if text is None else {TEXT: text}
-    return replace(match, picks=picks, theirs={ours: names[at] for ours, at in picks.items() if ours != TEXT})
+    theirs = {ours: names[at] for ours, at in picks.items() if ours != TEXT}
+    return replace(match, picks=picks, slices=slices, theirs=theirs)
 
 
 def _checked(
@@ -469,14 +491,20 @@ def _checked(
 def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec, ledger: Ledger) -> pl.DataFrame:
     """Return the values of one file in their types; missing ones are null, impossible ones are in the ledger."""
     has, height = stack.frame.columns, stack.frame.height
+    scores = _scores(stack, spec, ledger)
+    thresholds = _repeated("threshold", None, pl.Float64, height)
+    if "threshold" in has:
+        thresholds = read_thresholds(stack, spec, ledger, is_probability=not any_scores(spec))
+    shares = [read_shares(stack, apart(name), spec, ledger) for name in spec.identities]
+    stack = _classes(stack, spec, ledger)
     columns = [
         stack.frame.get_column("item"),
         stack.frame.get_column("group") if group is None else _repeated("group", group, pl.String, height),
-        _labels(stack, spec, ledger),
-        _scores(stack, spec, ledger),
-        _decisions(stack, spec, ledger) if "decision" in has else _repeated("decision", None, pl.Int8, height),
-        _thresholds(stack, spec, ledger) if "threshold" in has else _repeated("threshold", None, pl.Float64, height),
-        *(_shares(stack, name, spec, ledger) for name in spec.identities),
+        stack.frame.get_column("label"),
+        scores,
+        stack.frame.get_column("decision") if "decision" in has else _repeated("decision", None, pl.Int8, height),
+        thresholds,
+        *shares,
     ]
     stack = check_numbers(stack, [n for n in match.numbers if n in spec.numbers], spec, ledger)
     stack = check_weight(stack, match.weight, spec, ledger)
@@ -495,154 +523,47 @@ def _numbered(frame: pl.DataFrame, at: int) -> pl.DataFrame:
     return frame.hstack([_repeated("file", at, pl.Int32, frame.height), rows])
 
 
-MISSING, WRONG, UNLABELLED = "missing", "wrong", "unlabelled"
+def _classes(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> tables.Stack:
+    """Convert labels and decisions to 1 and 0: -1 for an abstention, null where missing.
+
+    A column of decisions that is blank throughout counts as absent.
+    """
+    there = [name for name in ("label", "decision") if name in stack.frame.columns]
+    texts = [name for name in there if not _are_codes(stack.frame.get_column(name), spec)]
+    for name in (name for name in there if name not in texts):
+        stack = stack.put(stack.frame[name].cast(pl.Int8))
+    if not texts:
+        return stack
+    stack = stack.put(*(stack.frame[name].cast(pl.String).fill_null("") for name in texts))
+    found = {
+        name: stack.frame[name].unique().sort().to_list() if name in texts else [] for name in ("label", "decision")
+    }
+    reading = read_words(found["label"], found["decision"], spec)
+    for name in texts:
+        is_dropped = spec.missing == "drop"
+        stack = check_labels(
+            stack, name, reading[name], ledger, spec.abstain, is_dropped=is_dropped, is_needed=True, fix=DROP
+        )
+        if name == "decision" and stack.frame[name].null_count() == stack.frame.height:
+            column = stack.title("decision")
+            ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")
+    return stack
 
 
-def _labels(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """Return labels as 1 and 0, null where missing."""
-    values, where = _classes(stack, "label", spec)
-    column = stack.title("label")
-    fix, each = "a label is 1 or toxic, 0 or non-toxic; fix them", "it is neither 1 nor 0"
-    ledger.add("bad-label", "{n} label{s} neither 1 nor 0", fix, _among(stack, where, WRONG, "label"), column, each)
-    if spec.missing != "drop":
-        places = _among(stack, where, MISSING, "label")
-        ledger.add("missing-label", "{n} missing label{s}", DROP, places, column, "the label is missing")
-        what, each = "{n} label{s} of -1, which marks rows without a label", "-1 marks a row without a label"
-        ledger.add("unlabelled", what, DROP, _among(stack, where, UNLABELLED, "label"), column, each)
-    return values
-
-
-def _decisions(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """Return decisions as 1 and 0, -1 for an abstention, null where missing. An all-blank column counts as absent."""
-    values, where = _classes(stack, "decision", spec)
-    column = stack.title("decision")
-    what, each = "{n} decision{s} neither 1 nor 0", "it is neither 1 nor 0"
-    fix = "a decision is 1 or toxic, 0 or non-toxic; fix them, or say which word means no answer with --abstain"
-    ledger.add("bad-decision", what, fix, _among(stack, where, WRONG, "decision"), column, each)
-    absent = _among(stack, where, MISSING, "decision")
-    if absent and len(absent) == stack.frame.height:
-        ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")
-    elif spec.missing != "drop":
-        ledger.add("missing-decision", "{n} missing decision{s}", DROP, absent, column, "the decision is missing")
-    return values
-
-
-def _among(stack: tables.Stack, where: Mapping[str, list[str]], what: str, column: str) -> list[Place]:
-    """Return the places of the words that have the given problem."""
-    if what not in where:
-        return []
-    return stack.places(stack.frame[column].cast(pl.String).fill_null("").is_in(where[what]), column)
-
-
-def _classes(stack: tables.Stack, column: str, spec: ReadSpec) -> tuple[pl.Series, Mapping[str, list[str]]]:
-    """Return the classes that the words name, and the words that name no class, grouped by what is wrong with them."""
-    cells = stack.frame.get_column(column)
-    if cells.dtype != pl.String and _is_usual(spec) and not cells.null_count() and _lies_between(cells, 0, 1):
-        return cells.cast(pl.Int8), {}
-    texts = cells.cast(pl.String).fill_null("") if cells.dtype != pl.String else cells
-    meant = _meanings(texts.unique().to_list(), column == "decision", spec)
-    known = {word: value for word, value in meant.items() if isinstance(value, int)}
-    where: dict[str, list[str]] = {}
-    for word, value in meant.items():
-        if isinstance(value, str):
-            where.setdefault(value, []).append(word)
-    return texts.replace_strict(known, default=None, return_dtype=pl.Int8).alias(column), where
-
-
-def _meanings(words: Sequence[str], is_decision: bool, spec: ReadSpec) -> dict[str, int | str]:
-    """Map each word to its meaning: a class, an abstention, or unusable. 1 is positive unless declared otherwise."""
-    found: dict[str, int | str] = {}
-    others: dict[str, str] = {}
-    silent = {word.lower() for word in (*ABSTAINED[:2], *spec.abstain)} if is_decision else set()
-    is_usual = _is_usual(spec)
-    for word in words:
-        text = word.strip().lower()
-        if text in silent:
-            found[word] = ABSTAIN
-        elif text in ABSENT:
-            found[word] = MISSING
-        elif is_usual and text in ("true", "false"):
-            found[word] = int(text == "true")
-        elif is_usual and (number := _number(text)) is not None:
-            found[word] = int(number) if number in (0, 1) else WRONG
-        else:
-            others[word] = word.strip()
-    negative = spec.negative if spec.positive or spec.negative else "non-toxic"
-    one = None if is_usual else spec.positive_value
-    reading = understand([*dict.fromkeys(others.values())], spec.positive or "toxic", negative, one)
-    for word, text in others.items():
-        found[word] = 1 if text in reading.positive_words else 0 if text in reading.negative_words else WRONG
-    for word, value in found.items():
-        if value == WRONG and not is_decision and _number(word) == -1:
-            found[word] = UNLABELLED
-    return found
-
-
-def _is_usual(spec: ReadSpec) -> bool:
-    """Return whether 1 is the positive class."""
-    return spec.positive_value in (None, *TRUE)
-
-
-def _number(text: str) -> float | None:
-    """Parse a number written in plain ASCII digits: Python's `float` would also accept full-width digits and 1_0."""
-    try:
-        return float(text) if text.isascii() and "_" not in text else None
-    except ValueError:
-        return None
-
-
-def _lies_between(values: pl.Series, low: float, high: float) -> bool:
-    least, most = values.min(), values.max()
-    return isinstance(least, int | float) and isinstance(most, int | float) and low <= least and most <= high
+def _are_codes(cells: pl.Series, spec: ReadSpec) -> bool:
+    """Return whether cells are numbers, all of them 0 or 1, and 1 is the positive class."""
+    if cells.dtype == pl.String or cells.null_count() or spec.positive_value != ONE:
+        return False
+    return bool(cells.is_in([0, 1]).all())
 
 
 def _scores(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
     """Return scores as exact float64, null where missing; they must be probabilities unless any number is allowed."""
-    numbers, absent = _numbers(stack, "score", spec, ledger)
-    if spec.missing != "drop" and spec.nan_rule == "refuse":
-        places = stack.places(absent, "score") if absent is not None else []
-        fix = f"{DROP}; or choose --on-nan worst"
-        ledger.add("missing-score", "{n} missing score{s}", fix, places, stack.title("score"), "the score is missing")
-    if not any_scores(spec):
-        fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is converted by guess"
-        _refuse_outside(stack, "score", numbers, "score-outside", "score", fix, ledger)
-    return numbers
-
-
-def _thresholds(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """Return the threshold given in each row, null where blank."""
-    numbers, _ = _numbers(stack, "threshold", spec, ledger)
-    if not any_scores(spec):
-        _refuse_outside(stack, "threshold", numbers, "bad-threshold", "threshold", "fix them", ledger)
-    return numbers
-
-
-def _shares(stack: tables.Stack, name: str, spec: ReadSpec, ledger: Ledger) -> pl.Series:
-    """Return a user's column of shares from 0 to 1, null where blank."""
-    numbers, _ = _numbers(stack, apart(name), spec, ledger)
-    what = f"value{{s}} of {name}"
-    _refuse_outside(stack, apart(name), numbers, "share-outside", what, "fix them", ledger)
-    return numbers
-
-
-def _numbers(stack: tables.Stack, ours: str, spec: ReadSpec, ledger: Ledger) -> tuple[pl.Series, pl.Series | None]:
-    """Return a column as numbers, null where absent, and a mask of the absent cells (None if there are none)."""
-    cells = stack.frame.get_column(ours)
-    if cells.dtype == pl.Float64 and not cells.null_count() and (total := cells.sum()) == total:
-        return cells, None  # a finite sum proves that the column has no NaN
-    numbers, wrong = numbers_of(stack, ours, spec.decimal_sign, ledger, ABSENT)
-    numbers = numbers.fill_nan(None)
-    return numbers, numbers.is_null() & ~wrong if numbers.null_count() else None
-
-
-def _refuse_outside(
-    stack: tables.Stack, ours: str, numbers: pl.Series, kind: str, what: str, fix: str, ledger: Ledger
-) -> None:
-    if numbers.null_count() == len(numbers) or _lies_between(numbers, 0, 1):
-        return
-    outside = ((numbers < 0) | (numbers > 1)).fill_null(False)
-    what = f"{{n}} {what if '{s}' in what else what + '{s}'} outside 0..1"
-    ledger.add(kind, what, fix, stack.places(outside, ours), stack.title(ours), OUTSIDE)
+    range_fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is converted by guess"
+    is_probability, fix = not any_scores(spec), f"{DROP}; or choose --on-nan worst"
+    return read_scores(
+        stack, "score", spec, ledger, is_probability=is_probability, fix=fix, range_fix=range_fix
+    ).fill_nan(None)
 
 
 def _check_thresholds(frame: pl.DataFrame, stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> None:

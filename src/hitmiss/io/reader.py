@@ -18,21 +18,19 @@ from hitmiss.core.shared import ScoreKind, dataclass, each
 from hitmiss.core.trials import Header, Source, Trials, with_target
 from hitmiss.core.weights import weigh
 from hitmiss.io import tables
-from hitmiss.io.checks import (
-    ABSTAINED,
-    Coverage,
-    check_ids,
+from hitmiss.io.cells import (
     check_labels,
     check_numbers,
-    check_repeats,
     check_scores,
     check_weight,
-    join,
+    is_silent,
     plain_numbers,
     score_names,
-    stems,
+    understand,
     without_false,
+    word_of,
 )
+from hitmiss.io.checks import Coverage, check_ids, check_repeats, join, stems
 from hitmiss.io.columns import (
     KIND_OF_SCORE,
     SYSTEM_PREFIX,
@@ -48,7 +46,6 @@ from hitmiss.io.columns import (
     refuse_twins,
     refuse_undeclared,
     same_class,
-    understand,
 )
 from hitmiss.io.parse import Content, Kinds, Ledger, Place, Shape, Stop, Table, expand, fetch, is_remote, quoted
 from hitmiss.io.runs import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
@@ -828,18 +825,31 @@ def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Words:
 
 
 def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpec) -> Words:
-    """Interpret the distinct words of labels and decisions: together, or separately if only the labels are codes.
+    """Interpret the distinct words of labels and decisions: together, or separately if only one of them has codes.
 
     >>> read_words(["0", "1"], ["toxic"], ReadSpec(positive="toxic", positive_value="1"))["decision"].positive_words
     ('toxic',)
     """
     classes = (options.positive, options.negative)
-    said = [word for word in decisions if word not in ("", *ABSTAINED, *options.abstain)]
-    if options.positive_value is not None and any(map(is_word, said)) and not any(map(is_word, labels)):
+    declared = [word for word in (*classes, options.positive_value) if word is not None]
+    said = [cell for cell in decisions if word_of(cell, declared) and not is_silent(cell, options.abstain)]
+    if options.positive_value is not None and _has_words(said) and not _has_words(labels):
         own = understand(labels, *classes, options.positive_value)
         return {"label": own, "decision": understand(said, own.positive, own.negative)}
+    if options.positive_value is not None and _are_codes(said) and not _are_codes([options.positive_value, *labels]):
+        own = understand(labels, *classes, options.positive_value)
+        return {"label": own, "decision": understand(said, own.positive, own.negative, "1")}
     together = understand(list(dict.fromkeys((*labels, *said))), *classes, options.positive_value)
     return {"label": together, "decision": together}
+
+
+def _has_words(cells: Sequence[str]) -> bool:
+    return any(is_word(word_of(cell)) for cell in cells)
+
+
+def _are_codes(cells: Sequence[str]) -> bool:
+    """Return whether some cells are 0, 1, true or false, in any spelling."""
+    return any(word_of(cell) in ("0", "1", "true", "false") for cell in cells)
 
 
 def _distinct(column: pl.Series, options: ReadSpec) -> list[str]:
@@ -873,9 +883,12 @@ def _check_key(stack: tables.Stack, side: Side, answers: tables.Stack, reading: 
 def _keep_words(stack: tables.Stack, visit: Visit) -> tables.Stack:
     """Keep the original words as a slice if a class has several (nontarget and spoof): they say more than 1 and 0."""
     is_wanted = all(chosen is None or WORDS in chosen for chosen in (visit.options.slices, visit.needed))
-    if is_wanted and "label" in stack.frame.columns and stack.frame["label"].n_unique() > 2:
-        return stack.put(pl.col("label").alias(WORDS))
-    return stack
+    if not is_wanted or "label" not in stack.frame.columns or stack.frame["label"].n_unique() <= 2:
+        return stack
+    spelt = {cell: word_of(cell) for cell in stack.frame["label"].unique().cast(pl.String).to_list()}
+    return (
+        stack.put(pl.col("label").cast(pl.String).replace(spelt).alias(WORDS)) if len({*spelt.values()}) > 2 else stack
+    )
 
 
 def _identity(frame: pl.DataFrame, options: ReadSpec) -> list[str]:

@@ -734,6 +734,19 @@ class Conflict:
 
 
 @dataclass(frozen=True)
+class BadCell:
+    """A row (from 0) with a field that cannot be read: the kind of fault, the cell, what is wrong, and how to fix it."""
+
+    row: int
+    kind: str
+    name: str
+    value: str
+    what: str
+    each: str
+    fix: str
+
+
+@dataclass(frozen=True)
 class Reshaped:
     """A flat table, its run columns and numeric columns, and facts for the provenance in the header."""
 
@@ -745,6 +758,7 @@ class Reshaped:
     conflicts: tuple[Conflict, ...] = ()
     classes: tuple[str, str] | None = None
     """The layout's names of the classes, if the caller's words for them were replaced."""
+    faults: tuple[BadCell, ...] = ()
 
 
 class Flattening(Protocol):
@@ -791,6 +805,7 @@ def reshape(
         for shape, t, (_, lines, _) in zip(shapes, made, found, strict=True)
     ]
     _refuse_conflicts(flat, made, ledger)
+    _refuse_cells(flat, made, ledger)
     runs = dict.fromkeys((*options.runs, *(name for table in made for name in table.runs)))
     numbers = dict.fromkeys((*options.numbers, *(name for table in made for name in table.numbers)))
     # the layout knows which columns may be absent
@@ -866,6 +881,18 @@ def _refuse_conflicts(shapes: Sequence[Shape], made: Sequence[Reshaped], ledger:
             twice = f"with {name} twice in {first.where}, as {first.one} and {first.other}"
             what = f"{{n}} row{{s}} {twice if first.is_inside else said}"
             ledger.add("column-conflict", what, "keep the right one, or rename the other", places, name)
+
+
+def _refuse_cells(shapes: Sequence[Shape], made: Sequence[Reshaped], ledger: Ledger) -> None:
+    """Refuse fields that cannot be read, with their files and lines."""
+    for shape, flat in zip(shapes, made, strict=True):
+        lines = [] if shape.lines is None else shape.lines.tolist()
+        alike: dict[tuple[str, ...], list[Place]] = {}
+        for bad in flat.faults:
+            place = Place(shape.name, lines[bad.row], bad.value)
+            alike.setdefault((bad.kind, bad.what, bad.fix, bad.name, bad.each), []).append(place)
+        for (kind, what, fix, name, each), places in alike.items():
+            ledger.add(kind, what, fix, places, name, each)
 
 
 def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:

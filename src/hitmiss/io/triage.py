@@ -16,9 +16,10 @@ from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import OWN, ReadSpec, apart, stored
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Source, Trials
+from hitmiss.io.cells import amount_in, number_in, word_of
 from hitmiss.io.columns import FAMILIES, UNCERTAIN, flag, is_absent, is_known, same_class, verdict
 from hitmiss.io.reader import read, read_rows
-from hitmiss.io.tables import Conflict, Repeated, Reshaped, Reshaping, TextRows, strict_json
+from hitmiss.io.tables import BadCell, Conflict, Repeated, Reshaped, Reshaping, TextRows, strict_json
 
 # ----------------------------------------------------------------------
 # People's verdicts on items, from the file that `hitmiss review --export` writes.
@@ -68,7 +69,7 @@ def read_verdicts(source: object, positive: str = "fake", negative: str = "real"
             "item": texts["id"],
             "reviewer": texts["trial"],
             "decision": pl.Series(codes, dtype=pl.Int8),
-            "seconds": _numbers(texts, "latency_seconds"),
+            "seconds": _seconds(rows, "latency_seconds"),
             "adjudicated": texts["model"] == ADJUDICATION,
         }
     )
@@ -94,10 +95,15 @@ def _code(text: str, positive: str, negative: str) -> int | None:
     return next((c for c, name in ((1, positive), (0, negative)) if said is not None and same_class(said, name)), None)
 
 
-def _numbers(texts: pl.DataFrame, name: str) -> pl.Series:
+def _seconds(rows: TextRows, name: str) -> pl.Series:
+    """Return durations, null if absent; what is no duration is refused."""
+    texts = rows.frame
     if name not in texts.columns:
         return pl.Series(name, [None] * texts.height, dtype=pl.Float64)
-    return texts[name].cast(pl.Float64, strict=False)
+    found = [amount_in(cell, is_seconds=True) for cell in texts[name]]
+    wrong = pl.Series([why != "" for _, why in found], dtype=pl.Boolean)
+    _refuse(rows, wrong, name, "it is not a number of seconds from 0", "bad-number")
+    return pl.Series(name, [seconds for seconds, _ in found], dtype=pl.Float64)
 
 
 def _per_item(rows: TextRows) -> int:
@@ -113,12 +119,12 @@ def _per_item(rows: TextRows) -> int:
     return int(said[0])
 
 
-def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str) -> None:
+def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str, kind: str = "bad-verdict") -> None:
     """Refuse the rows for which `wrong` holds, each with its line."""
     at: Sequence[int] = wrong.arg_true().to_list()
     if at:
         cells = rows.frame[column]
-        faults = [Fault("bad-verdict", message, rows.name, rows.line(i), column, cells[i]) for i in at]
+        faults = [Fault(kind, message, rows.name, rows.line(i), column, cells[i]) for i in at]
         raise DataError(f"{len(at)} row{'s' if len(at) > 1 else ''} of {rows.name} cannot be used: {message}", faults)
 
 
@@ -207,15 +213,25 @@ class Flat:
         self._made_at: list[str] = []
         self._failed: Counter[str] = Counter()
         self._conflicts: list[Conflict] = []
+        self._faults: list[BadCell] = []
+        self._n_heard = 0
         self.bytes = 0
 
     def add(self, texts: pl.DataFrame) -> None:
         """Add the next rows; all pieces have the same columns."""
         rows, words, before = [_parsed(row) for row in texts.iter_rows(named=True)], self._words, sum(self._heights)
         self._is_results = any(name in texts.columns for name in ("prediction", "verdict", *VERDICTS))
-        runs, (times, tokens, plain) = _runs(rows, texts.columns), _triage_numbers(rows)
+        faults: list[BadCell] = []
+        runs, (times, tokens, plain) = _runs(rows, texts.columns), _triage_numbers(rows, faults)
         answer = _answer(rows, words) if self._is_results else _given(texts, ("decision", "error"))
         others = {name: texts[name].to_list() for name in texts.columns if name not in KNOWN}
+        if self._is_results:
+            faults += _unread(rows, words)
+            heard = zip(answer["error"], answer["unparsed"], strict=True)
+            self._n_heard += sum(not error and not unparsed for error, unparsed in heard)
+            if "confidence" not in texts.columns and any(sure := [_sure(row) for row in rows]):
+                others["confidence"] = sure
+        self._faults += [replace(fault, row=before + fault.row) for fault in faults]
         self._put(self._asked, {**_question(rows, words), **answer, **runs})
         self._put(self._times, times, pl.Float64)
         self._put(self._tokens, tokens, pl.Float64)
@@ -276,6 +292,7 @@ class Flat:
             _failures(self._failed, sum(self._heights)),
             tuple(self._conflicts),
             ("fake", "real") if self._words.is_own else None,
+            tuple(f for f in self._faults if f.kind != UNKNOWN or not self._n_heard),
         )
 
 
@@ -309,22 +326,45 @@ class Verdicts:
         is_own = not {positive, negative} <= {*FAMILIES[0].words}
         classes = ("fake", "real") if is_own else (positive, negative)
         declared = dict(zip(map(_folded, (positive, negative)), classes, strict=True))
-        code = _folded(options.positive_value or "")
-        if code in OPPOSITE:  # verdicts may be codes if labels are
-            declared |= {code: classes[0], OPPOSITE[code]: classes[1]}
+        code = CODE.get(word_of(options.positive_value or ""))
+        if code is not None:  # verdicts may be codes if labels are
+            declared |= {word: classes[0] if own == code else classes[1] for word, own in CODE.items()}
         return cls({**declared, **{_folded(word): UNCERTAIN for word in options.abstain}}, is_own)
 
     def read(self, text: str | None) -> str | None:
         """Return the class that a verdict names, `uncertain`, or None if it is not understood."""
-        return self.declared.get(_folded(text or "")) or verdict(text)
+        plain = verdict_in(text or "")
+        return self.declared.get(_folded(plain)) or self.declared.get(word_of(plain)) or verdict(plain)
 
     def label(self, text: str) -> str:
         """Return the class that a label names if its words are the caller's own; else the label unchanged."""
         return self.declared.get(_folded(text), text) if self.is_own else text
 
 
-OPPOSITE: Final = {"1": "0", "0": "1", "true": "false", "false": "true"}
-"""The other of two codes, if --positive-value names one."""
+CODE: Final = {"1": True, "true": True, "0": False, "false": False}
+"""Verdicts that name no class; which one they mean is said by --positive-value."""
+INSIDE: Final = ("verdict", "prediction", "label", "decision", "answer")
+"""The fields of an object that may hold its verdict."""
+SAID: Final = INSIDE[:2]
+UNKNOWN: Final = "unknown-verdict"
+"""The kind of a fault of verdicts that are only refused if no verdict of the file is understood."""
+
+
+def verdict_in(text: str) -> str:
+    """Return the verdict that a cell holds: as it is, or inside JSON; empty for an object without a verdict.
+
+    >>> verdict_in("fake"), verdict_in('"real"'), verdict_in('{"verdict": "fake", "confidence": 0.9}'), verdict_in("{}")
+    ('fake', 'real', 'fake', '')
+    """
+    if not text.lstrip().startswith(("{", '"', "[")):
+        return text
+    found = _opened(text)
+    if isinstance(found, list) and len(found) == 1:
+        found = found[0]
+    if isinstance(found, Mapping):
+        said = [found[name] for name in INSIDE if not is_absent(found.get(name))]
+        found = said[0] if said and not isinstance(said[0], Mapping | list) else ""
+    return text if isinstance(found, list) else str(found)
 
 
 def _folded(word: str) -> str:
@@ -350,8 +390,10 @@ def _opened(text: str) -> object:
 
 def _repeated(texts: pl.DataFrame) -> Iterator[Conflict]:
     """Find cells with an object that has a name twice; for JSON lines the parser already refuses these."""
-    for column in (name for name in NESTED if name in texts.columns):
+    for column in (name for name in (*NESTED, *SAID) if name in texts.columns):
         for at, text in enumerate(texts[column].to_list()):
+            if column in SAID and not str(text).lstrip().startswith("{"):
+                continue
             try:
                 strict_json(text or "null")
             except Repeated as found:
@@ -412,6 +454,30 @@ def _decision(row: Row, words: Verdicts) -> tuple[str, bool]:
     return found or UNCERTAIN, found is None or unheard
 
 
+def _sure(row: Row) -> str:
+    """Return the confidence inside a verdict that is an object; empty if there is none."""
+    found = _opened(_word(row, "prediction", "verdict") or "null")
+    told = found.get("confidence") if isinstance(found, Mapping) else None
+    return "" if told is None else str(told)
+
+
+def _unread(rows: Sequence[Row], words: Verdicts) -> Iterator[BadCell]:
+    """Find verdicts that name no class: codes without a declaration, two in one object, words that nobody knows."""
+    for at, row in enumerate(rows):
+        name = next((n for n in ("prediction", "verdict") if _word(row, n)), "")
+        text = _word(row, name) if name and not _error(row) else ""
+        if not text or words.read(text) is not None:
+            continue
+        if word_of(verdict_in(text)) in CODE:
+            what, each = "{n} verdict{s} of 0, 1, true or false, which name no class", "it names no class"
+            fix = "say which one is the positive class, fake unless declared: --positive-value 1 or --positive-value 0"
+            yield BadCell(at, "ambiguous-verdict", name, text, what, each, fix)
+        else:
+            what, each = "{n} verdict{s}, not one of which is understood", "the verdict is not understood"
+            fix = "a verdict is a word such as real, fake or uncertain; declare others with --positive and --negative"
+            yield BadCell(at, UNKNOWN, name, text, what, each, fix)
+
+
 def _error(row: Row) -> str:
     """Return why a call failed; empty if the fields say, in any spelling, that it did not."""
     for name in ("error", "error_type"):
@@ -440,23 +506,36 @@ def _tools(text: str) -> str:
 Numbers = dict[str, list[float | None]]
 
 
-def _triage_numbers(rows: Sequence[Row]) -> tuple[Numbers, Numbers, Numbers]:
+def _triage_numbers(rows: Sequence[Row], faults: list[BadCell]) -> tuple[Numbers, Numbers, Numbers]:
     """Return the seconds of each component, tokens, and the other numbers of rows; None if a row does not say."""
     timings, used = [_table(row, "timings") for row in rows], [_table(row, "tokens") for row in rows]
     names = dict.fromkeys(name for timing in timings for name in timing if name.endswith(SECONDS))
-    times = {name: [_number(timing.get(name)) for timing in timings] for name in names}
+    times = {name: _amounts(timings, name, faults) for name in names}
     names = dict.fromkeys(name for own in used for name in own)
-    tokens = {f"tokens_{name}": [_number(own.get(name)) for own in used] for name in names}
+    tokens = {f"tokens_{name}": _amounts(used, name, faults, "tokens") for name in names}
     found: Numbers = {}
     for name in ("latency_seconds", "retries", "seconds", "cost"):
         if any(row.get(name) for row in rows):
-            found[name] = [_number(row.get(name)) for row in rows]
+            found[name] = _amounts(rows, name, faults)
     if any(isinstance(row.get("tool_usage"), list) for row in rows):
         calls = [row.get("tool_usage") for row in rows]
         found["tool_count"] = [float(len(tools)) if isinstance(tools, list) else None for tools in calls]
     if any(_list(row, "tool_details") for row in rows):
         found[f"tools{SECONDS}"] = [_tool_seconds(row) for row in rows]
     return times, tokens, found
+
+
+def _amounts(tables: Sequence[Row], name: str, faults: list[BadCell], field: str = "") -> list[float | None]:
+    """Return the numbers that a field has in each row, None where it is absent; record what is no number."""
+    found = []
+    for at, table in enumerate(tables):
+        number, why = amount_in(table.get(name), is_seconds=name.endswith("seconds"))
+        found.append(number)
+        if why:
+            title = f"{field}.{name}" if field else name
+            what, fix = f"{{n}} value{{s}} of {title} that cannot be used", "fix them, or leave them empty"
+            faults.append(BadCell(at, "bad-number", title, str(table[name]), what, why, fix))
+    return found
 
 
 def _tool_seconds(row: Row) -> float | None:
@@ -467,10 +546,7 @@ def _tool_seconds(row: Row) -> float | None:
 
 
 def _number(value: object) -> float | None:
-    try:
-        return float(value) if isinstance(value, str | float | int) else None
-    except ValueError:
-        return None
+    return number_in(str(value)) if isinstance(value, str | float | int) else None
 
 
 def _plain(value: object) -> object:
@@ -506,6 +582,12 @@ def _twice(rows: Sequence[Row], words: Verdicts) -> Iterator[Conflict]:
             one, two = _word(row, name), _word(row, other)
             if one and two and meant(one) != meant(two) and not (name == "prediction" and _error(row)):
                 yield Conflict(at, name, one, two, other)
+        for name in SAID:
+            found = _opened(text) if (text := _word(row, name)).lstrip().startswith("{") else None
+            inner = {} if not isinstance(found, Mapping) else {n: str(found[n]) for n in SAID if found.get(n)}
+            if len({meant(said) for said in inner.values()}) > 1:
+                one, two = (inner[n] for n in SAID)
+                yield Conflict(at, name, one, two, f"the object {name}", is_inside=True)
 
 
 def _conflicts(rows: Sequence[Row]) -> Iterator[Conflict]:

@@ -21,18 +21,9 @@ from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Keys, keys_of
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
-from hitmiss.io.checks import (
-    check_ids,
-    check_labels,
-    check_repeats,
-    check_scores,
-    differing,
-    no_common_id,
-    refuse_conflicts,
-    refuse_missing,
-    to_numbers,
-)
-from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class, understand
+from hitmiss.io.cells import check_labels, check_scores, to_numbers, understand
+from hitmiss.io.checks import check_ids, check_repeats, differing, no_common_id, refuse_conflicts, refuse_missing
+from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class
 from hitmiss.io.parse import GZIP, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
 from hitmiss.io.reader import Side, Words, look_by_plugin, names_in, open_side, read_words, settle, worst_scores
 from hitmiss.io.tables import Read, Stack, damaged_parquet, is_plain_number

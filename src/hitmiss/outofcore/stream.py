@@ -22,7 +22,8 @@ from hitmiss.derive.decisions import at_threshold, told
 from hitmiss.engine.measure import USUAL_UNITS, form_of, inside
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.io.checks import Coverage, check_labels, note_missing
+from hitmiss.io.cells import check_labels
+from hitmiss.io.checks import Coverage, note_missing
 from hitmiss.io.columns import SYSTEM_PREFIX, Reading, unused_weights
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (

@@ -8,7 +8,7 @@ evaluate_run(run)                                            -> Board: Results, 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from importlib import import_module
@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, Fault, UsageError, nearest
 from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.scale import ScoreScale
@@ -29,10 +29,12 @@ from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_tria
 from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.measure import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
-from hitmiss.io.columns import understand
+from hitmiss.io.cells import to_numbers, word_of
+from hitmiss.io.columns import ABSENT, PREDICTED, plain, understand
 from hitmiss.io.embeddings import item_name
 from hitmiss.io.parse import Ledger
 from hitmiss.io.predictions import (
+    TEXTS,
     Predictions,
     any_scores,
     files_of,
@@ -45,6 +47,8 @@ from hitmiss.io.reader import is_reversed, note_oddities, read_rows, turn_round
 from hitmiss.metrics.counts import Counts
 
 LANGUAGE: Final = "language"
+EVERY: Final = "all"
+"""The group of texts about whose languages nothing is said."""
 AVERAGES: Final = ("macro", "micro", "worst")
 REPLICATES: Final = 1000
 MORE: Final = {"score_columns", "runs", "slices", "numbers", "itself", "layout"}
@@ -127,16 +131,22 @@ def read_run(
 
     Two run tags read in this way pair by item; see `load_run` for the options.
     """
-    return load_run(pred_dir, run_tag, languages, spec=spec, deciding=deciding, skip_missing=skip_missing).trials
+    return load_run(
+        pred_dir, run_tag, languages, spec=spec, deciding=deciding, skip_missing=skip_missing, further=True
+    ).trials
 
 
-def read_files(sources: object, spec: ReadSpec) -> Trials | None:
-    """Read the trials of files whose names end in languages; None if they do not, or if the caller asks for more."""
+def read_files(sources: object, spec: ReadSpec, needed: Collection[str] | None = None) -> Trials | None:
+    """Read the trials of files whose names end in languages; None if they do not, or if the caller asks for more.
+
+    The further columns are slices: all of them, or those `needed`.
+    """
     given = sources if isinstance(sources, list | tuple) else [sources]
     paths = [p for p in given if isinstance(p, str | Path) and language_of(p)]
     if len(paths) < len(given) or MORE & {*spec.said}:
         return None
-    return load_files(paths, spec=spec).trials
+    chosen = spec if needed is None else spec.changed(slices=tuple(needed))
+    return load_files(paths, spec=chosen, further=True).trials
 
 
 def load_files(
@@ -145,6 +155,7 @@ def load_files(
     spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
+    further: bool = False,
 ) -> Run:
     """Load files whose names end in languages, such as `baseline_en.csv`; they may be in different folders."""
     named = [(str(language_of(path)), path) for path in paths]
@@ -152,7 +163,7 @@ def load_files(
     twice = [language for language in languages if languages.count(language) > 1]
     if twice:
         raise UsageError(f"two files are of the language {twice[0]!r}; give one of each", code="repeated-language")
-    predictions = read_predictions(named, spec, whole=whole)
+    predictions = read_predictions(named, spec, whole=whole, further=further)
     run = run_of(predictions, LANGUAGE, languages, spec=spec, deciding=deciding, one_each=True)
     return replace(run, files=tuple(map(Path, paths)))
 
@@ -199,14 +210,16 @@ def load_run(
     deciding: Deciding | None = None,
     whole: bool = False,
     skip_missing: bool = False,
+    further: bool = False,
 ) -> Run:
     """Load the files `{run_tag}_{language}.csv` of a folder; without `languages`, all whose names contain a language.
 
-    `skip_missing`: languages without a file are left out with a warning, and the signature names them.
+    `skip_missing`: languages without a file are left out with a warning, and the signature names them. `further`: the
+    columns that are not ours are slices.
     """
     languages = [tag for text in languages or () for tag in text.replace(",", " ").split()]  # `en,es` are two languages
     files, notes = find_run(pred_dir, run_tag, languages, skip=skip_missing)
-    predictions = read_predictions(list(files.items()), spec, whole=whole)
+    predictions = read_predictions(list(files.items()), spec, whole=whole, further=further)
     absent = [language for language in languages if language not in files]
     run = run_of(
         predictions,
@@ -283,6 +296,10 @@ def load_any(
     label_cut
         Labels are shares of annotators: positive from this share on.
     """
+    if label_cut is not None and not 0 < label_cut <= 1:
+        raise UsageError(
+            f"labels are cut at a share of annotators above 0 and at most 1; found {label_cut:g}", code="bad-label-cut"
+        )
     if key is None and label_cut is None:
         run = _load_any(given, group, languages, spec, deciding, whole)
     else:
@@ -290,6 +307,7 @@ def load_any(
     return replace(run, asked=replace(run.asked, group=group, names=tuple(languages or ()), label_cut=label_cut))
 
 
+TRUTH: Final = "y_true"
 TYPE: Final = "type"
 """The column for the types of toxicity, which a table holds side by side."""
 LABELS: Final = ("y_true", "label", "target", "toxicity", "toxic")
@@ -314,8 +332,8 @@ def _load_joined(
         if key is not None:
             frame, is_wide = _with_labels(frame, Path(path).name, key, chosen)
             group = TYPE if is_wide and group is None else group
-        frame = frame if cut is None else _cut(frame, Path(path).name, cut, chosen)
-        language = language_of(path)
+        frame = frame if cut is None else _cut(frame, Path(path).name, cut, chosen, is_joined=key is not None)
+        language = language_of(path) or (None if any(map(language_of, paths)) or "group" in chosen.columns else EVERY)
         if group is None and language is not None and not {LANGUAGE, "lang"} & {*frame.columns}:
             frame = frame.with_columns(pl.lit(language).alias(LANGUAGE))
         frames.append(frame)
@@ -329,8 +347,9 @@ def _load_joined(
 
 def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tuple[pl.DataFrame, bool]:
     """Join predictions with labels by id; also say whether there are several types, which are then stacked."""
-    truth, name = read_rows(key, is_key=True).frame, Path(key).name
-    ours, theirs = item_name(frame.columns, file), item_name(truth.columns, name)
+    truth, name = _key_of(key, spec), Path(key).name
+    ours = spec.columns.get("item") or item_name(frame.columns, file)
+    theirs = spec.key_columns.get("item") or item_name(truth.columns, name)
     if truth[theirs].is_duplicated().any():
         twice = truth.filter(pl.col(theirs).is_duplicated())[theirs][0]
         raise DataError(f"{name} names some ids more than once, the first is {twice!r}", code="duplicate-id")
@@ -341,12 +360,17 @@ def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tu
                 f"{len(gone):,} ids of {has} are not in {lacks}, the first is {gone[0]!r}; --allow-missing scores what both have",
                 code="missing-ids",
             )
-    both = [c for c in frame.columns if c in truth.columns and c not in (ours, theirs)]
     mark = f"{OWN}truth"
-    joined = frame.join(truth, left_on=ours, right_on=theirs, how="inner", suffix=mark, maintain_order="left")
+    truth = truth.rename({c: f"{c}{mark}" for c in truth.columns if c in frame.columns and c != theirs})
+    joined = frame.join(truth, left_on=ours, right_on=theirs, how="inner", maintain_order="left")
+    shared = [c for c in frame.columns if f"{c}{mark}" in truth.columns and c != ours]
+    both = _types(joined, shared, mark, spec)
+    for column in (c for c in shared if c not in both):
+        _refuse_conflict(joined, column, mark, ours, file, name)
+    joined = joined.drop(f"{c}{mark}" for c in shared if c not in both)
     if not both:
         return joined, False
-    beside = [pl.col(c) for c in frame.columns if c not in (*both, ours)]
+    beside = [pl.col(c) for c in joined.columns if c not in (*both, *(f"{b}{mark}" for b in both), ours)]
     parts = [
         joined.select(
             pl.col(ours).alias("id"),
@@ -360,7 +384,63 @@ def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tu
     return pl.concat(parts), True
 
 
-def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec) -> pl.DataFrame:
+def _key_of(key: str, spec: ReadSpec) -> pl.DataFrame:
+    """Return the rows of the file with the labels; a label column that the caller declares gets the documented name."""
+    truth, name = read_rows(key, is_key=True).frame, Path(key).name
+    for theirs in spec.key_columns.values():
+        if theirs not in truth.columns:
+            near = nearest(theirs, truth.columns)
+            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(map(repr, truth.columns))}"
+            raise DataError(f"{name}: there is no column {theirs!r}; {hint}", code="missing-column")
+    declared = spec.key_columns.get("label", TRUTH)
+    if declared != TRUTH and TRUTH in truth.columns:
+        truth = truth.drop(TRUTH)
+    return truth.rename({declared: TRUTH}) if declared != TRUTH else truth
+
+
+def _types(joined: pl.DataFrame, shared: Sequence[str], mark: str, spec: ReadSpec) -> list[str]:
+    """Return the shared columns that are types of toxicity: scores in the predictions, labels in the key.
+
+    Where the predictions have a score and the key has a label, there are none: what both have are facts of the texts.
+    """
+    ours = {plain(c) for c in joined.columns if c not in shared and not c.endswith(mark)}
+    has_score = "score" in spec.columns or bool(spec.score_columns) or bool(ours & {*PREDICTED["score"]})
+    labels = {*PREDICTED["label"], *(plain(c) for c in (spec.columns.get("label"),) if c)}
+    has_label = any(plain(c.removesuffix(mark)) in labels for c in joined.columns)
+    if has_score and has_label:
+        return []
+    facts = {*PREDICTED["group"], *PREDICTED["threshold"], *TEXTS}
+    return [c for c in shared if plain(c) not in facts and _are_scores(joined[c], joined[f"{c}{mark}"], spec)]
+
+
+def _are_scores(scores: pl.Series, labels: pl.Series, spec: ReadSpec) -> bool:
+    """Return whether a column holds numbers, unless the key repeats numbers that are no probabilities: these are facts."""
+    numbers, wrong = to_numbers(scores, spec.decimal_sign)
+    if (wrong & ~scores.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))).any() or numbers.count() == 0:
+        return False
+    return bool(numbers.is_between(0, 1).all()) or bool((scores != labels).any())
+
+
+def _refuse_conflict(joined: pl.DataFrame, column: str, mark: str, item: str, file: str, key: str) -> None:
+    """Refuse a fact that the predictions and the key state differently; two spellings of one label are the same."""
+    differ = joined.filter(pl.col(column).str.strip_chars() != pl.col(f"{column}{mark}").str.strip_chars())
+    if not differ.height:
+        return
+    kind = "label-conflict" if plain(column) in PREDICTED["label"] else "column-conflict"
+    faults = [
+        Fault(kind, f"{key} says {other!r}, id {id!r}", file=file, column=column, value=own)
+        for id, own, other in differ.select(item, column, f"{column}{mark}").iter_rows()
+        if word_of(own) != word_of(other)
+    ]
+    if faults:
+        raise DataError(
+            f"{len(faults):,} rows of {file} have another {column} than {key}; make both files say the same, or take the "
+            "column out of one",
+            faults,
+        )
+
+
+def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec, *, is_joined: bool) -> pl.DataFrame:
     """Convert shares of annotators to labels; a share outside 0..1 is refused, a blank one stays blank."""
     name = spec.columns.get("label") or next((c for c in LABELS if c in frame.columns), None)
     if name is None or name not in frame.columns:
@@ -368,16 +448,20 @@ def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec) -> pl.DataF
             f"{file} has no column {name or 'of labels'} to cut; it has {', '.join(frame.columns)}", code="no-label"
         )
     texts = frame[name].cast(pl.String).fill_null("")
-    shares = texts.cast(pl.Float64, strict=False)
-    wrong = (texts.str.strip_chars() != "") & ~shares.is_between(0.0, 1.0).fill_null(False)
+    shares, _ = to_numbers(texts, spec.decimal_sign)
+    is_blank = texts.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))
+    wrong = ~is_blank & ~shares.is_between(0.0, 1.0).fill_null(False)
     if wrong.any():
-        at = int(wrong.arg_max() or 0)
-        raise DataError(
-            f"{file}, row {at + 2}, column {name}: {texts[at]!r} is not a share of annotators from 0 to 1 ({wrong.sum():,} such)",
-            code="bad-share",
-        )
-    made = pl.when(shares.is_null()).then(pl.lit("")).when(shares >= cut).then(pl.lit("1")).otherwise(pl.lit("0"))
-    return frame.with_columns(made.alias(name))
+        at = wrong.arg_true().to_list()  # rows of a joined table are those of no file
+        message = "it is not a share of annotators from 0 to 1"
+        rows = [None if is_joined else row + 2 for row in at]
+        faults = [Fault("bad-share", message, file, row, name, texts[n]) for n, row in zip(at, rows, strict=True)]
+        comma = "; if it has a decimal comma, use --decimal ," if all("," in texts[n] for n in at) else ""
+        raise DataError(f"{faults[0]}; {len(at):,} such{comma}", faults)
+    made = pl.when(is_blank).then(pl.lit("")).when(shares >= cut).then(pl.lit("1")).otherwise(pl.lit("0"))
+    frame = frame.with_columns(made.alias(name))
+    is_known = plain(name) in PREDICTED["label"] or "label" in spec.columns
+    return frame if is_known or TRUTH in frame.columns else frame.rename({name: TRUTH})
 
 
 def _load_any(
@@ -394,14 +478,31 @@ def _load_any(
     try:
         return load_table(paths, group, languages=languages, spec=spec, deciding=deciding, whole=whole)
     except DataError as error:
-        by_name = group is None and all(map(language_of, paths))
-        if not by_name or {(f.kind, f.column) for f in error.faults} != {("missing-column", "group")}:
+        if group is not None or {(f.kind, f.column) for f in error.faults} != {("missing-column", "group")}:
             raise
+    if not any(map(language_of, paths)) and not languages:
+        return _load_ungrouped(paths, spec, deciding, whole)
+    if not all(map(language_of, paths)):
+        unnamed = next(path for path in paths if not language_of(path))
+        raise DataError(
+            f"{Path(unnamed).name}: neither a column nor the name of the file says its language; say which column it is "
+            "with --column group=NAME",
+            [Fault("missing-column", "nothing says its language", file=Path(unnamed).name, column="group")],
+        )
     kept = [path for path in paths if not languages or language_of(path) in languages]
     absent = [language for language in languages or () if language not in map(language_of, kept)]
     if absent:
         raise UsageError(f"no file is of {', '.join(absent)}", code="unknown-language")
     return load_files(kept, spec=spec, deciding=deciding, whole=whole)
+
+
+def _load_ungrouped(paths: Sequence[str], spec: ReadSpec | None, deciding: Deciding | None, whole: bool) -> Run:
+    """Load files that say nothing about languages: all texts are one group."""
+    predictions = read_predictions([(EVERY, path) for path in paths], spec, whole=whole)
+    notes = [f"nothing names the languages: the texts are one group, called {EVERY}"]
+    tag = Path(paths[0]).name.split(".")[0]
+    run = run_of(predictions, LANGUAGE, (EVERY,), notes=notes, spec=spec, deciding=deciding, tag=tag, one_each=True)
+    return replace(run, files=tuple(map(Path, paths)))
 
 
 def run_of(
