@@ -12,7 +12,7 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.core.question import Design, Protocol, ReadSpec, shown
 from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
@@ -295,16 +295,19 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
 
 def _title(trials: Trials, protocol: Protocol | None) -> str:
     head = trials.header
-    n_runs = trials.frame.select(head.runs).n_unique() if head.runs else 1
-    size = f"{len(trials) // n_runs:,} trials" + (f" × {n_runs} runs" if n_runs > 1 else "")
-    positives = trials.n_positive // n_runs
-    counts = f"{positives:,} {head.positive}, {len(trials) // n_runs - positives:,} {head.negative}"
+    there = trials.completeness
+    n_runs, named = max(len(there.runs), 1), ", ".join(map(shown, head.runs))
+    n, positives = (len(trials), trials.n_positive) if there.short else (len(trials) // n_runs, trials.n_positive // n_runs)
+    size = f"{n:,} trials"
+    if n_runs > 1:
+        size = f"{there.questions:,} items × {n_runs} runs ({named})" if there.short else f"{size} × {n_runs} runs ({named})"
+    counts = f"{positives:,} {head.positive}, {n - positives:,} {head.negative}"
     parts = [
         protocol.title if protocol else "",
         f"{size}: {counts}",
         f"{head.score_kind} scores, higher = {head.positive}",
     ]
-    coverage = [f"covers {head.coverage[0]:,} of {head.coverage[1]:,} trials"] if head.coverage else []
+    coverage = [] if there.is_full else [f"covers {there} trials"]
     return "\n".join(filter(None, [*parts, *coverage]))
 
 

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, apart, find, shown, stored
 from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind, dataclass
@@ -459,6 +460,18 @@ class Trials:
         if self.frame["item"].n_unique() == self.frame.height:
             return False
         return bool(self.frame.select(pl.struct(key).is_duplicated().any()).item())
+
+    @cached_property
+    def completeness(self) -> Completeness:
+        """How many trials there are of those that there should be: every question in every run, or those of the key."""
+        found = self._matrix
+        if self.header.coverage is None or self.header.coverage[1] <= found.of:
+            return found
+        return replace(found, n=self.header.coverage[0], of=self.header.coverage[1])
+
+    @property
+    def _matrix(self) -> Completeness:
+        return completeness(self.frame, self.header.runs)
 
     @cached_property
     def digest(self) -> str:

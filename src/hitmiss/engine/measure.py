@@ -111,12 +111,25 @@ def signed(
         "level": level,
         "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
         "choices": "+".join(head.choices) or "none",
+        "complete": share_there(trials),
         "n": f"{len(trials)}/{trials.n_positive}",
         "data": trials.digest,
         "numpy": np.__version__,
         "out": digest_of(results.estimates),
     }
     return render(parts)
+
+
+def share_there(trials: Trials) -> str:
+    """Return how many trials are there of those that there should be, as `81/120`; "none" if no trial is missing."""
+    found = trials.completeness
+    return "none" if found.is_full else f"{found.n}/{found.of}"
+
+
+def missing_trials(trials: Trials) -> list[str]:
+    """Say which runs lack which questions; what a key lists and no file scores was said when the files were read."""
+    found = trials.completeness
+    return [found.said] if found.short else []
 
 
 def _units(estimates: Sequence[Estimate]) -> str:
@@ -1014,7 +1027,7 @@ def measure_design(
     few = chosen.slice_metrics
     narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
     estimates: list[Estimate] = []
-    warnings: list[str] = [*trials.header.notes, *remarks, *_undrawn(plan)]
+    warnings: list[str] = [*trials.header.notes, *missing_trials(trials), *remarks, *_undrawn(plan)]
     tables = 1 + len(groupings) + (gap is not None)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         with step("all trials", tables):

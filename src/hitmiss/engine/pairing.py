@@ -8,6 +8,7 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.completeness import ROW, Completeness, completeness, in_rounds, lacks_items
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import shown
 from hitmiss.core.shared import dataclass
@@ -34,6 +35,8 @@ class Pair:
     names: tuple[str, str] = ("A", "B")
     key: tuple[str, ...] = ("item", "target")
     left_out: tuple[int, int] = (0, 0)
+    there: Completeness | None = None
+    """How many pairs there are, of how many that there should be, if this was counted (see `completed`)."""
 
     def __len__(self) -> int:
         return len(self.a)
@@ -79,6 +82,37 @@ def pair(
     _refuse_labels(first, second, names)
     first, second = in_order((first, second), key) if ordered else (first, second)
     return Pair(first, second, names, key, left_out)
+
+
+def completed(runs: Sequence[Trials], key: Sequence[str]) -> tuple[list[Trials], Completeness]:
+    """Complete runs of the same rows whose repetitions lack items, so that every item counts the same.
+
+    Each question that some repetition lacks is answered by those that have it, in turn (`core.completeness.in_rounds`).
+    Also returned is how many pairs there are, of how many that there should be.
+    """
+    repeats = [name for name in key if name in REPEATS]
+    first, rest = runs[0].frame, [name for name in key if name not in (*REPEATS, "item", "target")]
+    there = completeness(first, [*rest, *repeats])
+    if not repeats or there.is_full:
+        return list(runs), there
+    numbered = first.select(*key).with_row_index(ROW)
+    parts = [own for _, own in numbered.group_by(rest, maintain_order=True)] if rest else [numbered]
+    made = pl.concat([in_rounds(own, repeats)[0] if lacks_items(own, repeats) else own for own in parts])
+    tables = [run.frame[made[ROW]].with_columns(made[ROW], *(made[name] for name in repeats)) for run in runs]
+    return [replace(run, frame=table, unique_over=None) for run, table in zip(runs, tables, strict=True)], there
+
+
+def size_of(trials: Trials) -> tuple[int, int]:
+    """Return the number of trials, and of those that are positive, without the copies that a completed run has."""
+    rows = trials.frame.unique(ROW) if ROW in trials.frame.columns else trials.frame
+    return rows.height, int(rows["label"].sum())
+
+
+def incomplete(there: Completeness) -> list[str]:
+    """Say that repetitions lack items, and what is compared then."""
+    if there.is_full:
+        return []
+    return [f"{there.said}; each item counts the same, by the mean of its own answers"]
 
 
 def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.completeness import Completeness, counted_runs
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
 from hitmiss.core.registry import Metric, Setting
@@ -1138,6 +1139,17 @@ class TalliedTrials(Trials):
     def n_positive(self) -> int:
         """The number of positive trials."""
         return int(self.size[self.label == 1].sum())
+
+    @property
+    def _matrix(self) -> Completeness:
+        """The runs with their numbers of trials; which questions they lack is not known from counts."""
+        runs, n = list(self.header.runs), len(self)
+        if not runs:
+            return Completeness(n, n, n)
+        table = self.frame.select(runs).with_columns(pl.Series(":size", self.size))
+        cells = counted_runs(table.group_by(runs).agg(pl.col(":size").sum().alias(":n")), runs)
+        most = max(own for _, own in cells)
+        return Completeness(n, most * len(cells), most, cells)
 
     @property
     def content(self) -> str:

@@ -610,18 +610,22 @@ def _stated(pairs: Sequence[tuple[Estimate, Estimate]]) -> list[Line]:
 
 
 def _complete(signatures: Sequence[Mapping[str, str]], results: Iterable[Estimate]) -> Line:
+    """Say whether every question was answered in every run; what was left out is counted."""
     name = "completeness"
     failed = max((e.n_failed for e in results if not e.slice), default=0)
+    there = dict.fromkeys(s["complete"] for s in signatures if "complete" in s)
     said = [c for s in signatures for c in s.get("choices", "").split("+") if c.startswith(_LEFT_OUT)]
-    if failed or said:
-        parts = [f"{failed:,} calls failed" * bool(failed), *dict.fromkeys(said)]
+    said += [f"left-out:{s['left-out']}" for s in signatures if "left-out" in s]
+    if failed or said or there:
+        parts = [f"{int(n):,} of {int(of):,} are there" for n, of in (share.split("/") for share in there)]
+        parts += [f"{failed:,} calls failed" * bool(failed), *dict.fromkeys(said)]
         return Line(FAILED, f"Trials are missing: {', '.join(filter(None, parts))}.", name)
     if not signatures:
         return Line(OPEN, "No signature says whether trials are missing.", name)
     return Line(PASSED, "No trial is missing and no call failed.", name)
 
 
-_LEFT_OUT: Final = ("failed(", "allow-missing", "missing", "on-nan", "nan", "drop", "skip")
+_LEFT_OUT: Final = ("failed(", "allow-missing", "missing", "on-nan", "nan", "drop", "skip", "unlisted")
 
 
 def _simulated(warned: list[str]) -> Line:
@@ -839,7 +843,7 @@ def assess_comparison(compared: Comparison | Ranking, primary: str = "") -> Asse
     signature = _parts(compared.signature.splitlines()[0]) if compared.signature else None
     known = [signature] if signature is not None else []
     loud = [Line(FAILED, w, "validity") for w in compared.warnings if any(word in w for word in (*LOUD, "cannot show"))]
-    trust = [*loud, _paired_units(known), _provenance(known)]
+    trust = [*loud, _paired_units(known), *_all_pairs(known), _provenance(known)]
     notes = tuple(w for w in compared.warnings if not any(line.text == w for line in loud))
     return Assessment(_verdict(good, fails, trust), tuple(good), tuple(fails), tuple(trust), notes)
 
@@ -852,6 +856,12 @@ def assess_gate(checked: Sequence[GateCheck], warnings: Sequence[str] = ()) -> A
     broken = sum(not c.passed for c in checked)
     verdict = f"{broken} of {len(checked)} rules broken." if broken else f"All {len(checked)} rules kept."
     return Assessment(verdict, tuple(good), notes=tuple(warnings))
+
+
+def _all_pairs(known: Sequence[Mapping[str, str]]) -> list[Line]:
+    """Fail the check of completeness if pairs are missing or were left out."""
+    line = _complete(known, ())
+    return [line] if line.status == FAILED else []
 
 
 def _paired_units(known: Sequence[Mapping[str, str]]) -> Line:
