@@ -83,7 +83,9 @@ def test_a_whole_matrix_is_complete_whatever_the_numbers_of_trials(tmp_path: Pat
     path = written(tmp_path / "r.jsonl", rows)
     out = told(capsys, "triage", path, "--bootstrap", "50")
     assert "✓ completeness" in out and "incomplete" not in out and "40 items (20 fake, 20 real) × 4 runs = 160" in out
-    compared = json.loads(told(capsys, "compare", path, "-p", "triage", "-m", "accuracy", "--bootstrap", "50", "--json"))
+    compared = json.loads(
+        told(capsys, "compare", path, "-p", "triage", "-m", "accuracy", "--bootstrap", "50", "--json")
+    )
     (row,) = [d for d in compared["differences"] if not d["slice"]]
     own = [over_items([r for r in rows if r["model"] == model]) for model in "ab"]
     assert [row["a"], row["b"]] == pytest.approx(own, abs=1e-12)

@@ -296,11 +296,13 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
 def _title(trials: Trials, protocol: Protocol | None) -> str:
     head = trials.header
     there = trials.completeness
-    n_runs, named = max(len(there.runs), 1), ", ".join(map(shown, head.runs))
-    n, positives = (len(trials), trials.n_positive) if there.short else (len(trials) // n_runs, trials.n_positive // n_runs)
-    size = f"{n:,} trials"
-    if n_runs > 1:
-        size = f"{there.questions:,} items × {n_runs} runs ({named})" if there.short else f"{size} × {n_runs} runs ({named})"
+    n_runs = trials.frame.select(head.runs).n_unique() if head.runs else 1
+    named = ", ".join(map(shown, head.runs))
+    is_even = not there.short and head.unnamed is None
+    n, positives = (n // n_runs if is_even else n for n in (len(trials), trials.n_positive))
+    size = f"{n:,} trials" if is_even or head.unnamed else f"{there.questions:,} items"
+    size += f" × {n_runs} runs ({named})" if is_even or not head.unnamed else f" of {n_runs} runs ({named})"
+    size = size if n_runs > 1 else f"{n:,} trials"
     counts = f"{positives:,} {head.positive}, {n - positives:,} {head.negative}"
     parts = [
         protocol.title if protocol else "",

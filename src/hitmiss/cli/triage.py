@@ -340,10 +340,11 @@ def _title(evaluation: Triage, rule: Bins) -> str:
     items = trials.frame.unique(["item", "target"])
     fakes = int(items["label"].sum())
     there = trials.completeness
-    n_runs = max(len(there.runs), 1)
+    n_runs = trials.frame.select(trials.header.runs).n_unique() if trials.header.runs else 1
     many = f" × {n_runs} runs" if n_runs > 1 else ""
     many += f" = {len(trials):,} trials" if many and there.is_full else ""
     many += "" if there.is_full else f", incomplete: {there} trials"
+    many = many if trials.header.unnamed is None else f": rows without ids{f', of {n_runs} runs' if n_runs > 1 else ''}"
     lines = [
         "Triage: three-way verdicts (real, fake, uncertain); positive = fake",
         f"{items.height:,} items ({fakes:,} fake, {items.height - fakes:,} real){many}",

@@ -107,6 +107,10 @@ UNUSED = "unit-not-used"
 """Code of the warning that the data have a unit (such as speakers) that was not resampled."""
 
 
+MIXED = "mixed-conditions"
+"""Code of the warning that a run mixes answers that were given under different conditions."""
+
+
 class Remark(str):
     """A warning with a stable code; otherwise it behaves like any other string.
 

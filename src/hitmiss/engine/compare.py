@@ -597,7 +597,7 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     (first, second), there = completed((paired.a, paired.b), paired.key)
     paired = replace(paired, a=first, b=second, there=there)
     pooled = by_target(paired.a, groupings) and paired.a.has_targets
-    unit = design.unit or (("item",) if paired.repeats or pooled else ())
+    unit = paired.a.unit_names(design.unit) or (("item",) if paired.repeats or pooled else ())
     plan = Plan(design.bootstrap, unit, design.seed, design.level)
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
     columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
@@ -684,7 +684,8 @@ def _warnings(
     found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
     if any(paired.left_out):
         left = " and ".join(f"{n:,} of {who}" for n, who in zip(paired.left_out, paired.names, strict=True))
-        found.append(f"different sample sizes: left out because they have no partner: {left}")
+        first = f", as {', '.join(map(repr, paired.first))}" if paired.first else ""
+        found.append(f"different sample sizes: left out because they have no partner: {left}{first}")
     found += incomplete(paired.there) if paired.there is not None else []
     found += unchecked(paired.a, paired.b)
     for i, (trials, name) in enumerate(zip((paired.a, paired.b), paired.names, strict=True)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -35,6 +35,8 @@ class Pair:
     names: tuple[str, str] = ("A", "B")
     key: tuple[str, ...] = ("item", "target")
     left_out: tuple[int, int] = (0, 0)
+    first: tuple[str, ...] = ()
+    """Ids of the first questions that only one run has."""
     there: Completeness | None = None
     """How many pairs there are, of how many that there should be, if this was counted (see `completed`)."""
 
@@ -78,10 +80,10 @@ def pair(
         if _repetitions(a, column) != _repetitions(b, column):
             a, b = _crossed(a, b, column, names, allow_missing)
     key = _key(a, b, names)
-    first, second, left_out = _match(a, b, key, names, allow_missing)
+    first, second, left_out, ids = _match(a, b, key, names, allow_missing)
     _refuse_labels(first, second, names)
     first, second = in_order((first, second), key) if ordered else (first, second)
-    return Pair(first, second, names, key, left_out)
+    return Pair(first, second, names, key, left_out, ids)
 
 
 def completed(runs: Sequence[Trials], key: Sequence[str]) -> tuple[list[Trials], Completeness]:
@@ -126,15 +128,14 @@ def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
 
 
 def _refuse_unpaired(trials: Trials, name: str) -> None:
-    for file in trials.header.files:
-        columns = file.get("columns")
-        # Rows of two files in the same order are no proof that they answer the same questions, so line numbers do not pair.
-        if file.get("role") != "key" and isinstance(columns, Collection) and "item" not in columns:
-            raise DataError(
-                f"{name} cannot be compared: {file.get('name', 'its file')} has no ids, so its rows have no partners in "
-                "another file; write the scores again with an id column",
-                code="no-ids",
-            )
+    # Rows of two files in the same order are no proof that they answer the same questions, so line numbers do not pair.
+    file = trials.header.unnamed
+    if file is not None:
+        raise DataError(
+            f"{name} cannot be compared: {file} has no ids, so its rows have no partners in "
+            "another file; write the scores again with an id column",
+            code="no-ids",
+        )
 
 
 def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) -> None:
@@ -219,12 +220,13 @@ def _several(trials: Trials) -> dict[str, list[str]]:
 
 def _match(
     a: Trials, b: Trials, key: tuple[str, ...], names: tuple[str, str], allow_missing: bool
-) -> tuple[Trials, Trials, tuple[int, int]]:
+) -> tuple[Trials, Trials, tuple[int, int], tuple[str, ...]]:
+    """Return the matched rows of both runs, how many of each have no partner, and the first ids of those."""
     _refuse_repeats(a, key, names[0])
     _refuse_repeats(b, key, names[1])
     # The usual case: two files of one corpus in the same order need no join.
     if all(a.frame[name].equals(b.frame[name]) for name in key):
-        return a, b, (0, 0)
+        return a, b, (0, 0), ()
     places = b.frame.select(*key).with_row_index("_at")
     at = a.frame.select(*key).join(places, on=list(key), how="left", maintain_order="left")["_at"]
     only_a = a.frame.select(*key).filter(at.is_null())
@@ -238,7 +240,8 @@ def _match(
     if (only_a.height or only_b.height) and not allow_missing:
         raise _missing(only_a, only_b, key, names)
     first, second = a.frame.filter(at.is_not_null()), b.frame[at.drop_nulls()]
-    return Trials(first, a.header), Trials(second, b.header), (only_a.height, only_b.height)
+    ids = pl.concat([only_a["item"], only_b["item"]]).unique(maintain_order=True).head(SHOWN)
+    return Trials(first, a.header), Trials(second, b.header), (only_a.height, only_b.height), tuple(ids)
 
 
 def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:

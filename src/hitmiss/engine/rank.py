@@ -19,6 +19,7 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss._version import __version__
@@ -48,6 +49,7 @@ from hitmiss.engine.contrasts import TESTS, each_once, same_columns
 from hitmiss.engine.measure import alarms, ask, render
 from hitmiss.engine.pairing import (
     REPEATS,
+    SHOWN,
     breaches_of,
     completed,
     facts,
@@ -342,6 +344,8 @@ class Field:
     left_out: Mapping[str, int]
     zero_undefined: bool = False
     there: Completeness | None = None
+    first: tuple[str, ...] = ()
+    """Ids of the first questions that not every run has."""
 
     @classmethod
     def of(
@@ -379,12 +383,15 @@ class Field:
         trials = in_order(trials, key) if alike else [own for t in trials for own in in_order([t], key)]
         base = trials[0]
         lost = {n: len(all_) - len(base) for n, all_ in zip(names, given, strict=True) if len(all_) > len(base)}
+        kept = base.frame["item"].implode()
+        gone = [own.frame["item"].filter(~own.frame["item"].is_in(kept)) for n, own in runs.items() if n in lost]
+        first = tuple(pl.concat(gone).unique(maintain_order=True).head(SHOWN)) if gone else ()
         trials, there = completed(trials, key)
-        units = unit or (("item",) if repeats else ())
+        units = base.unit_names(unit) or (("item",) if repeats else ())
         shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
         columns = same_columns(trials, names, key, [*shared], OneClass(protocol.negative_only, protocol.positive_only))
         questions = tuple(tuple(ask(m, c.trials, protocol) for m in metrics) for c in columns)
-        return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined, there)
+        return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined, there, first)
 
     @cached_property
     def facts(self) -> list[dict[str, str]]:
@@ -415,7 +422,8 @@ class Field:
         found = []
         if self.left_out:
             left = ", ".join(f"{n:,} of {who}" for who, n in self.left_out.items())
-            found.append(f"different sample sizes: left out, because not every run has them: {left}")
+            first = f", as {', '.join(map(repr, self.first))}" if self.first else ""
+            found.append(f"different sample sizes: left out, because not every run has them: {left}{first}")
         found += incomplete(self.there) if self.there is not None else []
         for known, theirs in combinations(self.facts, 2):
             found += unchecked_of(known, theirs) if known != theirs else []

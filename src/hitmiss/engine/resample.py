@@ -240,8 +240,12 @@ class Sample:
     @property
     def is_repeated(self) -> bool:
         """Whether an item may occur more than once, so that its trials are not independent draws."""
-        pooled = self.columns.pools_targets and self.columns.trials.has_targets and "target" not in self.slice
-        return pooled or self.columns.is_repeated
+        return self.columns.is_repeated or (self.columns.pools_targets and self._has_targets)
+
+    @cached_property
+    def _has_targets(self) -> bool:
+        codes = self.columns.codes("target")[0][self.rows]
+        return bool(len(codes)) and bool((codes != codes[0]).any())
 
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Return its trials with the unit of each; they are sorted only once if there is no tally yet."""
@@ -289,9 +293,15 @@ class Sample:
 
 
 def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
-    """Return whether figures by target are asked for; the target is then a slice like any other."""
-    names = {name for grouping in groupings for name in grouping}
-    return "target" in names and find("target", trials.frame.columns) == "target"
+    """Return whether figures by target are asked for; the target is then a slice like any other.
+
+    A column with the same values as the target (the types of toxicity of a text) means the target too.
+    """
+    names, columns = {name for grouping in groupings for name in grouping}, trials.frame.columns
+    if "target" in names and find("target", columns) == "target":
+        return True
+    own = [column for name in names if (column := find(name, columns)) is not None]
+    return bool(own) and trials.has_targets and any(trials.frame[c].equals(trials.frame["target"]) for c in own)
 
 
 def samples_of_runs(columns: Columns) -> list[Sample]:

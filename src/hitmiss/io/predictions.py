@@ -19,7 +19,19 @@ from hitmiss.core.shared import ABSTAIN, dataclass
 from hitmiss.core.trials import Source
 from hitmiss.io import tables
 from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, numbers_of
-from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise, understand
+from hitmiss.io.columns import (
+    ABSENT,
+    OURS,
+    PREDICTED,
+    TRUE,
+    Match,
+    may_name_runs,
+    no_column,
+    numbers_repetitions,
+    plain,
+    recognise,
+    understand,
+)
 from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
 from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_nan
 from hitmiss.io.tables import TextRows
@@ -234,6 +246,8 @@ def _only(paths: list[Path]) -> Path:
 
 TEXTS: Final = ("text", "comment_text", "comment")
 TEXT: Final = f"{INNER}text"
+RUN: Final = f"{INNER}run:"
+"""Prefix of the columns that may name runs."""
 TOLD: Final = f"{INNER}language"
 """The language given in the rows of a file whose name gives it too."""
 KINDS: Final[Kinds] = {
@@ -419,12 +433,39 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) ->
         fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
         raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
     match = recognise(shape, "predictions", spec, ledger)
+    match = _with_runs(match, names)
     if group is None and "group" not in match.picks:
         raise no_column("group", names, "predictions", shape.name, ledger)
     picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
     text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in picks.values()), None)
     picks |= {} if text is None else {TEXT: text}
     return replace(match, picks=picks, theirs={ours: names[at] for ours, at in picks.items() if ours != TEXT})
+
+
+def _with_runs(match: Match, names: Sequence[str]) -> Match:
+    """Read the columns that may name runs as well, so that two models in one file are not taken for one."""
+    taken = {*match.picks.values()}
+    found = {name: at for at, name in enumerate(names) if at not in taken and may_name_runs(name)}
+    return replace(match, picks={**match.picks, **{f"{RUN}{name}": at for name, at in found.items()}})
+
+
+def _refuse_models(stack: tables.Stack, group: str | None, ledger: Ledger) -> None:
+    """Refuse a file in which an id has rows of several models: a table of predictions is of one run."""
+    frame = stack.frame
+    for name in (name for name in frame.columns if name.startswith(RUN)):
+        values = frame[name].unique().sort().to_list()
+        if len(values) < 2 or len(values) == frame.height:
+            continue
+        key = ["item"] if group is not None else ["group", "item"]
+        has_ids = "item" in frame.columns
+        if has_ids and not frame.select((pl.col(name).n_unique().over(key) > 1).any()).item():
+            continue
+        called = name.removeprefix(RUN)
+        if not has_ids and numbers_repetitions(called):
+            continue
+        other = frame[name] != frame[name][0]
+        what = f"a table of predictions is of one run, and {called} names {len(values)} ({', '.join(values[:5])})"
+        raise ledger.stop("several-runs", what, f"choose one, as --where {called}={values[0]}", stack.places(other)[:1])
 
 
 def _checked(
@@ -434,6 +475,8 @@ def _checked(
     table = tables.load(shape, True, match.picks, match.numeric, ledger, kinds)
     stack = tables.Stack.of([table], match.theirs)
     stack, choices = choose(stack, match, spec)
+    _refuse_models(stack, group, ledger)
+    stack = replace(stack, frame=stack.frame.drop(name for name in stack.frame.columns if name.startswith(RUN)))
     if "item" not in match.picks:
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
         number = pl.int_range(1, pl.len() + 1).cast(pl.String)

@@ -379,7 +379,7 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     protocol = design.settled
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
-    plan = Plan(design.bootstrap, design.unit, design.seed, design.level)
+    plan = Plan(design.bootstrap, trials.unit_names(design.unit), design.seed, design.level)
     wanted, warnings = _wanted(design.metrics, protocol, trials)
     work = measure_repeated if is_repeated(trials) else measure_design
     figures = work(trials, Design.by_plan(plan, wanted, design.by, protocol), warnings)

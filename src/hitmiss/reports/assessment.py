@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric, parse
-from hitmiss.core.results import UNUSED, Estimate, Results, code_of
+from hitmiss.core.results import MIXED, UNUSED, Estimate, Results, code_of
 from hitmiss.core.shared import dataclass
 from hitmiss.engine.measure import read_signature
 from hitmiss.reports.tabular import explain, figure, interval, is_campaign, is_share, places
@@ -474,7 +474,7 @@ def _signed(e: Estimate) -> str:
 def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], list[str]]:
     """Return the list of checks, and the warnings that no check covers."""
     signatures = [parts for line in results.signature.splitlines() if (parts := _parts(line)) is not None]
-    left = [w for w in results.warnings if code_of(w) != UNUSED]
+    left = [w for w in results.warnings if code_of(w) not in (UNUSED, MIXED)]
 
     def warned(*words: str) -> list[str]:
         found = [w for w in left if any(word in w for word in words)]
@@ -489,6 +489,7 @@ def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], li
         _thresholds(signatures, warned("optimistic", "same data")),
         *_calibrated(wholes),
         _complete(signatures, results),
+        *(Line(FAILED, str(w), "conditions") for w in results.warnings if code_of(w) == MIXED),
         _simulated(warned("simulated")),
         _provenance(signatures),
     ]
@@ -756,7 +757,7 @@ def _repetition(asides: Asides) -> list[Line]:
     """Say how often verdicts flip between trials, if items were asked more than once."""
     own = [e for e in asides.flips if e.metric == "flip_rate" and e.value is not None]
     if not own:
-        return [Line(OPEN, "Each item was asked once: how far verdicts flip is not known.", "repetition")]
+        return [Line(OPEN, "No item was found to be asked again: how far verdicts flip is not known.", "repetition")]
     said = "; ".join(f"{_who(e)}{told(e)}" for e in own)
     return [Line(PASSED, f"Items were asked again; another verdict came for {said} of them.", "repetition")]
 

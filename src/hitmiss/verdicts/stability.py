@@ -178,9 +178,7 @@ def _signed(each: Results, together: Results, rows: tuple[Estimate, ...], by: Se
     parts = {k: v for k, v in read_signature(together.signature).items() if k not in ("out", "by")}
     groupings = ",".join("*".join(g) for g in by)
     there = read_signature(each.signature).get("complete", "none")
-    return render(
-        {**parts, "complete": there, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)}
-    )
+    return render({**parts, "complete": there, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)})
 
 
 def flips(trials: Trials, plan: Plan = USUAL, column: str = TRIAL) -> Results:
