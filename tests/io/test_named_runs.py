@@ -17,7 +17,18 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.trials import Header, Trials
 
 Capture = pytest.CaptureFixture[str]
-NAMES = ("model", "model_name", "Model-ID", "system", "system_id", "detector", "run", "run_id", "experiment", "classifier")
+NAMES = (
+    "model",
+    "model_name",
+    "Model-ID",
+    "system",
+    "system_id",
+    "detector",
+    "run",
+    "run_id",
+    "experiment",
+    "classifier",
+)
 Row = dict[str, object]
 
 
@@ -25,7 +36,12 @@ def scored(names: Iterable[str], column: str, n: int = 40, seed: int = 0) -> lis
     """Scores of several runs on the same items."""
     draw = Random(seed)
     return [
-        {"id": f"i{k}", column: name, "label": "bonafide" if k % 2 else "spoof", "score": round(k % 2 + draw.gauss(0, 1), 4)}
+        {
+            "id": f"i{k}",
+            column: name,
+            "label": "bonafide" if k % 2 else "spoof",
+            "score": round(k % 2 + draw.gauss(0, 1), 4),
+        }
         for name in names
         for k in range(n)
     ]
@@ -157,7 +173,9 @@ def test_an_item_has_one_label_in_scores_and_in_python(tmp_path: Path, capsys: C
     rows[-1] = {**rows[-1], "label": "spoof"}
     err = told(capsys, "score", table(tmp_path / "s.csv", rows), "-m", "eer", code=3)
     assert "2 rows of ids with two labels" in err and "row 41" in err and "row 81" in err
-    with pytest.raises(DataError, match="two labels in different runs, the first is 'x': positive in seed 1 and negative"):
+    with pytest.raises(
+        DataError, match="two labels in different runs, the first is 'x': positive in seed 1 and negative"
+    ):
         Trials.of([1, 0], [0.2, 0.3], item=["x", "x"], seed=["1", "2"], header=Header(runs=("seed",)))
     same = [{**row, "label": {"bonafide": "Bona-fide"}.get(str(row["label"]), row["label"])} for row in rows[40:-1]]
     path = table(tmp_path / "t.csv", [*rows[:40], *same])

@@ -861,10 +861,20 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
         runs=(column, *first.runs),
         slices=tuple(s for s in first.slices if all(s in h.slices for h in headers)),
         sources=tuple(dict.fromkeys(s for h in headers for s in h.sources)),
+        coverage=_coverage(parts.values()),
         notes=tuple(dict.fromkeys(n for h in headers for n in h.notes)),
         choices=tuple(dict.fromkeys(c for h in headers for c in h.choices)),
     )
     return Trials.from_frame(pl.concat(frames, how="diagonal"), header)
+
+
+def _coverage(parts: Iterable[Trials]) -> tuple[int, int] | None:
+    """Return how many trials of several parts are there, and of how many; None if no part says."""
+    told = [(part.header.coverage, len(part)) for part in parts]
+    if not any(coverage for coverage, _ in told):
+        return None
+    n, of = (sum(n if coverage is None else coverage[side] for coverage, n in told) for side in (0, 1))
+    return n, of
 
 
 def demanded(value: object, verb: str) -> Trials:

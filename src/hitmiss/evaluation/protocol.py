@@ -196,7 +196,7 @@ def _with_same_items(trials: Trials, column: str, *, allow_missing: bool) -> Tri
     kept = trials.keep(pl.len().over("item", "target") == len(there.runs))
     if not len(kept):
         raise DataError(f"no item is in every {column}; there is nothing to take a mean over", code="no-common-item")
-    n, of = len(kept), there.questions * len(there.runs)
+    n, of = len(kept), max(there.of, there.questions * len(there.runs))
     note = f"{n:,} of {of:,} trials are of items that every {column} has; the others were left out, as {', '.join(there.first)}"
     head = kept.header
     return kept.retitle(coverage=(n, of), notes=(*head.notes, note), choices=(*head.choices, f"coverage:{n}/{of}"))

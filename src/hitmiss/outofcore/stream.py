@@ -435,9 +435,9 @@ def covered(trials: TalliedTrials, covering: Covering | None) -> TalliedTrials:
     """Return counted trials whose header says how much of the key is scored."""
     if covering is None:
         return trials
-    (scored, listed, unlisted), ledger = covering, Ledger()
-    note_missing(unlisted, listed - scored, listed, ledger)
-    return _titled(trials, ledger, (scored, listed) if scored < listed else None)
+    ledger, absent = Ledger(), covering.listed - covering.scored
+    note_missing(covering.unlisted, absent, covering.listed, ledger, covering.first)
+    return _titled(trials, ledger, (covering.scored, covering.listed) if absent else None)
 
 
 def _titled(trials: TalliedTrials, ledger: Ledger, coverage: Coverage | None) -> TalliedTrials:
