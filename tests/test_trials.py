@@ -114,8 +114,10 @@ def test_duplicates_are_refused() -> None:
 
 
 def test_an_item_may_return_in_another_run_or_for_another_target() -> None:
-    table = pl.DataFrame({"item": ["a", "a"], "label": [1, 0], "model": ["m1", "m2"], "target": ["x", "x"]})
+    table = pl.DataFrame({"item": ["a", "a"], "label": [1, 1], "model": ["m1", "m2"], "target": ["x", "x"]})
     assert len(Trials.from_frame(table, Header(runs=("model",)))) == 2
+    with pytest.raises(DataError, match="an item has one label"):
+        Trials.from_frame(table.with_columns(label=pl.Series([1, 0])), Header(runs=("model",)))
     with pytest.raises(DataError, match="share an id"):
         Trials.from_frame(table, Header(slices=("model",)))
     assert len(Trials.from_frame(table.with_columns(target=pl.Series(["x", "y"])), Header())) == 2

@@ -106,10 +106,11 @@ def test_gap_is_out_minus_in_with_an_interval() -> None:
 
 
 def test_runs_are_never_pooled() -> None:
-    both = stack({"a": simulated(seed=1), "b": simulated(seed=2)}, "system")
-    results = measure(both, ["roc_auc"], by=["codec"])
-    for name, seed in (("a", 1), ("b", 2)):
-        alone = simulated(seed=seed)
+    first = simulated(seed=1)
+    noise = np.random.default_rng(2).normal(0, 1, len(first))
+    runs = {"a": first, "b": first.put(score=first.column("score") + noise)}
+    results = measure(stack(runs, "system"), ["roc_auc"], by=["codec"])
+    for name, alone in runs.items():
         assert results.one("roc_auc", system=name).value == pytest.approx(
             roc_auc_score(alone.label, alone.score), abs=1e-12
         )

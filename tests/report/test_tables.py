@@ -97,7 +97,9 @@ def test_matrix_has_pooled_ends_and_every_cell() -> None:
 
 
 def test_runs_are_rows_and_seeds_are_summed_up() -> None:
-    both = measure(stack({"s1": trials(1), "s2": trials(2)}, "seed"), ["eer"], by=["codec"])
+    first = trials(1)
+    other = first.put(score=first.column("score").round(1))
+    both = measure(stack({"s1": first, "s2": other}, "seed"), ["eer"], by=["codec"])
     shown = plain(tables(over_repeats(both), "bonafide"))
     assert re.search(r"^s1 +600", shown, re.M) and "over runs" in shown and "2 runs" in shown
     assert "by codec (seed s2)" in shown

@@ -12,7 +12,7 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.question import Design, Protocol, ReadSpec
+from hitmiss.core.question import Design, Protocol, ReadSpec, shown
 from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
@@ -295,17 +295,22 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
 
 def _title(trials: Trials, protocol: Protocol | None) -> str:
     head = trials.header
+    there = trials.completeness
     n_runs = trials.frame.select(head.runs).n_unique() if head.runs else 1
-    size = f"{len(trials) // n_runs:,} trials" + (f" × {n_runs} runs" if n_runs > 1 else "")
-    positives = trials.n_positive // n_runs
-    counts = f"{positives:,} {head.positive}, {len(trials) // n_runs - positives:,} {head.negative}"
+    named = ", ".join(map(shown, head.runs))
+    is_even = not there.short and head.unnamed is None
+    n, positives = (n // n_runs if is_even else n for n in (len(trials), trials.n_positive))
+    size = f"{n:,} trials" if is_even or head.unnamed else f"{there.questions:,} items"
+    size += f" × {n_runs} runs ({named})" if is_even or not head.unnamed else f" of {n_runs} runs ({named})"
+    size = size if n_runs > 1 else f"{n:,} trials"
+    counts = f"{positives:,} {head.positive}, {n - positives:,} {head.negative}"
     parts = [
         protocol.title if protocol else "",
         f"{size}: {counts}",
         f"{head.score_kind} scores, higher = {head.negative if head.scale.is_reversed else head.positive}",
         f"decisions: {head.decided}" if head.decided else "",
     ]
-    coverage = [f"covers {head.coverage[0]:,} of {head.coverage[1]:,} trials"] if head.coverage else []
+    coverage = [] if there.is_full else [f"covers {there} trials"]
     return "\n".join(filter(None, [*parts, *coverage]))
 
 

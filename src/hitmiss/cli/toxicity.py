@@ -270,8 +270,9 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.reports.assessment import assess
 
     run = board.run
-    n = len(run.measured)
-    common.out(f"{run.tag}: {n:,} texts, {run.measured.n_positive:,} toxic, {len(run.groups)} × {run.group}")
+    common.out(f"{run.tag}: {_sizes(run)}")
+    if not run.measured.completeness.is_full:
+        common.out(f"covers {run.measured.completeness} texts of the key")
     tabular.write(scoreboard.tables(board))
     common.out()
     for line in scoreboard.remarks(board):
@@ -279,6 +280,15 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     tabular.conclude(assess(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
     common.sampled(board.results)
     common.out(f"\n{board.results.signature}")
+
+
+def _sizes(run: Run) -> str:
+    """Count the texts and the toxic ones; if a text has several labels, also the decisions."""
+    n, toxic, groups = len(run.measured), run.measured.n_positive, f"{len(run.groups)} × {run.group}"
+    if not run.measured.has_targets:
+        return f"{n:,} texts, {toxic:,} toxic, {groups}"
+    texts = run.measured.frame["item"].n_unique()
+    return f"{texts:,} texts, {groups}: {n:,} decisions, {toxic:,} toxic; intervals over texts"
 
 
 def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] | None) -> None:

@@ -343,17 +343,24 @@ def _show(
 
 
 def _title(evaluation: Triage, rule: Bins) -> str:
+    from hitmiss.verdicts.stability import uneven
+
     trials, figures = evaluation.trials, evaluation.figures
     items = trials.frame.unique(["item", "target"])
     fakes = int(items["label"].sum())
+    there = trials.completeness
     n_runs = trials.frame.select(trials.header.runs).n_unique() if trials.header.runs else 1
-    many = f" × {n_runs} runs = {len(trials):,} trials" if n_runs > 1 else ""
+    many = f" × {n_runs} runs" if n_runs > 1 else ""
+    many += f" = {len(trials):,} trials" if many and there.is_full else ""
+    many += "" if there.is_full else f", incomplete: {there} trials"
+    many = many if trials.header.unnamed is None else f": rows without ids{f', of {n_runs} runs' if n_runs > 1 else ''}"
     lines = [
         "Triage: three-way verdicts (real, fake, uncertain); positive = fake",
         f"{items.height:,} items ({fakes:,} fake, {items.height - fakes:,} real){many}",
     ]
     if evaluation.repeated:
-        lines.append("value: mean over trials [interval over items]; sd: over trials, what comes from the run alone")
+        mean = "over trials" if not uneven(trials) else "over items, each by its own trials"
+        lines.append(f"value: mean {mean} [interval over items]; sd: over trials, what comes from the run alone")
     lines += [
         c
         for c in trials.header.choices

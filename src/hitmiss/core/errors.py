@@ -176,6 +176,7 @@ _KEYWORD: Final = {
     "column": "columns",
     "key_column": "key_columns",
     "score_column": "score_columns",
+    "run_column": "runs",
     "metric": "metrics",
 }
 _FLAGS: Final = ("dedupe", "allow_missing", "resume", "retry", "join", "force", "static")
@@ -217,7 +218,7 @@ def _keyword(found: re.Match[str]) -> str:
     left, equals, right = value.partition("=")
     if equals and name in _MAPPINGS:
         shown = "{" + f"{left!r}: {right!r}" + "}"
-    elif name in ("score_columns", "metrics"):
+    elif name in ("score_columns", "runs", "metrics"):
         shown = f"[{value!r}]"
     else:
         shown = value if _NUMBER.fullmatch(value) and name != "positive_value" else repr(value)

@@ -273,7 +273,9 @@ class ReadSpec(Stated):
 
         A name such as `target` in `runs` or `slices` means a column of the files, not the column of the engine.
         """
-        runs = tuple(apart(name) if name in FIXED else name for name in self.runs)
+        own = {SYSTEM} if self.score_columns else set()  # with several score columns the engine names their systems
+        taken = {*FIXED, *MADE} - own
+        runs = tuple(apart(name) if name in taken else name for name in self.runs)
         slices = None if self.slices is None else tuple(apart(n) if n in FIXED else n for n in self.slices)
         return replace(self, runs=runs, slices=slices)
 

@@ -113,6 +113,8 @@ UNUSED = "unit-not-used"
 
 UNDIRECTED = "direction-not-shown"
 """Code of the warning that an AUC does not show which class higher scores go with."""
+MIXED = "mixed-conditions"
+"""Code of the warning that a run mixes answers that were given under different conditions."""
 
 
 class Remark(str):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from importlib import import_module
@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, WeightKind, apart, find, refuse_unkind, shown, stored
 from hitmiss.core.scale import ScoreScale
@@ -251,6 +252,15 @@ class Header:
         """The least score of the table that was decided positive by the threshold; None if there is no threshold."""
         return None if self.threshold is None else self.scale.to_inside(self.threshold.value)
 
+    @property
+    def unnamed(self) -> str | None:
+        """The first file whose rows have no ids, so that they were numbered; None if all have."""
+        for file in self.files:
+            columns = file.get("columns")
+            if file.get("role") != "key" and isinstance(columns, Collection) and "item" not in columns:
+                return str(file.get("name", "its file"))
+        return None
+
     def facts(self, name: str) -> Mapping[str, object]:
         """Return a part of the provenance that is a table of names; empty if it is not known."""
         found = self.provenance.get(name)
@@ -405,6 +415,7 @@ class Trials:
         trials = cls(frame.with_columns(*others) if others else frame, header)
         if not is_unique:
             trials._refuse_duplicates()
+            trials._refuse_two_labels()
         return replace(trials, unique_over=("item", "target", *header.runs))
 
     def _refuse_duplicates(self) -> None:
@@ -415,6 +426,26 @@ class Trials:
             twice = self.frame.filter(pl.struct(key).is_duplicated())
             raise DataError(
                 f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must occur once"
+            )
+
+    def _refuse_two_labels(self) -> None:
+        """Refuse an item with one label in one run and the other in another."""
+        if not self.header.runs:
+            return
+        low, high = (end("label").over("item", "target") for end in (pl.min, pl.max))
+        both = self.frame.filter(low != high)
+        if both.height:
+            first = both["item"][0]
+            own = both.filter(pl.col("item") == first).unique("label", maintain_order=True)
+            names = (self.header.negative, self.header.positive)
+            told = [
+                f"{names[row['label']]} in {', '.join(f'{shown(name)} {row[name]}' for name in self.header.runs)}"
+                for row in own.iter_rows(named=True)
+            ]
+            raise DataError(
+                f"{both['item'].n_unique():,} items have two labels in different runs, the first is {first!r}: "
+                f"{' and '.join(told)}; an item has one label",
+                code="both-labels",
             )
 
     def __len__(self) -> int:
@@ -474,6 +505,16 @@ class Trials:
             raise UnknownName("column", name, map(shown, ("item", *self.header.runs, *self.header.slices)))
         return found
 
+    def unit_names(self, names: Sequence[str]) -> tuple[str, ...]:
+        """Return the columns of a unit; the file's own name of its ids (`id`, `utt`) means the items.
+
+        >>> Trials.of([1, 0], [2.0, 1.0], codec=["a", "b"]).unit_names(["id", "codec"])
+        ('item', 'codec')
+        """
+        columns = [known for file in self.header.files if isinstance(known := file.get("columns"), Mapping)]
+        ids = {"id", *(known["item"] for known in columns if "item" in known)}
+        return tuple("item" if name in ids and find(name, self.frame.columns) is None else name for name in names)
+
     def where(self, **values: str) -> Trials:
         """Return the trials whose columns have these values."""
         same = [pl.col(self.own(name)) == value for name, value in values.items()]
@@ -502,6 +543,18 @@ class Trials:
         if self.frame["item"].n_unique() == self.frame.height:
             return False
         return bool(self.frame.select(pl.struct(key).is_duplicated().any()).item())
+
+    @cached_property
+    def completeness(self) -> Completeness:
+        """How many trials there are of those that there should be: every question in every run, or those of the key."""
+        n, of = self.header.coverage or (0, 0)
+        return self._matrix if n >= of else replace(self._matrix, n=n, of=of)
+
+    @property
+    def _matrix(self) -> Completeness:
+        if self.header.unnamed is None:
+            return completeness(self.frame, self.header.runs)
+        return Completeness(len(self), len(self), len(self))  # which runs answer the same questions is not known
 
     @cached_property
     def digest(self) -> str:
@@ -864,10 +917,20 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
         runs=(column, *first.runs),
         slices=tuple(s for s in first.slices if all(s in h.slices for h in headers)),
         sources=tuple(dict.fromkeys(s for h in headers for s in h.sources)),
+        coverage=_coverage(parts.values()),
         notes=(*dict.fromkeys(n for h in headers for n in h.notes), *mixed),
         choices=tuple(dict.fromkeys(c for h in headers for c in h.choices)),
     )
     return Trials.from_frame(pl.concat(frames, how="diagonal"), header)
+
+
+def _coverage(parts: Iterable[Trials]) -> tuple[int, int] | None:
+    """Return how many trials of several parts are there, and of how many; None if no part says."""
+    told = [(part.header.coverage, len(part)) for part in parts]
+    if not any(coverage for coverage, _ in told):
+        return None
+    n, of = (sum(n if coverage is None else coverage[side] for coverage, n in told) for side in (0, 1))
+    return n, of
 
 
 def demanded(value: object, verb: str) -> Trials:

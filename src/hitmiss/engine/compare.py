@@ -44,7 +44,7 @@ from hitmiss.engine.contrasts import (
     wholes,
 )
 from hitmiss.engine.measure import FEW, HINTED, HINTED_METRICS, USUAL_UNITS, alarms, ask, natural_unit, render
-from hitmiss.engine.pairing import Breach, Pair, breaches, pair, unchecked
+from hitmiss.engine.pairing import Breach, Pair, breaches, completed, incomplete, pair, size_of, unchecked
 from hitmiss.engine.resample import Columns, OneClass, by_target
 from hitmiss.engine.weighted import plan_for
 from hitmiss.stats import tests
@@ -428,7 +428,7 @@ class Work:
     def discordances(self, sample: PairedSample) -> list[Discordance]:
         """Return McNemar's tables of a sample: abstentions as wrong, and, if different, only pairs with two answers."""
         codes = [
-            np.concatenate([outcomes(s) for s in sides])
+            np.concatenate([outcomes(s) for s in sides])[sample.once]
             for sides in ([p.a for p in sample.parts], [p.b for p in sample.parts])
         ]
         right = [np.isin(code, RIGHT) for code in codes]
@@ -595,8 +595,10 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
+    (first, second), there = completed((paired.a, paired.b), paired.key)
+    paired = replace(paired, a=first, b=second, there=there)
     pooled = by_target(paired.a, groupings) and paired.a.has_targets
-    unit = design.unit or (("item",) if paired.repeats or pooled else ())
+    unit = paired.a.unit_names(design.unit) or (("item",) if paired.repeats or pooled else ())
     plan = plan_for(paired.a, Plan(design.bootstrap, unit, design.seed, design.level))
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
     columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
@@ -683,7 +685,9 @@ def _warnings(
     found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
     if any(paired.left_out):
         left = " and ".join(f"{n:,} of {who}" for n, who in zip(paired.left_out, paired.names, strict=True))
-        found.append(f"different sample sizes: left out because they have no partner: {left}")
+        first = f", as {', '.join(map(repr, paired.first))}" if paired.first else ""
+        found.append(f"different sample sizes: left out because they have no partner: {left}{first}")
+    found += incomplete(paired.there) if paired.there is not None else []
     found += unchecked(paired.a, paired.b)
     for i, (trials, name) in enumerate(zip((paired.a, paired.b), paired.names, strict=True)):
         found += [f"{name}: {note}" for note in trials.header.notes]
@@ -734,7 +738,8 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         "level": f"{work.plan.level:g}",
         "forced": "yes" if force else "none",
         "left-out": "/".join(map(str, paired.left_out)) if any(paired.left_out) else "none",
-        "n": f"{len(paired)}/{paired.a.n_positive}",
+        "complete": "none" if paired.there is None or paired.there.is_full else f"{paired.there.n}/{paired.there.of}",
+        "n": "/".join(map(str, size_of(paired.a))),
         "a": digest(paired.a),
         "b": digest(paired.b),
         "numpy": np.__version__,

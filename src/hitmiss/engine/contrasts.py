@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.completeness import ROW
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OF_ALL, Grouping, Plan, find
 from hitmiss.core.shared import dataclass
@@ -86,17 +87,30 @@ class PairedSample:
     @property
     def n(self) -> int:
         """The number of pairs."""
-        return sum(p.a.n for p in self.parts)
+        return len(self.once)
 
     @property
     def n_positive(self) -> int:
         """The number of positive pairs."""
-        return sum(p.a.n_positive for p in self.parts)
+        return int(np.concatenate([p.positive for p in self.parts])[self.once].sum())
+
+    @cached_property
+    def once(self) -> NDArray[np.intp]:
+        """The places of the pairs in all parts together, each once; a completed run repeats some of them."""
+        return each_once([p.a for p in self.parts])
 
     def values(self, question: Both) -> tuple[float, float]:
         """Return the figures of both runs, as means over repetitions."""
         pairs = [p.values(question) for p in self.parts]
         return math.fsum(a for a, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
+
+
+def each_once(parts: Sequence[Sample]) -> NDArray[np.intp]:
+    """Return the places of the rows of some samples, counted through, without the copies that completed runs have."""
+    rows, frame = np.concatenate([part.rows for part in parts]), parts[0].columns.trials.frame
+    if ROW not in frame.columns:
+        return np.arange(len(rows))
+    return np.unique(frame[ROW].to_numpy()[rows], return_index=True)[1]
 
 
 def columns_of(
@@ -615,19 +629,23 @@ def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contras
     known = [g for g in gains if g is not None]
     if len(known) < len(gains):
         return found
-    gain = np.concatenate(known)
+    gain = np.concatenate(known)[sample.once]
+    gain = gain[~np.isnan(gain)]
     wins, losses = int((gain > 0).sum()), int((gain < 0).sum())
     return replace(found, wins=wins, losses=losses, ties=len(gain) - wins - losses)
 
 
 def _gains(question: Both, part: Part) -> Floats | None:
-    """Return for each pair how much better the second run is (above 0 it wins); None if single trials show nothing."""
+    """Return for each pair how much better the second run is (above 0 it wins); None if single trials show nothing.
+
+    NaN for pairs that the metric does not use.
+    """
     first, second = (_merits(q, side) for q, side in zip(question, (part.a, part.b), strict=True))
     if first is None or second is None:
         return None
     inside = ~(np.isnan(first) | np.isnan(second))
     with np.errstate(invalid="ignore"):
-        return np.nan_to_num(second[inside] - first[inside], nan=0.0)
+        return np.where(inside, np.nan_to_num(second - first, nan=0.0), np.nan)
 
 
 def _merits(question: Question, sample: Sample) -> Floats | None:

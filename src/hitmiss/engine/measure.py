@@ -113,12 +113,25 @@ def signed(
         "level": level,
         "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
         "choices": "+".join(head.choices) or "none",
+        "complete": share_there(trials),
         "n": f"{len(trials)}/{trials.n_positive}",
         "data": trials.digest,
         "numpy": np.__version__,
         "out": digest_of(results.estimates),
     }
     return render(parts)
+
+
+def share_there(trials: Trials) -> str:
+    """Return how many trials are there of those that there should be, as `81/120`; "none" if no trial is missing."""
+    found = trials.completeness
+    return "none" if found.is_full else f"{found.n}/{found.of}"
+
+
+def missing_trials(trials: Trials) -> list[str]:
+    """Say which runs lack which questions; what a key lists and no file scores was said when the files were read."""
+    found = trials.completeness
+    return [found.said] if found.short else []
 
 
 def _units(estimates: Sequence[Estimate]) -> str:
@@ -502,6 +515,12 @@ class Work:
     draws: Draws
     protocol: Protocol = field(default_factory=Protocol)
     replicates: dict[str, list[Floats]] = field(default_factory=dict)
+    alone: Work | None = None
+    """The same questions with draws of trials, for samples in which no item repeats (see `_plans`)."""
+
+    def of(self, sample: Sample) -> Work:
+        """Return the work whose draws are those of a sample."""
+        return self if self.alone is None or sample.is_repeated else self.alone
 
     def estimates(self, sample: Sample) -> list[Estimate]:
         """Return the figure of every question for one sample."""
@@ -704,7 +723,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
         warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
         return []
     told = each(samples, f"by {' × '.join(grouping)}", [sample.n for sample in samples])
-    rows = [e for sample in told for e in work.estimates(sample)]
+    rows = [e for sample in told for e in _slice_rows(work, sample)]
     warnings += _one_sided(work, grouping, samples, rows)
     size = len(work.questions)
     averages = []
@@ -714,6 +733,12 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
         if work.protocol.within and question.form.is_area:
             averages.append(_within(work, whole, grouping, i, question, samples, cells))
     return rows + averages
+
+
+def _slice_rows(work: Work, sample: Sample) -> list[Estimate]:
+    """Return every figure of a slice; averages need the draws of all slices together, whatever its own are."""
+    own, rows = work.of(sample), work.estimates(sample)
+    return rows if own is work else own.estimates(sample)
 
 
 def _one_sided(work: Work, grouping: Grouping, samples: list[Sample], rows: list[Estimate]) -> list[str]:
@@ -813,7 +838,7 @@ def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> 
     said += f"; {several} of them may be the worst, and the interval allows for that" if several > 1 else ", clearly"
     if several == 1:  # it keeps its own interval
         return [replace(row, note=said)]
-    found = work.at_level(i, sample, 1.0 - 2.0 * tail)
+    found = work.of(sample).at_level(i, sample, 1.0 - 2.0 * tail)
     if found.low is None:
         return [replace(row, low=None, high=None, method=None, note="; ".join(filter(None, (said, found.note))))]
     better = {"low": found.low} if sign > 0.0 else {"high": found.high}
@@ -1060,7 +1085,8 @@ def measure_design(
     trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
 ) -> Results:
     """Measure what a design with metrics and a gap asks, and the `derived` figures made of its metrics."""
-    chosen, plan, groupings = design.settled, plan_for(trials, design.plan), design.groupings
+    chosen, groupings = design.settled, design.groupings
+    plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
     gap = design.gap if isinstance(design.gap, Gap) else None
     only = OneClass(chosen.negative_only, chosen.positive_only)
     if isinstance(trials, TalliedTrials):
@@ -1076,11 +1102,14 @@ def measure_design(
     wholes = samples_of_runs(columns)
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
+    alone, plan = _plans(plan, columns)
     work = Work(columns, questions, Draws.prepare(plan, columns), chosen)
     few = chosen.slice_metrics
     narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
+    if alone is not plan:
+        narrow = replace(narrow, alone=replace(narrow, draws=Draws.prepare(alone, columns), replicates={}))
     estimates: list[Estimate] = []
-    warnings: list[str] = [*trials.header.notes, *remarks, *_undrawn(plan)]
+    warnings: list[str] = [*trials.header.notes, *missing_trials(trials), *remarks, *_undrawn(plan)]
     tables = 1 + len(groupings) + (gap is not None)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         with step("all trials", tables):
@@ -1100,6 +1129,18 @@ def measure_design(
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)
     return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
+
+
+def _plans(plan: Plan, columns: Columns) -> tuple[Plan, Plan]:
+    """Return how figures of samples without repeated items are drawn, and how all others are.
+
+    If one item has several targets and figures pool them (the six labels of a text), the item is the unit: its rows are
+    not independent. A sample of one target has each item once, and needs no unit.
+    """
+    pools = columns.pools_targets and plan.bootstrap and plan.unit in ((), ("item",)) and columns.trials.has_targets
+    if not pools or isinstance(columns.trials, TalliedTrials):
+        return plan, plan
+    return replace(plan, unit=()), replace(plan, unit=("item",))
 
 
 def measure_share(

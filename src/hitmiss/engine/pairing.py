@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import polars as pl
 
+from hitmiss.core.completeness import ROW, Completeness, completeness, in_rounds, lacks_items
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import shown
 from hitmiss.core.shared import dataclass
@@ -34,6 +35,10 @@ class Pair:
     names: tuple[str, str] = ("A", "B")
     key: tuple[str, ...] = ("item", "target")
     left_out: tuple[int, int] = (0, 0)
+    first: tuple[str, ...] = ()
+    """Ids of the first questions that only one run has."""
+    there: Completeness | None = None
+    """How many pairs there are, of how many that there should be, if this was counted (see `completed`)."""
 
     def __len__(self) -> int:
         return len(self.a)
@@ -76,10 +81,41 @@ def pair(
             a, b = _crossed(a, b, column, names, allow_missing)
     key = _key(a, b, names)
     _refuse_weights(a, b, key, names)
-    first, second, left_out = _match(a, b, key, names, allow_missing)
+    first, second, left_out, ids = _match(a, b, key, names, allow_missing)
     _refuse_labels(first, second, names)
     first, second = in_order((first, second), key) if ordered else (first, second)
-    return Pair(first, second, names, key, left_out)
+    return Pair(first, second, names, key, left_out, ids)
+
+
+def completed(runs: Sequence[Trials], key: Sequence[str]) -> tuple[list[Trials], Completeness]:
+    """Complete runs of the same rows whose repetitions lack items, so that every item counts the same.
+
+    Each question that some repetition lacks is answered by those that have it, in turn (`core.completeness.in_rounds`).
+    Also returned is how many pairs there are, of how many that there should be.
+    """
+    repeats = [name for name in key if name in REPEATS]
+    first, rest = runs[0].frame, [name for name in key if name not in (*REPEATS, "item", "target")]
+    there = completeness(first, [*rest, *repeats])
+    if not repeats or there.is_full:
+        return list(runs), there
+    numbered = first.select(*key).with_row_index(ROW)
+    parts = [own for _, own in numbered.group_by(rest, maintain_order=True)] if rest else [numbered]
+    made = pl.concat([in_rounds(own, repeats)[0] if lacks_items(own, repeats) else own for own in parts])
+    tables = [run.frame[made[ROW]].with_columns(made[ROW], *(made[name] for name in repeats)) for run in runs]
+    return [replace(run, frame=table, unique_over=None) for run, table in zip(runs, tables, strict=True)], there
+
+
+def size_of(trials: Trials) -> tuple[int, int]:
+    """Return the number of trials, and of those that are positive, without the copies that a completed run has."""
+    rows = trials.frame.unique(ROW) if ROW in trials.frame.columns else trials.frame
+    return rows.height, int(rows["label"].sum())
+
+
+def incomplete(there: Completeness) -> list[str]:
+    """Say that repetitions lack items, and what is compared then."""
+    if there.is_full:
+        return []
+    return [f"{there.said}; each item counts the same, by the mean of its own answers"]
 
 
 def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
@@ -93,15 +129,14 @@ def in_order(runs: Sequence[Trials], key: tuple[str, ...]) -> list[Trials]:
 
 
 def _refuse_unpaired(trials: Trials, name: str) -> None:
-    for file in trials.header.files:
-        columns = file.get("columns")
-        # Rows of two files in the same order are no proof that they answer the same questions, so line numbers do not pair.
-        if file.get("role") != "key" and isinstance(columns, Collection) and "item" not in columns:
-            raise DataError(
-                f"{name} cannot be compared: {file.get('name', 'its file')} has no ids, so its rows have no partners in "
-                "another file; write the scores again with an id column",
-                code="no-ids",
-            )
+    # Rows of two files in the same order are no proof that they answer the same questions, so line numbers do not pair.
+    file = trials.header.unnamed
+    if file is not None:
+        raise DataError(
+            f"{name} cannot be compared: {file} has no ids, so its rows have no partners in "
+            "another file; write the scores again with an id column",
+            code="no-ids",
+        )
 
 
 def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) -> None:
@@ -209,12 +244,13 @@ def _several(trials: Trials) -> dict[str, list[str]]:
 
 def _match(
     a: Trials, b: Trials, key: tuple[str, ...], names: tuple[str, str], allow_missing: bool
-) -> tuple[Trials, Trials, tuple[int, int]]:
+) -> tuple[Trials, Trials, tuple[int, int], tuple[str, ...]]:
+    """Return the matched rows of both runs, how many of each have no partner, and the first ids of those."""
     _refuse_repeats(a, key, names[0])
     _refuse_repeats(b, key, names[1])
     # The usual case: two files of one corpus in the same order need no join.
     if all(a.frame[name].equals(b.frame[name]) for name in key):
-        return a, b, (0, 0)
+        return a, b, (0, 0), ()
     places = b.frame.select(*key).with_row_index("_at")
     at = a.frame.select(*key).join(places, on=list(key), how="left", maintain_order="left")["_at"]
     only_a = a.frame.select(*key).filter(at.is_null())
@@ -228,7 +264,8 @@ def _match(
     if (only_a.height or only_b.height) and not allow_missing:
         raise _missing(only_a, only_b, key, names)
     first, second = a.frame.filter(at.is_not_null()), b.frame[at.drop_nulls()]
-    return Trials(first, a.header), Trials(second, b.header), (only_a.height, only_b.height)
+    ids = pl.concat([only_a["item"], only_b["item"]]).unique(maintain_order=True).head(SHOWN)
+    return Trials(first, a.header), Trials(second, b.header), (only_a.height, only_b.height), tuple(ids)
 
 
 def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:

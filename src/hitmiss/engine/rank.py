@@ -19,11 +19,13 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.completeness import Completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Spec, resolve
@@ -44,9 +46,20 @@ from hitmiss.engine.compare import (
     unused_unit,
     with_sides,
 )
-from hitmiss.engine.contrasts import TESTS, same_columns
+from hitmiss.engine.contrasts import TESTS, each_once, same_columns
 from hitmiss.engine.measure import alarms, ask, render
-from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, unchecked_of
+from hitmiss.engine.pairing import (
+    REPEATS,
+    SHOWN,
+    breaches_of,
+    completed,
+    facts,
+    in_order,
+    incomplete,
+    pair,
+    size_of,
+    unchecked_of,
+)
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.stats.bootstrap import draw_units, generator
 from hitmiss.stats.forms import Form, MinimumCost, OfCounts
@@ -276,12 +289,12 @@ class Together:
     @property
     def n(self) -> int:
         """The number of questions."""
-        return sum(p.n for p in self.parts)
+        return len(each_once(self.parts))
 
     @property
     def n_positive(self) -> int:
         """The number of positive questions."""
-        return sum(p.n_positive for p in self.parts)
+        return int(np.concatenate([p.positive for p in self.parts])[each_once(self.parts)].sum())
 
     def of(self, columns: Columns) -> list[Sample]:
         """Return the samples of one run."""
@@ -333,6 +346,9 @@ class Field:
     key: tuple[str, ...]
     left_out: Mapping[str, int]
     zero_undefined: bool = False
+    there: Completeness | None = None
+    first: tuple[str, ...] = ()
+    """Ids of the first questions that not every run has."""
 
     @classmethod
     def of(
@@ -370,11 +386,15 @@ class Field:
         trials = in_order(trials, key) if alike else [own for t in trials for own in in_order([t], key)]
         base = trials[0]
         lost = {n: len(all_) - len(base) for n, all_ in zip(names, given, strict=True) if len(all_) > len(base)}
-        units = unit or (("item",) if repeats else ())
+        kept = base.frame["item"].implode()
+        gone = [own.frame["item"].filter(~own.frame["item"].is_in(kept)) for n, own in runs.items() if n in lost]
+        first = tuple(pl.concat(gone).unique(maintain_order=True).head(SHOWN)) if gone else ()
+        trials, there = completed(trials, key)
+        units = base.unit_names(unit) or (("item",) if repeats else ())
         shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
         columns = same_columns(trials, names, key, [*shared], OneClass(protocol.negative_only, protocol.positive_only))
         questions = tuple(tuple(ask(m, c.trials, protocol) for m in metrics) for c in columns)
-        return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined)
+        return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined, there, first)
 
     @cached_property
     def facts(self) -> list[dict[str, str]]:
@@ -405,7 +425,9 @@ class Field:
         found = []
         if self.left_out:
             left = ", ".join(f"{n:,} of {who}" for who, n in self.left_out.items())
-            found.append(f"different sample sizes: left out, because not every run has them: {left}")
+            first = f", as {', '.join(map(repr, self.first))}" if self.first else ""
+            found.append(f"different sample sizes: left out, because not every run has them: {left}{first}")
+        found += incomplete(self.there) if self.there is not None else []
         for known, theirs in combinations(self.facts, 2):
             found += unchecked_of(known, theirs) if known != theirs else []
         return found + [
@@ -779,7 +801,8 @@ def _sign(
         "level": f"{plan.level:g}",
         "forced": "yes" if force else "none",
         "left-out": "/".join(str(n) for n in runs.left_out.values()) or "none",
-        "n": f"{len(runs.columns[0].trials)}/{runs.columns[0].trials.n_positive}",
+        "complete": "none" if runs.there is None or runs.there.is_full else f"{runs.there.n}/{runs.there.of}",
+        "n": "/".join(map(str, size_of(runs.columns[0].trials))),
         "runs": "+".join(dict.fromkeys(digest(c.trials) for c in runs.columns)),
         "numpy": np.__version__,
         "out": hashlib.sha256(figures.encode()).hexdigest()[:SHORT],

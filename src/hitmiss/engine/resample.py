@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.completeness import Completeness, counted_runs
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
 from hitmiss.core.registry import Metric, Setting
@@ -268,8 +269,12 @@ class Sample:
     @property
     def is_repeated(self) -> bool:
         """Whether an item may occur more than once, so that its trials are not independent draws."""
-        pooled = self.columns.pools_targets and self.columns.trials.has_targets and "target" not in self.slice
-        return pooled or self.columns.is_repeated
+        return self.columns.is_repeated or (self.columns.pools_targets and self._has_targets)
+
+    @cached_property
+    def _has_targets(self) -> bool:
+        codes = self.columns.codes("target")[0][self.rows]
+        return bool(len(codes)) and bool((codes != codes[0]).any())
 
     def unit_sample(self, unit: NDArray[np.int64], n_units: int) -> UnitSample:
         """Return its trials with the unit of each; they are sorted only once if there is no tally yet."""
@@ -317,9 +322,15 @@ class Sample:
 
 
 def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
-    """Return whether figures by target are asked for; the target is then a slice like any other."""
-    names = {name for grouping in groupings for name in grouping}
-    return "target" in names and find("target", trials.frame.columns) == "target"
+    """Return whether figures by target are asked for; the target is then a slice like any other.
+
+    A column with the same values as the target (the types of toxicity of a text) means the target too.
+    """
+    names, columns = {name for grouping in groupings for name in grouping}, trials.frame.columns
+    if "target" in names and find("target", columns) == "target":
+        return True
+    own = [column for name in names if (column := find(name, columns)) is not None]
+    return bool(own) and trials.has_targets and any(trials.frame[c].equals(trials.frame["target"]) for c in own)
 
 
 def samples_of_runs(columns: Columns) -> list[Sample]:
@@ -1176,6 +1187,17 @@ class TalliedTrials(Trials):
     def n_positive(self) -> int:
         """The number of positive trials."""
         return int(self.size[self.label == 1].sum())
+
+    @property
+    def _matrix(self) -> Completeness:
+        """The runs with their numbers of trials; which questions they lack is not known from counts."""
+        runs, n = list(self.header.runs), len(self)
+        if not runs:
+            return Completeness(n, n, n)
+        table = self.frame.select(runs).with_columns(pl.Series(":size", self.size))
+        cells = counted_runs(table.group_by(runs).agg(pl.col(":size").sum().alias(":n")), runs)
+        most = max(own for _, own in cells)
+        return Completeness(n, most * len(cells), most, cells)
 
     @property
     def content(self) -> str:

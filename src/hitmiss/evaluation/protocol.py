@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import polars as pl
+
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import FIXED, By, Design, Gap, Method, Protocol, ReadSpec, declared, names_of
@@ -178,7 +180,28 @@ def read_runs(
             code="same-name",
         )
     runs = {n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}
-    return _with_notes(stack(runs, column), _alike(runs))
+    made = _with_same_items(stack(runs, column), column, allow_missing=spec is not None and spec.allow_missing)
+    return _with_notes(made, _alike(runs))
+
+
+def _with_same_items(trials: Trials, column: str, *, allow_missing: bool) -> Trials:
+    """Refuse runs that lack items of other runs, as their mean would follow the items; or keep the items that all have."""
+    there = trials.completeness
+    if not there.short:
+        return trials
+    if not allow_missing:
+        raise DataError(
+            f"{there.said}; a mean over {column}s needs the same items in each: complete the files, or score what all of "
+            "them have with --allow-missing",
+            code="incomplete-runs",
+        )
+    kept = trials.keep(pl.len().over("item", "target") == len(there.runs))
+    if not len(kept):
+        raise DataError(f"no item is in every {column}; there is nothing to take a mean over", code="no-common-item")
+    n, of = len(kept), max(there.of, there.questions * len(there.runs))
+    note = f"{n:,} of {of:,} trials are of items that every {column} has; the others were left out, as {', '.join(there.first)}"
+    head = kept.header
+    return kept.retitle(coverage=(n, of), notes=(*head.notes, note), choices=(*head.choices, f"coverage:{n}/{of}"))
 
 
 def _alike(runs: Mapping[str, Trials]) -> list[str]:

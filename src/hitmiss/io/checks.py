@@ -12,10 +12,10 @@ from typing import Final, TypeVar
 import numpy as np
 import polars as pl
 
-from hitmiss.core.question import INNER, ReadSpec
+from hitmiss.core.question import FIXED, INNER, ReadSpec
 from hitmiss.io.cells import understand
 from hitmiss.io.columns import Reading
-from hitmiss.io.parse import Ledger, Place, Stop, counted
+from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack
 
 # ----------------------------------------------------------------------
@@ -50,7 +50,7 @@ def check_repeats(
     every = pl.struct(frame.columns).n_unique().over(key)
     labels = pl.col("label").n_unique().over(key) if "label" in frame.columns else pl.lit(1)
     groups = groups.with_columns(every.alias(":rows"), labels.alias(":labels"))
-    _refuse_conflicts(stack, groups, is_key, ledger)
+    _refuse_conflicts(stack, groups, key, is_key, ledger)
     identical = groups.filter(pl.col(":rows") == 1)[":row"]
     return _merge(stack, identical, is_key, options, ledger) if len(identical) else stack
 
@@ -90,10 +90,29 @@ def _ascend(items: pl.Series) -> bool:
     return True
 
 
-def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, is_key: bool, ledger: Ledger) -> None:
+SHOWN_COLUMNS: Final = 4
+
+
+def _telling_apart(groups: pl.DataFrame, key: Sequence[str]) -> list[str]:
+    """Return the columns that differ inside groups of rows with one id, those first that tell all their rows apart."""
+    texts = [name for name, kind in groups.schema.items() if kind in (pl.String, pl.Categorical)]
+    others = [name for name in texts if name not in (*FIXED, *key) and not name.startswith(INNER)]
+    if not others:
+        return []
+    distinct = groups.select(pl.col(name).n_unique().over(key).alias(name) for name in others)
+    size = groups.select(pl.len().over(key).alias(INNER))[INNER]
+    varying = [name for name in others if (distinct[name] > 1).any()]
+    return sorted(varying, key=lambda name: not (distinct[name] == size).all())
+
+
+def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, key: Sequence[str], is_key: bool, ledger: Ledger) -> None:
     both = groups.filter(pl.col(":labels") > 1)[":row"]
     differ = groups.filter((pl.col(":rows") > 1) & (pl.col(":labels") == 1))[":row"]
     fix = "keep the right row of each; rows that differ are never merged"
+    apart_by = [] if is_key else _telling_apart(groups, key)
+    if apart_by:
+        names = [stack.title(name) for name in apart_by[:SHOWN_COLUMNS]]
+        fix += f". They differ in {', '.join(names)}: if that says which run answered, say --run-column {names[0]}"
     each, has_both = "the id has another row that differs", "the id has both labels"
     if len(both):
         ledger.add(
@@ -102,6 +121,28 @@ def _refuse_conflicts(stack: Stack, groups: pl.DataFrame, is_key: bool, ledger: 
     if len(differ):
         kind = "conflicting-in-key" if is_key else "conflicting-id"
         ledger.add(kind, "{n} differing row{s} of shared ids", fix, stack.at(differ), stack.title("item"), each)
+
+
+def check_one_label(stack: Stack, question: Sequence[str], reading: Reading, ledger: Ledger) -> None:
+    """Report items that have one label in one run and the other label in another: an item has one label."""
+    is_positive = stack.frame["label"].is_in(list(reading.positive_words)).alias(":positive")
+    both = stack.frame.select(*question, is_positive).select(
+        (pl.col(":positive").min() != pl.col(":positive").max()).over(question)
+    )
+    places = stack.places(both.to_series(), "label")
+    if not places:
+        return
+    first = places[0]
+    is_first = (
+        (stack.frame["item"] == first.item)
+        & both.to_series()
+        & (is_positive != is_positive[both.to_series().arg_max() or 0])
+    )
+    other = stack.places(is_first, "label")[0]
+    where = f"row {other.row}" if other.file == first.file else f"{other.file}, row {other.row}"
+    what = f"{{n}} row{{s}} of ids with two labels in different runs (here {quoted(first.value)}, {quoted(other.value)} in {where})"
+    fix = "an item has one label: correct the files"
+    ledger.add("both-labels", what, fix, places, stack.title("label"), "another run has another label for this id")
 
 
 def _merge(stack: Stack, identical: pl.Series, is_key: bool, options: ReadSpec, ledger: Ledger) -> Stack:
@@ -165,7 +206,8 @@ def join(
     unlisted, absent = at.is_null(), _absent(scores.frame.select(runs), listed[AT], at, key.frame.height)
     total = listed.height * (scores.frame.select(runs).n_unique() if runs else 1)
     if options.allow_missing:
-        note_missing(int(unlisted.sum()), len(absent), total, ledger)
+        first = scores.frame["item"].filter(unlisted).to_list(), key.frame["item"].gather(absent).to_list()
+        note_missing(int(unlisted.sum()), len(absent), total, ledger, first)
     else:
         refuse_missing(scores.places(unlisted), key.at(absent), scores.title("item"), ledger)
     coverage = (total - len(absent), total) if len(absent) else None
@@ -210,13 +252,30 @@ def _absent(runs: pl.DataFrame, listed: pl.Series, at: pl.Series, height: int) -
     return every.join(found, on=every.columns, how="anti", maintain_order="left")[AT]
 
 
-def note_missing(unlisted: int, absent: int, total: int, ledger: Ledger) -> None:
-    """Note how much of the key is scored, and how many scores the key does not list."""
+def note_missing(
+    unlisted: int,
+    absent: int,
+    total: int,
+    ledger: Ledger,
+    first: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    what: str = "trials",
+) -> None:
+    """Note how much of the key is scored, and how many scores the key does not list; `first` are ids of both."""
     if absent:
         ledger.choices.append(f"coverage:{total - absent}/{total}")
+        said = f"{total - absent:,} of {total:,} {what} of the key have a score"
+        ledger.notes.append(f"{said}: {absent:,} without one were left out{_named(first[1])}")
     if unlisted:
         ledger.choices.append(f"unlisted:{unlisted}")
-        ledger.notes.append(f"{unlisted:,} scored ids are not in the key and were left out")
+        ledger.notes.append(f"{unlisted:,} scored ids are not in the key and were left out{_named(first[0])}")
+
+
+def _named(ids: Sequence[str]) -> str:
+    shown_ids = list(dict.fromkeys(ids))[:SHOWN_IDS]
+    return f", as {', '.join(map(quoted, shown_ids))}" if shown_ids else ""
+
+
+SHOWN_IDS: Final = 3
 
 
 def no_common_id(scored: list[str], listed: list[str], places: list[Place], ledger: Ledger) -> Stop:

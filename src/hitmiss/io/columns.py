@@ -12,7 +12,8 @@ from typing import Final, Literal
 import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError, nearest
-from hitmiss.core.question import SCORES, ReadSpec, apart, find, stored
+from hitmiss.core.question import SCORES, ReadSpec, apart, find, shown, stored
+from hitmiss.core.results import MIXED, Remark
 from hitmiss.core.shared import ScoreKind, dataclass
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
@@ -430,6 +431,15 @@ KIND_OF_SCORE: Final[Mapping[str, ScoreKind]] = {"logit": "logit", "log_odds": "
 """The kind of scores that a column name implies if the caller declares none; `write_scores` uses these names."""
 WEIGHTS: Final = ("weight", "weights", "sample_weight", "sampling_weight", "sample_weights")
 """Names of columns that look like weights; they are used only if they are declared."""
+ANSWERED_BY: Final = (
+    *("detector", "detector_id", "detector_name", "classifier", "run", "run_id", "run_name"),
+    *("experiment", "experiment_id", "experiment_name", "submission", "submission_id"),
+)
+"""Columns that say who answered: their values are runs."""
+MADE_BY: Final = ("model", "model_id", "model_name", "system", "system_id", "system_name", "method", "checkpoint")
+"""Columns that say who answered, or how the item was made: their values are runs if items occur under several."""
+REPETITIONS: Final = ("trial", "seed", "repeat", "repetition", "epoch")
+"""Columns that number repetitions: runs if items occur under several of their values."""
 KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
 
 
@@ -449,6 +459,52 @@ def is_known(name: str) -> bool:
     (True, False)
     """
     return any(plain(name) in aliases for aliases in ALIASES.values())
+
+
+CONDITIONS: Final = (
+    *("prompt_hash", "prompt_id", "prompt_name", "prompt_version", "system_prompt"),
+    *("temperature", "top_p", "max_iterations", "reasoning_effort", "model_version"),
+)
+"""Columns that say under which condition an answer was given: of several in one run, this is said."""
+
+
+def is_condition(name: str) -> bool:
+    """Return whether a column or a setting says under which condition an answer was given.
+
+    >>> is_condition("prompt_hashes.vision"), is_condition("Temperature"), is_condition("workers")
+    (True, True, False)
+    """
+    group, dot, _ = name.partition(".")
+    return group in ("models", "prompt_hashes") if dot else plain(shown(name)) in CONDITIONS
+
+
+def mixed_note(run: str, values: Mapping[str, Sequence[object]], *, are_columns: bool) -> Remark:
+    """Return the warning that a run mixes answers that were given under different conditions.
+
+    `are_columns`: the conditions are columns of the file, so that rows can be chosen by them.
+    """
+    told = [f"{name} ({', '.join(sorted(map(str, own))[:SHOWN_VALUES])})" for name, own in values.items()]
+    who = f"{run} mixes" if run else "this file mixes"
+    fix = "choose one with --where, or make them runs with --run-column" if are_columns else "score them one by one"
+    what = f"{who} answers that were given under different conditions, and they are pooled here: {'; '.join(told)}"
+    return Remark(f"{what}; {fix}", MIXED)
+
+
+SHOWN_VALUES: Final = 4
+
+
+def may_name_runs(name: str) -> bool:
+    """Return whether a column of this name may say which run a row belongs to.
+
+    >>> may_name_runs("Model-Name"), may_name_runs("user:system"), may_name_runs("codec")
+    (True, True, False)
+    """
+    return numbers_repetitions(name) or plain(shown(name)) in (*ANSWERED_BY, *MADE_BY)
+
+
+def numbers_repetitions(name: str) -> bool:
+    """Return whether a column of this name may number the repetitions of a run."""
+    return plain(shown(name)) in REPETITIONS
 
 
 def resolve(
@@ -604,7 +660,8 @@ class Match:
     def only(self, needed: Collection[str]) -> Match:
         """Return the same without the slices that nobody asks for, so that they are not parsed."""
         kept = {apart("target"), *map(self.own, needed)}
-        dropped = {name for name in self.slices if name not in kept}
+        told = {name for name in self.slices if may_name_runs(name) or is_condition(name)}
+        dropped = {name for name in self.slices if name not in kept and name not in told}
         picks = {name: at for name, at in self.picks.items() if name not in dropped}
         theirs = {name: theirs for name, theirs in self.theirs.items() if name not in dropped}
         return replace(self, picks=picks, slices=tuple(n for n in self.slices if n not in dropped), theirs=theirs)
@@ -621,7 +678,8 @@ class Match:
     def words(self, first: Sequence[Row], options: ReadSpec) -> Kinds:
         """Return the columns of words, as labels and codecs, that are better parsed as codes: their first rows repeat."""
         used = list(self.picks.values())
-        own = {"label", *self.slices} - {*options.runs, *options.itself, apart("target")}
+        own = {"label", *(name for name in self.slices if not may_name_runs(name))}
+        own -= {*options.runs, *options.itself, apart("target")}
         rows = first[self.has_header :]
         return {
             name: pl.Categorical

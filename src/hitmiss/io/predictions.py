@@ -21,7 +21,17 @@ from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import tables
 from hitmiss.io.cells import check_labels, check_numbers, check_weight, read_scores, read_shares, read_thresholds
 from hitmiss.io.checks import check_ids, check_repeats
-from hitmiss.io.columns import OURS, PREDICTED, Match, no_column, no_weight, plain, recognise
+from hitmiss.io.columns import (
+    OURS,
+    PREDICTED,
+    Match,
+    may_name_runs,
+    no_column,
+    no_weight,
+    numbers_repetitions,
+    plain,
+    recognise,
+)
 from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
 from hitmiss.io.reader import Choice, choose, look, read_rows, read_words, settle, settle_nan
 from hitmiss.io.tables import TextRows
@@ -236,6 +246,8 @@ def _only(paths: list[Path]) -> Path:
 
 TEXTS: Final = ("text", "comment_text", "comment")
 TEXT: Final = f"{INNER}text"
+RUN: Final = f"{INNER}run:"
+"""Prefix of the columns that may name runs."""
 TOLD: Final = f"{INNER}language"
 """The language given in the rows of a file whose name gives it too."""
 KINDS: Final[Kinds] = {
@@ -450,6 +462,7 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, further: bool, led
     match = recognise(shape, "predictions", spec, ledger, is_whole=further)
     if spec.weight is not None and match.weight is None:
         raise no_weight(spec.weight, names, shape.name, ledger)
+    match = _with_runs(match, names)
     if group is None and "group" not in match.picks:
         raise no_column("group", names, "predictions", shape.name, ledger)
     picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
@@ -462,6 +475,32 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, further: bool, led
     return replace(match, picks=picks, slices=slices, theirs=theirs)
 
 
+def _with_runs(match: Match, names: Sequence[str]) -> Match:
+    """Read the columns that may name runs as well, so that two models in one file are not taken for one."""
+    taken = {*match.picks.values()}
+    found = {name: at for at, name in enumerate(names) if at not in taken and may_name_runs(name)}
+    return replace(match, picks={**match.picks, **{f"{RUN}{name}": at for name, at in found.items()}})
+
+
+def _refuse_models(stack: tables.Stack, group: str | None, ledger: Ledger) -> None:
+    """Refuse a file in which an id has rows of several models: a table of predictions is of one run."""
+    frame = stack.frame
+    for name in (name for name in frame.columns if name.startswith(RUN)):
+        values = frame[name].unique().sort().to_list()
+        if len(values) < 2 or len(values) == frame.height:
+            continue
+        key = ["item"] if group is not None else ["group", "item"]
+        has_ids = "item" in frame.columns
+        if has_ids and not frame.select((pl.col(name).n_unique().over(key) > 1).any()).item():
+            continue
+        called = name.removeprefix(RUN)
+        if not has_ids and numbers_repetitions(called):
+            continue
+        other = frame[name] != frame[name][0]
+        what = f"a table of predictions is of one run, and {called} names {len(values)} ({', '.join(values[:5])})"
+        raise ledger.stop("several-runs", what, f"choose one, as --where {called}={values[0]}", stack.places(other)[:1])
+
+
 def _checked(
     at: int, group: str | None, shape: Shape, match: Match, spec: ReadSpec, ledger: Ledger, kinds: Kinds
 ) -> _File:
@@ -469,6 +508,8 @@ def _checked(
     table = tables.load(shape, True, match.picks, match.numeric, ledger, kinds)
     stack = tables.Stack.of([table], match.theirs)
     stack, choices = choose(stack, match, spec)
+    _refuse_models(stack, group, ledger)
+    stack = replace(stack, frame=stack.frame.drop(name for name in stack.frame.columns if name.startswith(RUN)))
     if "item" not in match.picks:
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
         number = pl.int_range(1, pl.len() + 1).cast(pl.String)

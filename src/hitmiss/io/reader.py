@@ -30,17 +30,24 @@ from hitmiss.io.cells import (
     without_false,
     word_of,
 )
-from hitmiss.io.checks import Coverage, check_ids, check_repeats, join, stems
+from hitmiss.io.checks import Coverage, check_ids, check_one_label, check_repeats, join, stems
 from hitmiss.io.columns import (
+    ANSWERED_BY,
     KIND_OF_SCORE,
+    MADE_BY,
+    REPETITIONS,
     SYSTEM_PREFIX,
     Match,
     Reading,
     Role,
     find_positional,
+    is_condition,
     is_word,
     looks_headed,
+    may_name_runs,
+    mixed_note,
     no_weight,
+    numbers_repetitions,
     plain,
     recognise,
     refuse_twins,
@@ -522,7 +529,8 @@ def _pass(given: object, key_given: object, visit: Visit) -> Trials | None:
 
 def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
     """Return trials from opened sides: select rows, interpret words, check values, join scores and key."""
-    ledger, options = visit.ledger, visit.options  # flattening nested rows may have added runs and numbers
+    ledger = visit.ledger
+    visit.options = options = _with_runs(scores, visit.options, ledger)  # flattening may have added runs and numbers
     if _asks_about_targets([scores, key] if key else [scores], options):
         ledger.notes.append(
             "items repeat with another target: each target is a separate question and is measured separately"
@@ -533,6 +541,7 @@ def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
     scores, key = _chosen_rows(scores, key, options, ledger)
     reading = _read_words(scores, key, options)
     answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
+    _note_conditions(answers, scores.match.slices, options.runs, ledger)
     coverage = visit.coverage
     if key is None:
         frame = answers.frame
@@ -612,6 +621,77 @@ def _loaded(shapes: Sequence[Shape], matches: Sequence[Match], kinds: Kinds, led
         tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger, kinds)
         for s, m in each(list(zip(shapes, matches, strict=True)), "parsing files", sizes)
     ]
+
+
+def _with_runs(scores: Side, options: ReadSpec, ledger: Ledger) -> ReadSpec:
+    """Return the options with the columns that say which run a row belongs to, as their names and values show.
+
+    Answers of two models are never pooled. A column `model` may also say how an item was made: it names runs if items
+    occur under several of its values, or if there are no ids and each of its values has both classes.
+    """
+    named = [name for name in scores.match.slices if may_name_runs(name) and name not in options.runs]
+    frame = _kept_rows(scores, options) if named else scores.stack.frame
+    several = [name for name in named if frame[name].n_unique() > 1]
+    if not several:
+        return options
+    order = (*ANSWERED_BY, *MADE_BY, *REPETITIONS)
+    runs = list(options.runs)
+    for name in sorted(several, key=lambda name: order.index(plain(shown(name)))):
+        if _names_runs(frame, name, runs):
+            runs.append(name)
+        elif plain(shown(name)) in MADE_BY and _has_both(frame, name):
+            values = ", ".join(frame[name].unique().sort().to_list()[:SHOWN_RUNS])
+            ledger.notes.append(
+                f"{shown(name)} has {frame[name].n_unique()} values ({values}), and no id occurs under two of them: they "
+                f"were taken as a property of the items and pooled; say --run-column {shown(name)} if they are runs"
+            )
+    return options.changed(runs=tuple(runs))
+
+
+SHOWN_RUNS: Final = 3
+
+
+def _note_conditions(stack: tables.Stack, slices: Sequence[str], runs: Sequence[str], ledger: Ledger) -> None:
+    """Say where a run mixes prompts, temperatures or versions; repetitions belong to one run."""
+    named = [name for name in slices if is_condition(name) and name in stack.frame.columns and name not in runs]
+    several = [name for name in named if 1 < stack.frame[name].n_unique() < stack.frame.height]
+    if not several:
+        return
+    rest = [name for name in runs if not numbers_repetitions(name)]
+    parts = stack.frame.group_by(rest, maintain_order=True) if rest else [((), stack.frame)]
+    for key, own in parts:
+        values = {shown(name): own[name].unique().to_list() for name in several if own[name].n_unique() > 1}
+        if values:
+            ledger.notes.append(mixed_note(", ".join(map(str, key)), values, are_columns=True))
+
+
+def _kept_rows(scores: Side, options: ReadSpec) -> pl.DataFrame:
+    """Return the rows of the scores that `where` keeps, by the columns that the scores have."""
+    frame = scores.stack.frame
+    for name, values in options.where.items():
+        column = scores.match.own(name)
+        if column is not None:
+            frame = frame.filter(_among(frame[column], name, values, options)[0])
+    return frame
+
+
+def _names_runs(frame: pl.DataFrame, name: str, runs: Sequence[str]) -> bool:
+    """Return whether the values of a column are runs, beside those that other columns name already."""
+    if "item" not in frame.columns:
+        return not numbers_repetitions(name) and _has_both(frame, name)
+    identity = [column for column in ("item", "target", *runs) if column in frame.columns]
+    if frame["item"].n_unique() < frame.height and frame[name].n_unique() < frame.height:
+        again = frame.filter(pl.struct(identity).is_duplicated())
+        if again.height and again.select((pl.col(name).n_unique().over(identity) > 1).any()).item():
+            return True
+    return plain(shown(name)) in ANSWERED_BY and frame[name].n_unique() < frame.height
+
+
+def _has_both(frame: pl.DataFrame, name: str) -> bool:
+    """Return whether each value of a column has rows with several labels; not if the labels are in another file."""
+    if "label" not in frame.columns:
+        return False
+    return bool(frame.group_by(name).agg(pl.col("label").n_unique() > 1)["label"].all())
 
 
 def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
@@ -863,6 +943,9 @@ def _check_answers(stack: tables.Stack, side: Side, reading: Words, visit: Visit
     stack = check_numbers(stack, names, options, ledger)
     stack = check_weight(stack, side.match.weight, options, ledger)
     stack = check_repeats(_keep_words(stack, visit), _identity(stack.frame, options), False, options, ledger)
+    if options.runs and {"item", "label"} <= {*stack.frame.columns}:
+        question = [name for name in ("item", "target") if name in stack.frame.columns]
+        check_one_label(stack, question, reading["label"], ledger)
     for column in ("label", "decision"):
         if column in stack.frame.columns:
             stack = check_labels(stack, column, reading[column], ledger, options.abstain)

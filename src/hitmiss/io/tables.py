@@ -21,7 +21,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
 from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import FIXED
-from hitmiss.io.columns import is_number, looks_headed
+from hitmiss.io.columns import is_number, looks_headed, mixed_note
 from hitmiss.io.parse import (
     Content,
     Kinds,
@@ -756,6 +756,8 @@ class Reshaped:
     facts: Mapping[str, object] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
+    conditions: Mapping[str, Mapping[str, Sequence[object]]] = field(default_factory=dict)
+    """For each run, under which conditions its answers were given: the values of each setting."""
     classes: tuple[str, str] | None = None
     """The layout's names of the classes, if the caller's words for them were replaced."""
     faults: tuple[BadCell, ...] = ()
@@ -811,6 +813,7 @@ def reshape(
     # the layout knows which columns may be absent
     ledger.notes[:] = [note for note in ledger.notes if LACKING not in note]
     ledger.notes += [f"{shape.name}: {note}" for shape, t in zip(shapes, made, strict=True) for note in t.notes]
+    ledger.notes += _mixed([table.conditions for table in made])
     known = {name for _, _, names in found for name in names}
     unknown = {ours: theirs for ours, theirs in options.columns.items() if theirs not in known}
     changed = options.changed(runs=tuple(runs), numbers=tuple(numbers), columns=unknown)
@@ -820,6 +823,18 @@ def reshape(
         )
         changed = changed.changed(positive=made[0].classes[0], negative=made[0].classes[1])
     return flat, changed, merged([table.facts for table in made])
+
+
+def _mixed(conditions: Sequence[Mapping[str, Mapping[str, Sequence[object]]]]) -> list[str]:
+    """Return a warning for each run whose answers, in all files together, were given under different conditions."""
+    found: dict[str, dict[str, list[object]]] = {}
+    for own in conditions:
+        for run, settings in own.items():
+            for name, values in settings.items():
+                known = found.setdefault(run, {}).setdefault(name, [])
+                known += [value for value in values if value not in known]
+    several = {run: {n: v for n, v in settings.items() if len(v) > 1} for run, settings in found.items()}
+    return [mixed_note(run, settings, are_columns=False) for run, settings in several.items() if settings]
 
 
 def _flattened(

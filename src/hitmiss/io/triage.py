@@ -17,7 +17,18 @@ from hitmiss.core.question import OWN, ReadSpec, apart, stored
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Source, Trials
 from hitmiss.io.cells import amount_in, number_in, word_of
-from hitmiss.io.columns import FAMILIES, UNCERTAIN, flag, is_absent, is_known, same_class, verdict
+from hitmiss.io.columns import (
+    FAMILIES,
+    UNCERTAIN,
+    flag,
+    is_absent,
+    is_condition,
+    is_known,
+    may_name_runs,
+    numbers_repetitions,
+    same_class,
+    verdict,
+)
 from hitmiss.io.reader import read, read_rows
 from hitmiss.io.tables import BadCell, Conflict, Repeated, Reshaped, Reshaping, TextRows, strict_json
 
@@ -210,6 +221,7 @@ class Flat:
         self._has_ids: list[bool] = []
         self._is_results = False
         self._told: Told = {}
+        self._conditions: dict[str, dict[str, list[object]]] = {}
         self._made_at: list[str] = []
         self._failed: Counter[str] = Counter()
         self._conflicts: list[Conflict] = []
@@ -245,9 +257,20 @@ class Flat:
         self._conflicts += [replace(conflict, row=before + conflict.row) for conflict in found]
         if self._is_results:
             _tell(self._told, rows, runs)
+            named = [n for n in texts.columns if may_name_runs(n) and not numbers_repetitions(n) and n not in runs]
+            who = [*(runs[name] for name in RUNS[:2] if name in runs), *(texts[name].to_list() for name in named)]
+            self._condition(rows, [", ".join(run) for run in zip(*who, strict=True)] or [""] * len(rows))
             made_at = sorted((*self._made_at, *(str(row[name]) for row in rows for name in TIMES if row.get(name))))
             self._made_at = [made_at[0], made_at[-1]] if made_at else []
             self._failed.update(str(row.get("error_type") or "error") for row in rows if _error(row))
+
+    def _condition(self, rows: Sequence[Row], runs: Sequence[str]) -> None:
+        """Note under which conditions the answers of each run were given."""
+        for run, row in zip(runs, rows, strict=True):
+            for name, value in _settings(row):
+                if is_condition(name):
+                    known = self._conditions.setdefault(run, {}).setdefault(name, [])
+                    known += [value] if value not in known else []
 
     def _put(self, group: list[Group], columns: Values, kind: type[pl.DataType] = pl.String) -> None:
         kinds = {"unparsed": pl.Float64}
@@ -291,8 +314,9 @@ class Flat:
             facts,
             _failures(self._failed, sum(self._heights)),
             tuple(self._conflicts),
-            ("fake", "real") if self._words.is_own else None,
-            tuple(f for f in self._faults if f.kind != UNKNOWN or not self._n_heard),
+            conditions=self._conditions,
+            classes=("fake", "real") if self._words.is_own else None,
+            faults=tuple(f for f in self._faults if f.kind != UNKNOWN or not self._n_heard),
         )
 
 

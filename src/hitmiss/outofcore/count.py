@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,15 @@ from hitmiss.core.tally import Keys, keys_of
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
 from hitmiss.io.cells import check_labels, check_scores, to_numbers, understand
-from hitmiss.io.checks import check_ids, check_repeats, differing, no_common_id, refuse_conflicts, refuse_missing
+from hitmiss.io.checks import (
+    SHOWN_IDS,
+    check_ids,
+    check_repeats,
+    differing,
+    no_common_id,
+    refuse_conflicts,
+    refuse_missing,
+)
 from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class
 from hitmiss.io.parse import GZIP, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
 from hitmiss.io.reader import Side, Words, look_by_plugin, names_in, open_side, read_words, settle, worst_scores
@@ -523,8 +531,15 @@ MOST_TOLD: Final = 1000
 
 
 Counter = Callable[[Shard, ShardPlan], Iterator[ShardTally]]
-Covering = tuple[int, int, int]
-"""How many ids of a key have a score, how many it lists, and how many scored ids it lacks."""
+
+
+class Covering(NamedTuple):
+    """How many ids of a key have a score, how many it lists, and how many scored ids it lacks; the first of both."""
+
+    scored: int
+    listed: int
+    unlisted: int
+    first: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
 
 def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
@@ -805,4 +820,6 @@ def settle_coverage(
         places = key.stack.at(pl.Series(absent[:MOST_TOLD]))
         refuse_missing(extra, places, column, ledger, (unlisted, len(absent)))
         raise ledger.error()
-    return key.height - len(absent), key.height, unlisted
+    unscored = key.stack.frame["item"].gather(absent[:SHOWN_IDS]).to_list()
+    first = tuple(place.item or "" for place in extra[:SHOWN_IDS]), tuple(unscored)
+    return Covering(key.height - len(absent), key.height, unlisted, first)

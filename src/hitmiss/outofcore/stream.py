@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of
+from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of, shown
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.scale import ScoreScale
@@ -24,7 +24,7 @@ from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.cells import check_labels
 from hitmiss.io.checks import Coverage, note_missing
-from hitmiss.io.columns import SYSTEM_PREFIX, Reading, unused_weights
+from hitmiss.io.columns import SYSTEM_PREFIX, Reading, may_name_runs, unused_weights
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
     Words,
@@ -370,6 +370,8 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     noted = {shard.path: stamp(shard.path) for shard in shards}
     opened = look_at_shards(shards, reads, "both" if key is None else "scores")
+    if "item" not in opened[0].match.picks and not means.are_counts:
+        refuse_silent_runs(opened[0].match.slices, reads, "the rows have no ids")
     there, memory = [name for name in opened[0].match.picks if not name.startswith(SYSTEM_PREFIX)], means.memory
     there, n_systems = there + [SYSTEM] * bool(reads.score_columns), max(len(reads.score_columns), 1)
     expected = n_systems * sum(one.trials for one in opened)
@@ -398,7 +400,12 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
     if disk is not None:
         disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)
-    tally, covering = count_all(shards, plan, means.run, beside_program(memory), disk, beyond)
+    try:
+        tally, covering = count_all(shards, plan, means.run, beside_program(memory), disk, beyond)
+    except DataError as error:
+        if {fault.kind for fault in error.faults} == {"duplicate-id"}:
+            refuse_silent_runs(opened[0].match.slices, reads, "ids repeat")
+        raise
     merged = plan if beyond is None else replace(plan, keep=tuple(name for name in keep if name not in beyond.units))
     share = 1 if beyond is None else 2  # half of what is left is for the trials with their units
     trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory) // share, beyond)
@@ -422,13 +429,23 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     return Streamed(replace(found, warnings=(*found.warnings, *_unused_unit(design, there))), trials)
 
 
+def refuse_silent_runs(slices: Sequence[str], options: ReadSpec, why: str) -> None:
+    """Refuse to count rows as one run where a column may say which run each belongs to: only the rows show it."""
+    named = [shown(name) for name in slices if may_name_runs(name) and name not in options.runs]
+    if named:
+        raise UsageError(
+            f"{why}, and {named[0]} may say which run a row belongs to: say --run-column {named[0]}, or leave --stream out",
+            code="needs-every-trial",
+        )
+
+
 def covered(trials: TalliedTrials, covering: Covering | None) -> TalliedTrials:
     """Return counted trials whose header says how much of the key is scored."""
     if covering is None:
         return trials
-    (scored, listed, unlisted), ledger = covering, Ledger()
-    note_missing(unlisted, listed - scored, listed, ledger)
-    return _titled(trials, ledger, (scored, listed) if scored < listed else None)
+    ledger, absent = Ledger(), covering.listed - covering.scored
+    note_missing(covering.unlisted, absent, covering.listed, ledger, covering.first)
+    return _titled(trials, ledger, (covering.scored, covering.listed) if absent else None)
 
 
 def _titled(trials: TalliedTrials, ledger: Ledger, coverage: Coverage | None) -> TalliedTrials:

@@ -16,7 +16,7 @@ from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageE
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.cells import check_labels, check_scores, understand
-from hitmiss.io.checks import conflict, differing, no_common_id, refuse_missing
+from hitmiss.io.checks import SHOWN_IDS, conflict, differing, no_common_id, refuse_missing
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
 from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, quoted
 from hitmiss.io.reader import settle as settle_stack
@@ -24,6 +24,7 @@ from hitmiss.io.tables import Stack, head_of, settle
 from hitmiss.outofcore.count import (
     COUNT,
     Counting,
+    Covering,
     Opened,
     Piece,
     answer_of,
@@ -445,7 +446,7 @@ def _identity(match: Match, runs: Sequence[str] = ()) -> dict[str, str]:
 
 def _joined(
     scores: _Asking, opened: Opened, key: _Asking, options: ReadSpec, ledger: Ledger
-) -> tuple[_Asking, Opened, tuple[int, int, int]]:
+) -> tuple[_Asking, Opened, Covering]:
     """Return the trials that both tables have as a table, its columns, and how much of the key is scored."""
     listed = key.look(options.for_key, ledger, "key")
     ours, theirs = opened.match, listed.match
@@ -478,7 +479,8 @@ def _joined(
     # the joined table has our names; its labels are those of the first rows of the key
     match = replace(theirs, theirs={name: name for name in taken}, picks={**dict.fromkeys(taken, 0), **theirs.picks})
     both = replace(scores, source=pair.joined(taken), key=key.address.name)
-    return both, replace(listed, match=match), (total - n_absent, total, n_extra)
+    first = tuple(tuple(place.item or "" for place in side[:SHOWN_IDS]) for side in (extra, absent))
+    return both, replace(listed, match=match), Covering(total - n_absent, total, n_extra, (first[0], first[1]))
 
 
 def _refuse_conflict(

@@ -30,6 +30,7 @@ from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.measure import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.cells import to_numbers, word_of
+from hitmiss.io.checks import note_missing
 from hitmiss.io.columns import ABSENT, PREDICTED, plain, understand
 from hitmiss.io.embeddings import item_name
 from hitmiss.io.parse import Ledger
@@ -244,6 +245,7 @@ def load_table(
     spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
+    is_wide: bool = False,
 ) -> Run:
     """Load files or frames in which a column holds the language; `group` names another column to use."""
     chosen = spec or ReadSpec()
@@ -265,7 +267,9 @@ def load_table(
     tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
     files = tuple(Path(source) for source in sources if isinstance(source, str | Path))
     # No id occurs twice in a group: this was checked when the files were read.
-    run = run_of(predictions, name, tuple(asked), spec=chosen, deciding=deciding, tag=tag, one_each=True)
+    run = run_of(
+        predictions, name, tuple(asked), spec=chosen, deciding=deciding, tag=tag, one_each=True, is_wide=is_wide
+    )
     return replace(run, files=files)
 
 
@@ -326,26 +330,53 @@ def _load_joined(
 ) -> Run:
     """Load files whose labels are in another file or are shares: join and cut them first, then read them as usual."""
     paths, chosen = without_own_outputs(files_of(given))[0], spec or ReadSpec()
-    frames = []
+    frames, joined, is_wide = [], _Joined(), False
     for path in paths:
         frame = read_rows(path).frame
         if key is not None:
-            frame, is_wide = _with_labels(frame, Path(path).name, key, chosen)
+            frame, is_wide = _with_labels(frame, Path(path).name, key, chosen, joined)
             group = TYPE if is_wide and group is None else group
         frame = frame if cut is None else _cut(frame, Path(path).name, cut, chosen, is_joined=key is not None)
         language = language_of(path) or (None if any(map(language_of, paths)) or "group" in chosen.columns else EVERY)
         if group is None and language is not None and not {LANGUAGE, "lang"} & {*frame.columns}:
             frame = frame.with_columns(pl.lit(language).alias(LANGUAGE))
         frames.append(frame)
-    run = load_table(frames, group, languages=languages, spec=chosen, deciding=deciding, whole=whole)
+    is_wide = is_wide and group == TYPE
+    run = load_table(frames, group, languages=languages, spec=chosen, deciding=deciding, whole=whole, is_wide=is_wide)
     files = (*map(Path, paths), *([Path(key)] if key is not None else []))
     told = (f"label-cut:{cut:g}",) if cut is not None else ()
-    header = run.measured.header
-    measured = run.measured.retitle(choices=_in_order(header.choices, told))
+    header, left = run.measured.header, joined.left_out()
+    measured = run.measured.retitle(
+        choices=_in_order(header.choices, (*told, *left.choices)),
+        notes=merged(tuple(left.notes), header.notes),
+        coverage=joined.coverage,
+    )
     return replace(run, files=files, tag=files[0].name.split(".")[0], measured=measured)
 
 
-def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tuple[pl.DataFrame, bool]:
+@dataclass
+class _Joined:
+    """Which ids the files and the key have, to say what was left out when they were joined."""
+
+    listed: tuple[str, ...] = ()
+    scored: set[str] = field(default_factory=set)
+
+    @property
+    def coverage(self) -> tuple[int, int] | None:
+        """How many texts of the key have a prediction, and of how many; None if all have."""
+        there = sum(item in self.scored for item in self.listed)
+        return (there, len(self.listed)) if there < len(self.listed) else None
+
+    def left_out(self) -> Ledger:
+        """Return the notes and choices about ids that only one side has."""
+        ledger, known = Ledger(), set(self.listed)
+        absent = [item for item in self.listed if item not in self.scored]
+        extra = sorted(self.scored - known) if self.listed else []
+        note_missing(len(extra), len(absent), len(self.listed), ledger, (extra, absent), "texts")
+        return ledger
+
+
+def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec, found: _Joined) -> tuple[pl.DataFrame, bool]:
     """Join predictions with labels by id; also say whether there are several types, which are then stacked."""
     truth, name = _key_of(key, spec), Path(key).name
     ours = spec.columns.get("item") or item_name(frame.columns, file)
@@ -360,6 +391,8 @@ def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec) -> tu
                 f"{len(gone):,} ids of {has} are not in {lacks}, the first is {gone[0]!r}; --allow-missing scores what both have",
                 code="missing-ids",
             )
+    found.listed = tuple(truth[theirs])
+    found.scored.update(frame[ours])
     mark = f"{OWN}truth"
     truth = truth.rename({c: f"{c}{mark}" for c in truth.columns if c in frame.columns and c != theirs})
     joined = frame.join(truth, left_on=ours, right_on=theirs, how="inner", maintain_order="left")
@@ -516,8 +549,12 @@ def run_of(
     tag: str = "",
     one_each: bool = False,
     choices: Sequence[str] = (),
+    is_wide: bool = False,
 ) -> Run:
-    """Decide predictions and make trials; `one_each`: every file is one group, and no two files are the same."""
+    """Decide predictions and make trials; `one_each`: every file is one group, and no two files are the same.
+
+    `is_wide`: the groups are labels of the same texts.
+    """
     chosen = spec or ReadSpec()
     is_any = any_scores(chosen)
     clash = [g for g in groups if g in AVERAGES]
@@ -546,12 +583,15 @@ def run_of(
         reading=chosen,
         scale=scale,
     )
-    is_bare = one_each and bool(predictions.sources)  # without files, the digest also covers the items
     rows = predictions.frame
+    is_stacked = group != LANGUAGE and len(groups) > 1 and (is_wide or _is_crossed(rows))
+    is_bare = one_each and bool(predictions.sources)  # without files, the digest also covers the items
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
     weight = () if predictions.repeated_by is None else (predictions.repeated_by,)
     further = (*predictions.runs, *predictions.slices, *predictions.numbers, *weight)
     own = [rows["label"], rows["score"], rows["group"].alias(stored(group)), *(rows[name] for name in further)]
+    if is_stacked:  # one text, several labels: the text is the item, and each label a question about it
+        items, own, is_bare = rows["item"], [*own, rows["group"].alias("target")], False
     frame = pl.DataFrame([items, *own])
     ledger = Ledger()
     note_oddities(frame, header, ledger)
@@ -572,6 +612,11 @@ def run_of(
         asked=asked,
         threshold=told.given,
     )
+
+
+def _is_crossed(rows: pl.DataFrame) -> bool:
+    """Return whether every id occurs in every group: then the groups are labels of the same texts."""
+    return rows["item"].n_unique() * rows["group"].n_unique() == rows.height
 
 
 def _turned(predictions: Predictions, spec: ReadSpec) -> tuple[Predictions, ScoreScale]:
@@ -631,7 +676,7 @@ def evaluate_run(
     several = len(run.groups) > 1
     design = Design(protocol=find_protocol("toxicity"), by=((run.group,),) if several else ()).changed(
         bootstrap=bootstrap,
-        unit=names_of(unit),
+        unit=_units(run, names_of(unit)),
         seed=seed,
         level=level,
         undefined=undefined,
@@ -645,6 +690,12 @@ def evaluate_run(
     if members:
         results = _with_bias(results, run, members, level)
     return Board(run, results, tuple(_rows(run, results)), level)
+
+
+def _units(run: Run, names: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a unit; the file's own name of its ids means the texts."""
+    ids = {titles["item"] for titles in run.predictions.titles if "item" in titles}
+    return run.measured.unit_names(["id" if name in ids else name for name in names])
 
 
 def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool_]], level: float) -> Results:

@@ -31,7 +31,7 @@ from hitmiss.metrics.counts import Counts, share
 from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.latency import latency, spending
 from hitmiss.verdicts.people import Teamwork
-from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated
+from hitmiss.verdicts.stability import completed, flips, is_repeated, majority, measure_repeated, uneven
 
 # ----------------------------------------------------------------------
 # The documented metrics file: `_meta`, then for each `model|tools` every trial and a summary over trials.
@@ -76,11 +76,29 @@ def metrics_file(evaluation: Triage, undefined: str = "null", made_at: float | N
     found = documented(trials, undefined)
     groups: dict[str, dict[str, Mapping[str, object]]] = {}
     for run, own in found.items():
-        cell = dict(run)
-        name = "|".join(cell.get(k, "-") for k in ("model", "tools"))
-        groups.setdefault(name, {})[cell.get("trial", "0")] = own
-    written = {name: {"per_trial": own, "summary": _summary(list(own.values()))} for name, own in groups.items()}
+        groups.setdefault(_named(dict(run)), {})[dict(run).get("trial", "0")] = own
+    rounds = _rounds(trials, undefined)
+    written = {
+        name: {"per_trial": own, "summary": _summary(list(own.values()), rounds.get(name, []))}
+        for name, own in groups.items()
+    }
     return {"_meta": _meta(evaluation, made_at), **written}
+
+
+def _named(run: Mapping[str, str]) -> str:
+    """Return the documented name of a run, `model|tools`, and what else tells it apart."""
+    others = [value for name, value in run.items() if name not in ("model", "tools", "trial")]
+    return "|".join([*(run.get(name, "-") for name in ("model", "tools")), *others])
+
+
+def _rounds(trials: Trials, undefined: str) -> dict[str, list[dict[str, object]]]:
+    """Return, for each run whose trials lack items, the metrics of rounds that have all of them."""
+    if not is_repeated(trials) or not uneven(trials):
+        return {}
+    found: dict[str, list[dict[str, object]]] = {}
+    for run, own in documented(completed(trials)[0], undefined).items():
+        found.setdefault(_named(dict(run)), []).append(own)
+    return found
 
 
 def documented(trials: Trials, undefined: str = "null") -> dict[tuple[tuple[str, str], ...], dict[str, object]]:
@@ -155,24 +173,38 @@ def _defined(value: float, undefined: str) -> float | None:
     return float(value)
 
 
-def _summary(own: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """Return mean and sample standard deviation over trials; 0 for one trial, as documented."""
+def _summary(own: Sequence[Mapping[str, object]], rounds: Sequence[Mapping[str, object]] = ()) -> dict[str, object]:
+    """Return mean and sample standard deviation over trials; 0 for one trial, as documented.
 
-    def known(name: str, part: str = "") -> list[float]:
-        found = [facts.get(part) if part and isinstance(facts := t[name], dict) else t[name] for t in own]
-        return [value for value in found if isinstance(value, int | float)]
+    `rounds`: where trials lack items, rounds that have all of them. The mean is over these then, and so over items; the
+    deviation is that of the trials that have all items.
+    """
 
-    values = {name: known(name) for name in HEADLINES}
+    def known(name: str, trials: Sequence[Mapping[str, object]]) -> list[float]:
+        return [value for t in trials if isinstance(value := t[name], int | float)]
+
+    def mean(name: str) -> float | None:
+        found = known(name, rounds or own)
+        return float(np.mean(found)) if found else None
+
+    whole = [t for t in own if not rounds or t["total"] == rounds[0]["total"]]
+    values = {name: known(name, whole) for name in HEADLINES}
     return {
-        "mean": {name: float(np.mean(v)) if v else None for name, v in values.items()},
+        "mean": {name: mean(name) for name in HEADLINES},
         "std": {name: float(np.std(v, ddof=1)) if len(v) > 1 else 0.0 if v else None for name, v in values.items()},
-        "mean_error_rate": float(np.mean(known("error_rate"))),
-        "mean_abstain_rate": float(np.mean(known("abstain_rate"))),
-        "totals": {
-            "avg_total": float(np.mean(known("total"))),
-            "avg_support_fake": float(np.mean(known("support", "fake"))),
-            "avg_support_real": float(np.mean(known("support", "real"))),
-        },
+        "mean_error_rate": mean("error_rate"),
+        "mean_abstain_rate": mean("abstain_rate"),
+        "totals": _totals(own),
+    }
+
+
+def _totals(own: Sequence[Mapping[str, object]]) -> dict[str, float]:
+    """Return how many items a trial has on average, of both classes and of each."""
+    support = [fit(dict[str, int], trial["support"]) for trial in own]
+    return {
+        "avg_total": float(np.mean([sum(sizes.values()) for sizes in support])),
+        "avg_support_fake": float(np.mean([sizes["fake"] for sizes in support])),
+        "avg_support_real": float(np.mean([sizes["real"] for sizes in support])),
     }
 
 
@@ -185,7 +217,8 @@ def _meta(evaluation: Triage, made_at: float | None) -> dict[str, object]:
         **{k: told.pop(k) for k in ("temperature", "max_iterations", "reasoning_effort") if k in told},
         "trials": n_trials,
         **time,
-        "completed_records": len(trials),
+        "completed_records": trials.completeness.n,
+        **({} if trials.completeness.is_full else {"expected_records": trials.completeness.of}),
         **told,
         "files": {s.name: s.sha256 for s in trials.header.sources},
         "signature": evaluation.figures.signature,
@@ -346,7 +379,7 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     protocol = design.settled
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
-    plan = Plan(design.bootstrap, design.unit, design.seed, design.level)
+    plan = Plan(design.bootstrap, trials.unit_names(design.unit), design.seed, design.level)
     wanted, warnings = _wanted(design.metrics, protocol, trials)
     work = measure_repeated if is_repeated(trials) else measure_design
     figures = work(trials, Design.by_plan(plan, wanted, design.by, protocol), warnings)
@@ -390,7 +423,8 @@ def _with_reference(results: Results, trials: Trials, level: float, seed: int) -
         for e in results
         if (run := tuple(e.run.items())) in samples and e.metric.startswith("ece") and not e.slice and e.average is None
     }
-    rows = [row for e in results for row in (e, *_beside(e, chance))]
+    lacking = uneven(trials) if is_repeated(trials) else {}
+    rows = [row for e in results for row in (e, *([] if tuple(e.run.items()) in lacking else _beside(e, chance)))]
     return replace(results, estimates=tuple(rows))
 
 

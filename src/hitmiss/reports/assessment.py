@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric, parse
-from hitmiss.core.results import UNDIRECTED, UNUSED, Estimate, Results, code_of
+from hitmiss.core.results import MIXED, UNDIRECTED, UNUSED, Estimate, Results, code_of
 from hitmiss.core.shared import dataclass
 from hitmiss.engine.measure import read_signature
 from hitmiss.reports.tabular import explain, figure, interval, is_campaign, is_share, places
@@ -476,7 +476,7 @@ def _signed(e: Estimate) -> str:
 def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], list[str]]:
     """Return the list of checks, and the warnings that no check covers."""
     signatures = [parts for line in results.signature.splitlines() if (parts := _parts(line)) is not None]
-    left = [w for w in results.warnings if code_of(w) not in (UNUSED, UNDIRECTED)]
+    left = [w for w in results.warnings if code_of(w) not in (UNUSED, UNDIRECTED, MIXED)]
 
     def warned(*words: str) -> list[str]:
         found = [w for w in left if any(word in w for word in words)]
@@ -491,6 +491,7 @@ def checks(results: Results, wholes: Sequence[Estimate]) -> tuple[list[Line], li
         _thresholds(signatures, warned("optimistic", "same data")),
         *_calibrated(wholes),
         _complete(signatures, results),
+        *(Line(FAILED, str(w), "conditions") for w in results.warnings if code_of(w) == MIXED),
         _simulated(warned("simulated")),
         _provenance(signatures),
     ]
@@ -614,18 +615,22 @@ def _stated(pairs: Sequence[tuple[Estimate, Estimate]]) -> list[Line]:
 
 
 def _complete(signatures: Sequence[Mapping[str, str]], results: Iterable[Estimate]) -> Line:
+    """Say whether every question was answered in every run; what was left out is counted."""
     name = "completeness"
     failed = max((e.n_failed for e in results if not e.slice), default=0)
+    there = dict.fromkeys(s["complete"] for s in signatures if "complete" in s)
     said = [c for s in signatures for c in s.get("choices", "").split("+") if c.startswith(_LEFT_OUT)]
-    if failed or said:
-        parts = [f"{failed:,} calls failed" * bool(failed), *dict.fromkeys(said)]
+    said += [f"left-out:{s['left-out']}" for s in signatures if "left-out" in s]
+    if failed or said or there:
+        parts = [f"{int(n):,} of {int(of):,} are there" for n, of in (share.split("/") for share in there)]
+        parts += [f"{failed:,} calls failed" * bool(failed), *dict.fromkeys(said)]
         return Line(FAILED, f"Trials are missing: {', '.join(filter(None, parts))}.", name)
     if not signatures:
         return Line(OPEN, "No signature says whether trials are missing.", name)
     return Line(PASSED, "No trial is missing and no call failed.", name)
 
 
-_LEFT_OUT: Final = ("failed(", "allow-missing", "missing", "on-nan", "nan", "drop", "skip")
+_LEFT_OUT: Final = ("failed(", "allow-missing", "missing", "on-nan", "nan", "drop", "skip", "unlisted")
 
 
 def _simulated(warned: list[str]) -> Line:
@@ -756,7 +761,7 @@ def _repetition(asides: Asides) -> list[Line]:
     """Say how often verdicts flip between trials, if items were asked more than once."""
     own = [e for e in asides.flips if e.metric == "flip_rate" and e.value is not None]
     if not own:
-        return [Line(OPEN, "Each item was asked once: how far verdicts flip is not known.", "repetition")]
+        return [Line(OPEN, "No item was found to be asked again: how far verdicts flip is not known.", "repetition")]
     said = "; ".join(f"{_who(e)}{told(e)}" for e in own)
     return [Line(PASSED, f"Items were asked again; another verdict came for {said} of them.", "repetition")]
 
@@ -843,7 +848,7 @@ def assess_comparison(compared: Comparison | Ranking, primary: str = "") -> Asse
     signature = _parts(compared.signature.splitlines()[0]) if compared.signature else None
     known = [signature] if signature is not None else []
     loud = [Line(FAILED, w, "validity") for w in compared.warnings if any(word in w for word in (*LOUD, "cannot show"))]
-    trust = [*loud, _paired_units(known), _provenance(known)]
+    trust = [*loud, _paired_units(known), *_all_pairs(known), _provenance(known)]
     notes = tuple(w for w in compared.warnings if not any(line.text == w for line in loud))
     return Assessment(_verdict(good, fails, trust), tuple(good), tuple(fails), tuple(trust), notes)
 
@@ -856,6 +861,12 @@ def assess_gate(checked: Sequence[GateCheck], warnings: Sequence[str] = ()) -> A
     broken = sum(not c.passed for c in checked)
     verdict = f"{broken} of {len(checked)} rules broken." if broken else f"All {len(checked)} rules kept."
     return Assessment(verdict, tuple(good), notes=tuple(warnings))
+
+
+def _all_pairs(known: Sequence[Mapping[str, str]]) -> list[Line]:
+    """Fail the check of completeness if pairs are missing or were left out."""
+    line = _complete(known, ())
+    return [line] if line.status == FAILED else []
 
 
 def _paired_units(known: Sequence[Mapping[str, str]]) -> Line:

@@ -8,10 +8,13 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
-from hitmiss.core.errors import UsageError
+import polars as pl
+
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import read_signature
+from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import Asides
 from hitmiss.reports.displays import Display
@@ -168,6 +171,7 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
     first = sources[0].results
     if is_campaign(first):
         return _campaigns(sources)
+    _refuse_two_labels(sources)
     lanes: list[Lane] = []
     rows: list[Estimate] = []
     n_runs = sum(len(configurations(s.results)) for s in sources)
@@ -185,6 +189,26 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
         tuple(rows), "\n".join(dict.fromkeys(s.results.signature for s in sources)), warnings, first.protocol
     )
     return Evaluation(results, tuple(lanes), _protocol(first.protocol))
+
+
+def _refuse_two_labels(sources: Sequence[RunData]) -> None:
+    """Refuse files that are shown side by side and give an item two labels."""
+    known = {s.name: s.trials for s in sources if s.trials is not None and not isinstance(s.trials, TalliedTrials)}
+    named = {name: trials for name, trials in known.items() if trials.header.unnamed is None}
+    if len(named) < 2:
+        return
+    asked = [t.frame.select("item", "target", "label", pl.lit(name).alias(RUN)) for name, t in named.items()]
+    low, high = (end("label").over("item", "target") for end in (pl.min, pl.max))
+    both = pl.concat(asked).filter(low != high)
+    if both.height:
+        own = both.filter(pl.col("item") == both["item"][0]).unique("label", maintain_order=True)
+        head = next(iter(named.values())).header
+        told = [f"{(head.negative, head.positive)[label]} in {name}" for label, name in own.select("label", RUN).rows()]
+        raise DataError(
+            f"{both['item'].n_unique():,} items have two labels, the first is {both['item'][0]!r}: {' and '.join(told)}; "
+            "an item has one label: correct the files, or report on them one by one",
+            code="both-labels",
+        )
 
 
 def _campaigns(sources: Sequence[RunData]) -> Evaluation:

@@ -2,20 +2,22 @@
 
 Run noise is the standard deviation of a figure over the trials of a run; item noise is its interval over the items,
 which are resampled with all their trials. The two are never mixed, and repeated rows of an item never count as new
-items.
+items. A mean over repetitions is a mean over items: where some trials of a run lack items, every item counts the same,
+however often it was asked (see `completed`), because a mean over trials of unequal size would follow the smallest one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 import polars as pl
 
+from hitmiss.core.completeness import MOST_ROUNDS, ROW, in_rounds, lacks_items
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design, Grouping, Plan, Protocol
+from hitmiss.core.question import Design, Grouping, Plan, Protocol, shown
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
@@ -25,6 +27,8 @@ TRIAL: Final = "trial"
 USUAL: Final = Plan(1000)
 """How intervals of verdicts are made unless the caller says otherwise."""
 FLIPS: Final = ("flip_rate", "hard_flip_rate")
+Cell = tuple[tuple[str, str], ...]
+"""A run, as pairs of column and value."""
 
 
 def is_repeated(trials: Trials, column: str = TRIAL) -> bool:
@@ -40,6 +44,40 @@ def pooled(trials: Trials, column: str = TRIAL) -> Trials:
     return trials.retitle(runs=tuple(r for r in head.runs if r != column), slices=(*head.slices, column))
 
 
+def uneven(trials: Trials, column: str = TRIAL) -> dict[Cell, int]:
+    """Return the runs in which some repetition lacks items that another has, each with its number of questions.
+
+    >>> from hitmiss.core.trials import Header
+    >>> t = Trials.of([1, 0, 1], item=list("aba"), decision=[1, 0, 0], trial=list("001"), header=Header(runs=("trial",)))
+    >>> uneven(t)
+    {(): 2}
+    """
+    found: dict[Cell, int] = {}
+    for run, own in _by_run(trials, column):
+        if lacks_items(own, [column]):
+            found[run] = own.select("item", "target").n_unique()
+    return found
+
+
+def _by_run(trials: Trials, column: str) -> list[tuple[Cell, pl.DataFrame]]:
+    """Return the rows of each run, with all its repetitions."""
+    names = [name for name in trials.header.runs if name != column]
+    if not names:
+        return [((), trials.frame)]
+    parts = trials.frame.group_by(names, maintain_order=True)
+    return [(tuple(zip(map(shown, names), map(str, key), strict=True)), own) for key, own in parts]
+
+
+def completed(trials: Trials, column: str = TRIAL) -> tuple[Trials, bool]:
+    """Return the runs whose repetitions lack items, in rounds that have all of them (see `core.completeness.in_rounds`).
+
+    The second value says whether all answers of an item count alike exactly.
+    """
+    made = [in_rounds(own, [column]) for _, own in _by_run(trials, column) if lacks_items(own, [column])]
+    frame = pl.concat([table for table, _ in made]).drop(ROW)
+    return replace(trials, frame=frame), all(is_exact for _, is_exact in made)
+
+
 def measure_repeated(trials: Trials, design: Design, remarks: Sequence[str] = (), column: str = TRIAL) -> Results:
     """Measure each repetition; then `mean` over them with the interval over items, and `sd` over them.
 
@@ -52,12 +90,52 @@ def measure_repeated(trials: Trials, design: Design, remarks: Sequence[str] = ()
     over = replace(design, unit=design.unit or ("item",))
     wide = replace(over, by=((column,),), protocol=replace(design.protocol or Protocol(), slice_metrics=()))
     together = measure_design(pooled(trials, column), wide)
-    means = [_mean(e, column) for e in together if e.average == "macro"]
+    lacking = uneven(trials, column)
+    means = [_mean(e, column) for e in together if e.average == "macro" and tuple(e.run.items()) not in lacking]
+    means += _over_items(trials, wide, lacking, column) if lacking else []
     means += _made_once(each, means, column)
-    sliced = measure_design(pooled(trials, column), over) if design.by else Results(())
-    rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
+    sliced = _sliced(trials, over, lacking, column) if design.by else Results(())
+    rows = (*each, *means, *_deviations(each, column, lacking), *(e for e in sliced if e.slice))
     warnings = merged(each.warnings, sliced.warnings)
-    return replace(each, estimates=rows, warnings=warnings, signature=_signed(together, rows, design.by))
+    return replace(each, estimates=rows, warnings=warnings, signature=_signed(each, together, rows, design.by))
+
+
+def _over_items(trials: Trials, design: Design, lacking: Mapping[Cell, int], column: str) -> list[Estimate]:
+    """Return the means of the runs whose repetitions lack items: over items, each by its own repetitions."""
+    rounds, is_exact = completed(trials, column)
+    sizes = {run: _size(trials.where(**dict(run)), column, questions) for run, questions in lacking.items()}
+    near = "" if is_exact else f"; the answers of an item count alike to within 1 in {MOST_ROUNDS}"
+    found = []
+    for e in measure_design(pooled(rounds, column), design):
+        run = tuple(e.run.items())
+        if e.average == "macro" and run in sizes:
+            n, positive, of = sizes[run]
+            note = f"mean over items; incomplete: {n:,} of {of:,} trials{near}"
+            row = replace(e, average="mean", slice={}, n=n, n_positive=positive)
+            found.append(replace(row, note="; ".join(filter(None, (note, e.note)))))
+    return found
+
+
+def _sliced(trials: Trials, design: Design, lacking: Mapping[Cell, int], column: str) -> Results:
+    """Return the figures over all repetitions together; where repetitions lack items, every item counts the same."""
+    if not lacking:
+        return measure_design(pooled(trials, column), design)
+    others = [own for run, own in _by_run(trials, column) if run not in lacking]
+    frame = pl.concat([*others, completed(trials, column)[0].frame])
+    found = measure_design(pooled(replace(trials, frame=frame, unique_over=None), column), design)
+    return replace(found, estimates=tuple(_counted(e, trials) for e in found if e.slice))
+
+
+def _counted(e: Estimate, trials: Trials) -> Estimate:
+    """Return a figure of a completed run with the number of trials that there are."""
+    cells = {name: value for name, value in e.slice.items() if e.average in (None, "worst") and value != "*"}
+    own = trials.where(**e.run, **cells)
+    return replace(e, n=len(own), n_positive=own.n_positive, of=None)
+
+
+def _size(own: Trials, column: str, questions: int) -> tuple[int, int, int]:
+    """Return how many trials a run has, how many of them are positive, and how many there should be."""
+    return len(own), own.n_positive, questions * own.frame[column].n_unique()
 
 
 def _mean(e: Estimate, column: str) -> Estimate:
@@ -75,25 +153,32 @@ def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estima
     return [row for row in rows if (row.metric, *sorted(row.run.items())) not in have]
 
 
-def _deviations(each: Results, column: str) -> list[Estimate]:
-    """Return the sample standard deviation over the repetitions of each run; undefined for a single repetition."""
+def _deviations(each: Results, column: str, lacking: Mapping[Cell, int]) -> list[Estimate]:
+    """Return the sample standard deviation over the repetitions of each run; undefined for a single repetition.
+
+    Repetitions that lack items are left out: their figures differ because their items do.
+    """
     cells: dict[tuple[object, ...], list[Estimate]] = {}
     for e in each:
         rest = {k: v for k, v in e.run.items() if k != column}
         cells.setdefault((e.metric, *rest.items()), []).append(replace(e, run=rest))
-    return [_deviation(own) for own in cells.values()]
+    return [_deviation(own, lacking.get(tuple(own[0].run.items()))) for own in cells.values()]
 
 
-def _deviation(own: list[Estimate]) -> Estimate:
-    values = [e.value for e in own if e.value is not None]
-    row = replace(own[0], average="sd", low=None, high=None, method=None, of=None, note=f"over {len(values)} trials")
+def _deviation(own: list[Estimate], questions: int | None) -> Estimate:
+    whole = own if questions is None else [e for e in own if e.n == questions]
+    values = [e.value for e in whole if e.value is not None]
+    note = f"over {len(values)} trials"
+    note += f", {len(own) - len(whole)} that lack items left out" if len(whole) < len(own) else ""
+    row = replace(own[0], average="sd", low=None, high=None, method=None, of=None, note=note)
     return replace(row, value=float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
 
-def _signed(together: Results, rows: tuple[Estimate, ...], by: Sequence[Grouping]) -> str:
+def _signed(each: Results, together: Results, rows: tuple[Estimate, ...], by: Sequence[Grouping]) -> str:
     parts = {k: v for k, v in read_signature(together.signature).items() if k not in ("out", "by")}
     groupings = ",".join("*".join(g) for g in by)
-    return render({**parts, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)})
+    there = read_signature(each.signature).get("complete", "none")
+    return render({**parts, "complete": there, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)})
 
 
 def flips(trials: Trials, plan: Plan = USUAL, column: str = TRIAL) -> Results:
