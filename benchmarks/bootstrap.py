@@ -3,6 +3,7 @@
     python benchmarks/bootstrap.py
 
 One run, one thread, processor time; 680,774 trials (138,688 + 542,086, Gaussian scores, EER 6 to 7 %), 1,000 replicates.
+Each metric has draws of its own, as in a measurement; those of scikit-learn are shared by all metrics.
 What is too slow to run 1,000 times is timed on a few replicates and scaled; the table says on how many.
 """
 
@@ -27,7 +28,15 @@ from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form
 from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.metrics.detection import act_dcf_form, cllr_form, eer_form, min_dcf_form
-from hitmiss.stats.bootstrap import UnitSample, count_replicates, draw_units, trial_replicates, unit_replicates
+from hitmiss.stats.bootstrap import (
+    Random,
+    UnitSample,
+    count_replicates,
+    draw_units,
+    generator,
+    trial_replicates,
+    unit_replicates,
+)
 from hitmiss.stats.forms import Form, PairShare
 from hitmiss.stats.intervals import percentile
 from hitmiss.stats.paired import paired_replicates
@@ -116,6 +125,11 @@ def point_forms(costs: int = 1) -> list[Form]:
     return [eer_form("grouped"), *(min_dcf_form(*c, True) for c in COSTS[:costs])]
 
 
+def own(form: Form) -> Random:
+    """The random stream of a metric."""
+    return generator(0, repr(form))
+
+
 def draw(label: Array, rng: np.random.Generator) -> Array:
     """Trials drawn within each class."""
     return np.concatenate([rng.choice(m, len(m)) for m in (np.flatnonzero(label == 1), np.flatnonzero(label == 0))])
@@ -144,8 +158,8 @@ def intervals(label: Array, score: Array) -> Iterator[Row]:
         return with_sklearn(label[i], score[i])
 
     def ours(forms: list[Form]) -> list[tuple[float, float]]:
-        drawn = trial_replicates(Tally.of(label, score), forms, REPLICATES, np.random.default_rng(2))
-        return [percentile(v) for v in drawn]
+        tally = Tally.of(label, score)
+        return [percentile(v) for form in forms for v in trial_replicates(tally, [form], REPLICATES, own(form))]
 
     slow = scaled(naive)
     note = f"scikit-learn: {NAIVE} replicates, scaled"
@@ -162,10 +176,10 @@ def intervals(label: Array, score: Array) -> Iterator[Row]:
         return [*eer_and_costs(false, true, 3), sk.auc(false, true), cllr, sk.brier_score_loss(y, p), *fixed]
 
     def full() -> None:
-        gen = np.random.default_rng(3)
+        gen = generator(3, "full")
         tally = Tally.of(label, score)
         forms = [*point_forms(3), act_dcf_form(0.95, 1.0, 10.0, True), PairShare(), cllr_form()]
-        drawn = trial_replicates(tally, forms, REPLICATES, gen)
+        drawn = [v for form in forms for v in trial_replicates(tally, [form], REPLICATES, own(form))]
         drawn += trial_replicates(tally.rescored(1 / (1 + np.exp(-tally.score))), [brier_form()], REPLICATES, gen)
         counts = Counts.of(label, decision)
         outcomes = count_replicates(
@@ -191,8 +205,9 @@ def speakers(label: Array, score: Array) -> Iterator[Row]:
         return with_sklearn(label[i], score[i])
 
     def ours() -> tuple[Array, list[Array]]:
-        weights = draw_units(unit, positive, SPEAKERS, REPLICATES, np.random.default_rng(5))
-        return weights, unit_replicates(UnitSample.of(positive, score, unit, SPEAKERS), point_forms(), weights)
+        weights = draw_units(unit, positive, SPEAKERS, REPLICATES, generator(5, "speakers"))
+        sample = UnitSample.of(positive, score, unit, SPEAKERS)
+        return weights, [v for form in point_forms() for v in unit_replicates(sample, [form], weights)]
 
     weights, drawn = ours()
     off = 0.0
@@ -218,11 +233,14 @@ def pairs(label: Array, a: Array, b: Array) -> Iterator[Row]:
         i = draw(label, rng)
         return [with_sklearn(label[i], s[i]) for s in (a, b)]
 
+    def ours(forms: list[Form]) -> None:
+        tallies = Tally.of(label, a), Tally.of(label, b)
+        for form in forms:
+            paired_replicates(positive, a, b, [form], REPLICATES, own(form), tallies=tallies)
+
     slow = scaled(naive)
     for name, costs in (("EER", 0), ("EER + minDCF", 1)):
-        mine = cpu(
-            lambda k=costs: paired_replicates(positive, a, b, point_forms(k), REPLICATES, np.random.default_rng(7)), 3
-        )
+        mine = cpu(lambda k=costs: ours(point_forms(k)), 3)
         yield row(
             f"paired difference of {name}",
             mine,
@@ -237,7 +255,7 @@ def growth(small: Tally) -> Iterator[Row]:
     """(f) Fifty times the trials."""
 
     def kernel(tally: Tally) -> float:
-        return cpu(lambda: trial_replicates(tally, point_forms(), REPLICATES, np.random.default_rng(8)), 3)
+        return cpu(lambda: [trial_replicates(tally, [form], REPLICATES, own(form)) for form in point_forms()], 3)
 
     rng = np.random.default_rng(9)
     of_positives = 3.1 * (rng.standard_normal(GROWTH * POSITIVES) + 3.1 / 2)
@@ -264,9 +282,8 @@ def memory(label: Array, score: Array) -> Iterator[Row]:
     tracemalloc.start()
     tally = Tally.of(label, score)
     values = [f.value(tally) for f in point_forms()]
-    values += [
-        x for v in trial_replicates(tally, point_forms(), REPLICATES, np.random.default_rng(10)) for x in percentile(v)
-    ]
+    for form in point_forms():
+        values += [x for v in trial_replicates(tally, [form], REPLICATES, own(form)) for x in percentile(v)]
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     given = label.nbytes + score.nbytes

@@ -280,3 +280,30 @@ def test_what_only_describes_an_attack_is_not_compared(attacked: dict[str, str],
     assert run(["compare", *both, "-m", "changed"]) == 0
     said = capsys.readouterr().out.splitlines()
     assert "." not in said and any(line.startswith(("In ", "calm", "other")) for line in said)
+
+
+def test_a_rule_is_decided_by_the_same_number_whatever_other_rules_there_are(tmp_path: Path, capsys: Capture) -> None:
+    """The end of an interval that a rule looks at is that of `score` for this metric alone."""
+    rng = np.random.default_rng(3)
+    rows = [
+        f"E_{i},{'bonafide' if i % 2 else 'spoof'},{rng.normal() + 1.2 * (i % 2):.3f},C0{1 + (i % 4) // 2}"
+        for i in range(160)
+    ]
+    file = tmp_path / "t.csv"
+    file.write_text("\n".join(["id,label,score,codec", *rows]) + "\n")
+    asked = [str(file), "--positive", "bonafide", "--by", "codec", "--bootstrap", "100"]
+    rules = {
+        "macro eer.high > 0.9": ("eer", "macro", "high"),
+        "macro min_dcf.low < 0.001": ("min_dcf", "macro", "low"),
+        "roc_auc.low < 0.1": ("roc_auc", None, "low"),
+    }
+    words = [word for rule in rules for word in ("--fail-if", rule)]
+    assert run(["gate", *asked, *words, "--json"]) == 0
+    checks = {check["rule"]: check["value"] for check in json.loads(capsys.readouterr().out)["checks"]}
+    for rule, (metric, average, end) in rules.items():
+        assert run(["gate", *asked, "--fail-if", rule, "--json"]) == 0
+        alone = json.loads(capsys.readouterr().out)["checks"][0]["value"]
+        assert run(["score", *asked, "-m", metric, "--json"]) == 0
+        estimates = json.loads(capsys.readouterr().out)["estimates"]
+        told = next(e for e in estimates if e.get("average") == average and (average or not e.get("slice")))
+        assert checks[rule] == alone == told[end]

@@ -351,8 +351,15 @@ def test_a_metric_without_a_form_is_resampled_by_hand() -> None:
 
 @pytest.mark.parametrize("name", ["aurc", "e_aurc", "augrc", "brier_confidence", "accuracy_at_coverage(coverage=0.4)"])
 def test_confidences_are_counted_as_the_metric_counts_them(name: str) -> None:
-    """The same draws, once counted by confidence and once through the function alone, as a metric of a user is."""
+    """The same draws, once counted by confidence and once through the function alone, as a metric of a user is.
+
+    Units are drawn alike for all metrics; trials are drawn for each metric, so that those are given here.
+    """
+    from hitmiss.core.question import Protocol
     from hitmiss.core.registry import forget, metric, resolve
+    from hitmiss.engine.contrasts import _figures
+    from hitmiss.engine.measure import ask
+    from hitmiss.engine.resample import Columns
 
     _, entry, chosen = resolve(name)
 
@@ -371,13 +378,19 @@ def test_confidences_are_counted_as_the_metric_counts_them(name: str) -> None:
         for skill in (0.4, 0.7)
     ]
     try:
-        quick, slow = (compare(*sides, [asked], bootstrap=150).differences[0] for asked in (name, "plainly"))
+        both = name, "plainly"
+        quick, slow = (compare(*sides, [asked], bootstrap=150, unit="item").differences[0] for asked in both)
+        places = [rng.integers(0, 200, 200) for _ in range(20)]
+        sample = Columns(sides[0]).sample(np.arange(200))
+        forms = [ask(asked, sides[0], Protocol()).form for asked in both]
+        drawn = [_figures(form, sample, places) for form in forms]
     finally:
         forget("plainly")
     assert slow.low is not None and slow.p_value is not None
     assert (quick.delta, quick.low, quick.high, quick.p_value, quick.mdd) == pytest.approx(
         (slow.delta, slow.low, slow.high, slow.p_value, slow.mdd), rel=1e-9
     )
+    assert drawn[0] == pytest.approx(drawn[1], rel=1e-9)
 
 
 def test_views() -> None:

@@ -162,3 +162,41 @@ def test_columns_of_both_classes_in_one_grouping_are_refused(table: Path) -> Non
     with pytest.raises(UsageError) as refused:
         measure_trials(trials, design)
     assert refused.value.code == "two-sides"
+
+
+@pytest.mark.parametrize("unit", [(), ("speaker",)])
+def test_one_number_has_one_interval(unit: tuple[str, ...]) -> None:
+    """An expression that is a row of the tables has the interval of this row, whether the table is asked for or not."""
+    rng = np.random.default_rng(2)
+    label = np.arange(300) % 2
+    columns = {
+        "room": [f"r{k}" for k in rng.integers(0, 3, 300)],
+        "speaker": [f"s{k}" for k in rng.integers(0, 20, 300)],
+    }
+    score = rng.normal(size=300) + 1.2 * label
+    trials = Trials.of(label, score, decision=(score > 0.6).astype(int), **columns)
+    derived = {
+        "worst": "max(eer, room)",
+        "mean": "mean(roc_auc, room)",
+        "worst_area": "min(roc_auc, room)",
+        "alone": "eer",
+        "best": "min(eer, room)",
+        "share": "accuracy",
+    }
+    protocol = Protocol("x", metrics=("eer", "roc_auc", "accuracy"), derived=derived)
+    design = Design(protocol=protocol, bootstrap=60, unit=unit)
+    plain = measure_trials(trials, design)
+    tables = measure_trials(trials, Design(protocol=protocol, bootstrap=60, unit=unit, by=(("room",),)))
+    rows = {(e.metric, e.average, bool(e.slice)): e for e in tables}
+    for name, row in (
+        ("worst", rows["eer", "worst", True]),
+        ("mean", rows["roc_auc", "macro", True]),
+        ("worst_area", rows["roc_auc", "worst", True]),
+        ("alone", rows["eer", None, False]),
+        ("share", rows["accuracy", None, False]),
+    ):
+        assert row.low is not None
+        for found in (plain.one(name), tables.one(name)):
+            assert (found.value, found.low, found.high, found.method) == (row.value, row.low, row.high, row.method)
+    least = plain.one("best")
+    assert least.low is not None and least.low <= (least.value or 0.0)

@@ -361,6 +361,11 @@ class Derived:
         return cls(name, text, tuple(terms), places)
 
     @property
+    def alone(self) -> Term | None:
+        """The only term, if the expression is nothing else; None if it computes something."""
+        return self.terms[0] if isinstance(_tree(self.text), ast.Name | ast.Call) else None
+
+    @property
     def is_extreme(self) -> bool:
         """Whether the expression contains the greatest or least of several figures."""
         return any(term.over in ("max", "min") for term in self.terms)

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from importlib import import_module
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
@@ -288,15 +288,11 @@ class Work:
     """What is computed on the samples, and how."""
 
     questions: list[Both]
-    draws: PairedDraws
+    plan: Plan
     test: str
     correction: str
     paired: Pair
-
-    @property
-    def plan(self) -> Plan:
-        """How intervals are made."""
-        return self.draws.plan
+    zero_undefined: bool = False
 
     def everything(
         self, samples: list[PairedSample], groupings: list[Grouping], narrow: tuple[str, ...]
@@ -306,37 +302,37 @@ class Work:
         P values are adjusted within each family.
         """
         asked = [q for q in self.questions if not narrow or q[0].metric.name in narrow]
-        with step("comparing", 1 + len(groupings)):
-            return self._told(samples, groupings, asked)
-
-    def _told(
-        self, samples: list[PairedSample], groupings: list[Grouping], asked: list[Both]
-    ) -> tuple[list[Difference], list[Discordance]]:
-        with part():
-            rows = [self.row(cell) for s in _in_turn(samples, "all pairs") for cell in self.cells(s, self.questions)]
-        averages: list[Difference] = []
-        inside: list[PairedSample] = []
-        for grouping in groupings:
-            with part():
-                for whole in _in_turn(samples, f"by {' × '.join(grouping)}"):
-                    parts = slices(whole, grouping)
-                    cells = [self.cells(sample, asked) for sample in _in_turn(parts, "")]
-                    rows += [self.row(cell) for own in cells for cell in own]
-                    averages += [self.macro(whole, grouping, [own[i] for own in cells]) for i in range(len(asked))]
-                    inside += parts
+        tables: list[list[Difference]] = [[] for _ in range(1 + len(groupings))]
+        averages: list[list[Difference]] = [[] for _ in groupings]
+        inside: list[list[PairedSample]] = [[] for _ in groupings]
+        for whole in _in_turn(samples, "comparing"):
+            draws = PairedDraws.prepare(self.plan, whole, self.zero_undefined)
+            with step("all pairs", 1 + len(groupings)):
+                with part():
+                    tables[0] += map(self.row, self.cells(whole, self.questions, draws))
+                for place, grouping in enumerate(groupings):
+                    with part():
+                        parts = slices(whole, grouping)
+                        told = _in_turn(parts, f"by {' × '.join(grouping)}")
+                        cells = [self.cells(sample, asked, draws) for sample in told]
+                        tables[1 + place] += [self.row(cell) for own in cells for cell in own]
+                        columns = [[own[i] for own in cells] for i in range(len(asked))]
+                        averages[place] += [self.macro(whole, grouping, own, draws) for own in columns]
+                        inside[place] += parts
         decided = any("decision" in q[0].metric.columns for q in self.questions)
-        tables = [d for sample in (*samples, *inside) for d in self.discordances(sample)] if decided else []
-        own = [judged(d, self.plan.level) for d in _adjusted(rows, self.correction)]
-        return own + [judged(d, self.plan.level) for d in averages], _adjusted_tables(tables, self.correction)
+        every = [*samples, *chain.from_iterable(inside)] if decided else []
+        rows = _adjusted([*chain.from_iterable(tables)], self.correction)
+        counted = _adjusted_tables([d for sample in every for d in self.discordances(sample)], self.correction)
+        return [judged(d, self.plan.level) for d in (*rows, *chain.from_iterable(averages))], counted
 
-    def cells(self, sample: PairedSample, questions: list[Both]) -> list[Cell]:
-        """Compute every question on one sample; replicates are drawn together for all questions that need them."""
+    def cells(self, sample: PairedSample, questions: list[Both], draws: PairedDraws) -> list[Cell]:
+        """Compute every question on one sample."""
         tests = [choose_test(q, sample, self.test, bool(self.plan.unit)) for q in questions]
         need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t not in ("delong", NO_TEST)]
-        drawn = self.draws.deltas([questions[i] for i in need], sample) if need else []
+        drawn = draws.deltas([questions[i] for i in need], sample) if need else []
         deltas = dict(zip(need, drawn, strict=True))
         return [
-            Cell(q, sample, contrast(q, sample, t, self.draws, deltas.get(i)), deltas.get(i))
+            Cell(q, sample, contrast(q, sample, t, draws, deltas.get(i)), deltas.get(i))
             for i, (q, t) in enumerate(zip(questions, tests, strict=True))
         ]
 
@@ -367,7 +363,7 @@ class Work:
             best=question.metric.best,
         )
 
-    def macro(self, whole: PairedSample, grouping: Grouping, cells: list[Cell]) -> Difference:
+    def macro(self, whole: PairedSample, grouping: Grouping, cells: list[Cell], draws: PairedDraws) -> Difference:
         """Return the mean over the slices where both figures are defined; wins, ties and losses count slices."""
         good = [c for c in cells if not math.isnan(c.found.delta)]
         sign = -1.0 if cells[0].question[0].metric.best == "low" else 1.0
@@ -393,9 +389,9 @@ class Work:
         if unknown:
             why = f"no interval: in {unknown} of {len(cells)} slices there is too little for one"
             return replace(row, note="; ".join(filter(None, (note, why))))
-        return self._macro_tested(row, good)
+        return self._macro_tested(row, good, draws)
 
-    def _macro_tested(self, row: Difference, good: list[Cell]) -> Difference:
+    def _macro_tested(self, row: Difference, good: list[Cell], draws: PairedDraws) -> Difference:
         """Test a mean over slices: the slices are disjoint, so variances of areas add up.
 
         Other replicates are averaged.
@@ -413,7 +409,7 @@ class Work:
         if len(drawn) < len(good):
             return row
         deltas = np.mean(drawn, axis=0)
-        judging = Judging.of([(c.question, c.sample) for c in good], self.draws)
+        judging = Judging.of([(c.question, c.sample) for c in good], draws)
         delta = row.delta or 0.0
         low, high = judging.ends(deltas, delta, self.plan)
         p = judging.p_value(deltas, delta)
@@ -607,9 +603,8 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
         raise DataError("there are no pairs to compare", code="no-pairs")
     wholes_ = wholes(*columns)
     warnings = _warnings(paired, wholes_, questions, on_scores, contest.force)
-    draws = PairedDraws.prepare(plan, *columns, chosen.zero_undefined)
     correction = "holm" if contest.correction == "auto" else contest.correction
-    work = Work(questions, draws, contest.test, correction, paired)
+    work = Work(questions, plan, contest.test, correction, paired, chosen.zero_undefined)
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
     warnings += unused_unit(columns, questions, plan, chosen, rows)
     made = Comparison(
@@ -642,7 +637,7 @@ def unused_unit(
     names, option = " × ".join(unit), ",".join(unit)
     head = f"trials were drawn one by one, and those of one {names} are not independent"
     now = {d.metric: d.mdd for d in reversed(rows) if d.average is None and dict(d.slice) == dict(whole.slice)}
-    drawn = PairedDraws.prepare(replace(plan, unit=unit, bootstrap=HINTED), *columns, protocol.zero_undefined)
+    drawn = PairedDraws.prepare(replace(plan, unit=unit, bootstrap=HINTED), whole, protocol.zero_undefined)
     pairs = zip(cheap, drawn.deltas(cheap, whole), strict=True)
     errors = {q.text: detectable(float(np.nanstd(d, ddof=1)), plan.level) for (q, _), d in pairs}
     ratios = [f"{name} {e / own:.1f}" for name, e in errors.items() if e and (own := now.get(name))]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.completeness import ROW
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import OF_ALL, Grouping, Plan, find
+from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
@@ -182,10 +182,11 @@ class PairedDraws:
     zero_undefined: bool = False
 
     @classmethod
-    def prepare(cls, plan: Plan, a: Columns, b: Columns, zero_undefined: bool = False) -> PairedDraws:
-        """Draw the units once, for both runs and all samples; `zero_undefined` is as in `Protocol`."""
-        drawn = Draws.prepare(plan, a)
-        return cls(plan, drawn, drawn.of_run(b), zero_undefined)
+    def prepare(cls, plan: Plan, whole: PairedSample, zero_undefined: bool = False) -> PairedDraws:
+        """Draw the units once, for both runs and all slices of `whole`; `zero_undefined` is as in `Protocol`."""
+        first = whole.parts[0]
+        drawn = Draws.prepare(plan, first.a.columns, np.concatenate([part.a.rows for part in whole.parts]))
+        return cls(plan, drawn, drawn.of_run(first.b.columns), zero_undefined)
 
     def is_zeroed(self, question: Both) -> bool:
         """Return whether an undefined figure of this metric is 0 by convention."""
@@ -223,35 +224,24 @@ def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
 def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool) -> list[Floats]:
     """Return replicates of the differences, from draws of trials.
 
-    The runs are put in a fixed order first, so that exchanging them changes only the signs. Each kind of metric has its
-    own random stream, started again for every sample, so its digits do not depend on what else is asked.
+    The runs are put in a fixed order first, so that exchanging them changes only the signs.
     """
     if _later(part):
         turned = [(q[1], q[0]) for q in questions]
         return [-d for d in _trial_deltas(turned, Part(part.b, part.a), plan, zero)]
-    found: dict[int, Floats] = {}
-    for by_class in (True, False):
-        alike = [i for i, (q, _) in enumerate(questions) if plan.by_class(q.metric.prevalence) is by_class]
-        name = (part.a.name,) if by_class else (part.a.name, OF_ALL)
-        at = [i for i in alike if questions[i][0].form.kind == "scores"]
-        if at:
-            asked = [questions[i] for i in at]
-            found.update(
-                zip(
-                    at,
-                    _form_deltas(asked, part, plan.bootstrap, generator(plan.seed, "pair", *name), by_class),
-                    strict=True,
-                )
-            )
-        for i in alike:
-            if questions[i][0].form.kind == "decisions":
-                rng = generator(plan.seed, "pair counts", *name)
-                found[i] = _count_deltas(questions[i], part, plan.bootstrap, rng, by_class, zero)
-            elif i not in found:
-                found[i] = _plain_deltas(
-                    questions[i], part, plan.bootstrap, generator(plan.seed, "pair rows", *name), by_class
-                )
-    return [found[i] for i in range(len(questions))]
+    return [_own_deltas(question, part, plan, zero) for question in questions]
+
+
+def _own_deltas(question: Both, part: Part, plan: Plan, zero: bool) -> Floats:
+    """Return replicates of one difference, from a stream of its own (see `resample.Draws`)."""
+    asked, replicates = question[0], plan.bootstrap
+    by_class = plan.by_class(asked.metric.prevalence)
+    rng = generator(plan.seed, "pairs", BY_CLASS if by_class else OF_ALL, part.a.part, asked.stream)
+    if isinstance(asked.form, Form):
+        return _form_deltas(asked.form, part, replicates, rng, by_class)
+    if asked.form.kind == "decisions":
+        return _count_deltas(question, part, replicates, rng, by_class, zero)
+    return _plain_deltas(question, part, replicates, rng, by_class)
 
 
 def _later(part: Part) -> bool:
@@ -266,10 +256,10 @@ def _later(part: Part) -> bool:
     return False
 
 
-def _form_deltas(questions: Sequence[Both], part: Part, replicates: int, rng: Random, by_class: bool) -> list[Floats]:
-    forms = [q.form for q, _ in questions if isinstance(q.form, Form)]
-    first, second = paired_replicates(part.positive, part.a.score, part.b.score, forms, replicates, rng, by_class)
-    return [_less(y, x) for x, y in zip(first, second, strict=True)]
+def _form_deltas(form: Form, part: Part, replicates: int, rng: Random, by_class: bool) -> Floats:
+    scores, tallies = (part.a.score, part.b.score), (part.a.tally, part.b.tally)
+    first, second = paired_replicates(part.positive, *scores, [form], replicates, rng, by_class, tallies)
+    return _less(second[0], first[0])
 
 
 def _count_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool, zero: bool) -> Floats:
@@ -663,7 +653,7 @@ def _merits(question: Question, sample: Sample) -> Floats | None:
 def _permuted(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
     """Test by exchanging the answers of units (or trials) between the runs."""
     replicates = max(draws.plan.bootstrap, PERMUTATIONS)
-    rng = generator(draws.plan.seed, "permutation", question[0].text, sorted(sample.slice.items()))
+    rng = generator(draws.plan.seed, "permutation", sample.parts[0].a.part, question[0].stream)
     rows = [part.a.rows for part in sample.parts]
     unit = draws.a.unit
     codes, first = np.unique(np.concatenate(rows) if unit is None else unit[np.concatenate(rows)], return_inverse=True)

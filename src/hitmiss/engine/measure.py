@@ -851,11 +851,17 @@ def gap_rows(work: Work, whole: Sample, gap: Gap) -> list[Estimate]:
     unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
     if unknown:
         raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}", code="unknown-gap-value")
-    inside = np.isin(codes, [values.index(v) for v in gap.inside])
-    outside = np.isin(codes, [values.index(v) for v in gap.outside]) if gap.outside else ~inside
+    own = codes[whole.rows]
+    inside = {*gap.inside}
+    outside = {*gap.outside} or {values[code] for code in np.unique(own).tolist()} - inside
+    # A side is named by what it holds, so that the order in which values were given changes no draw.
     sides = [
-        work.columns.sample(whole.rows[mask[whole.rows]], whole.run, {gap.column: f"{name} {gap.label}"})
-        for name, mask in (("in", inside), ("out", outside))
+        work.columns.sample(
+            whole.rows[np.isin(own, [values.index(v) for v in held])],
+            whole.run,
+            {gap.column: f"{name} {sorted(inside)} {sorted(outside)}"},
+        )
+        for name, held in (("in", inside), ("out", outside))
     ]
     pairs = [work.estimates(side) for side in sides]
     return [
@@ -919,6 +925,9 @@ def _gap_row(work: Work, i: int, gap: Gap, sides: list[Sample], within: Estimate
 # The greatest of several noisy figures is too high in the sample, and even more so in every replicate: the percentile
 # interval of a maximum over eight equal slices covers the truth in a quarter of all samples, the reflected interval
 # (2 · figure − quantile) in 93 to 96 of 100. So expressions with `max` or `min` get the reflected interval.
+#
+# One number has one interval: an expression that only names a metric, its mean over slices or its worst slice is the
+# number of a row of the tables, and has the interval of this row if there is one.
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and trials that is drawn if every trial is a unit."""
@@ -932,17 +941,34 @@ def derived_rows(work: Work, whole: Sample, derived: Sequence[Derived]) -> list[
     if not derived:
         return []
     joint, questions = _joint(work, whole), {q.text: q for q in work.questions}
-    return [_row(joint, whole, one, questions) for one in derived]
+    return [_as_shown(work, whole, _row(joint, whole, one, questions), one, questions) for one in derived]
+
+
+def _as_shown(
+    work: Work, whole: Sample, row: Estimate, derived: Derived, questions: Mapping[str, Question]
+) -> Estimate:
+    """Return a derived figure with the interval that the tables have for the same number."""
+    term = derived.alone
+    if term is None or row.value is None:
+        return row
+    own = replace(work, questions=[questions[term.metric]], replicates={})
+    worst = "max" if own.questions[0].metric.best == "low" else "min"
+    average = {"": None, "mean": "macro", worst: "worst"}.get(term.over, "none")
+    found = by_slices(own, whole, term.columns, []) if term.over else own.estimates(whole)
+    same = next((e for e in found if e.average == average and e.low is not None), None)
+    if same is None or same.value != row.value:
+        return row
+    return replace(row, low=same.low, high=same.high, method=same.method, note=same.note)
 
 
 def _joint(work: Work, whole: Sample) -> Work:
     """Return work whose samples all come from the same draws: those of units, or with every trial as a unit."""
-    plan, n = work.draws.plan, len(whole.columns.trials)
+    plan, n = work.draws.plan, whole.n
     if not plan.bootstrap or plan.unit:
         return work
-    if plan.bootstrap * n > MOST_WEIGHTS or whole.columns.trials.frame.height != n:  # rows that are counts of trials
-        return replace(work, draws=Draws(work.draws.plan, work.columns))
-    return replace(work, draws=Draws.prepare(replace(plan, unit=("item",)), work.columns))
+    if plan.bootstrap * n > MOST_WEIGHTS or len(whole.rows) != n:  # rows that are counts of trials
+        return replace(work, draws=Draws(plan, work.columns, whole.rows))
+    return replace(work, draws=Draws.prepare(replace(plan, unit=("item",)), work.columns, whole.rows))
 
 
 def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Question]) -> Estimate:
@@ -1103,15 +1129,16 @@ def measure_design(
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
     alone, plan = _plans(plan, columns)
-    work = Work(columns, questions, Draws.prepare(plan, columns), chosen)
     few = chosen.slice_metrics
-    narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
-    if alone is not plan:
-        narrow = replace(narrow, alone=replace(narrow, draws=Draws.prepare(alone, columns), replicates={}))
     estimates: list[Estimate] = []
     warnings: list[str] = [*trials.header.notes, *missing_trials(trials), *remarks, *_undrawn(plan)]
     tables = 1 + len(groupings) + (gap is not None)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
+        work = Work(columns, questions, Draws.prepare(plan, columns, whole.rows), chosen)
+        narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
+        if alone is not plan:
+            own = replace(narrow, draws=Draws.prepare(alone, columns, whole.rows), replicates={})
+            narrow = replace(narrow, alone=own)
         with step("all trials", tables):
             with part():
                 estimates += work.estimates(whole)
@@ -1163,8 +1190,12 @@ def measure_share(
     entry = Metric(name or hits, figure, "low", (0.0, 1.0), asked, {})
     question = Question(entry.name, entry, {}, OfTerms(figure, asked, terms=terms, is_share=True))
     columns = Columns(trials, pools_targets=True)
-    work = Work(columns, [question], Draws.prepare(plan if plan.unit else replace(plan, bootstrap=0), columns))
-    return [e for sample in samples_of_runs(columns) for e in work.estimates(sample)]
+    drawn = plan if plan.unit else replace(plan, bootstrap=0)
+    return [
+        e
+        for sample in samples_of_runs(columns)
+        for e in Work(columns, [question], Draws.prepare(drawn, columns, sample.rows)).estimates(sample)
+    ]
 
 
 USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")
@@ -1202,7 +1233,8 @@ def _unused_unit(work: Work, whole: Sample, found: Sequence[Estimate]) -> list[s
     if not unit or not cheap:
         return []
     drawn = replace(plan, unit=unit, bootstrap=HINTED, stratify=None)
-    other = Work(work.columns, cheap[:HINTED_METRICS], Draws.prepare(drawn, work.columns), work.protocol)
+    draws = Draws.prepare(drawn, work.columns, whole.rows)
+    other = Work(work.columns, cheap[:HINTED_METRICS], draws, work.protocol)
     now = {e.metric: e for e in found if not e.slice and e.average is None and dict(e.run) == dict(whole.run)}
     name, option = " × ".join(unit), ",".join(unit)
     head = f"trials were drawn one by one, and those of one {name} are not independent"

@@ -27,7 +27,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
+from hitmiss.core.question import BY_CLASS, OF_ALL, By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
 from hitmiss.core.shared import cores, dataclass, each
@@ -444,34 +444,38 @@ class Field:
             [i for i, q in enumerate(self.questions[0]) if s < len(wholes) or not narrow or q.metric.name in narrow]
             for s in range(len(samples))
         ]
-        draws, alarmed = Shared.of(plan, self), Alarmed([], [])
+        alarmed = Alarmed([], [])
         shape = (len(samples), len(self.questions[0]), len(self.names))
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
-        unseen = np.zeros((*shape, 2))
+        unseen, units = np.zeros((*shape, 2)), np.zeros(len(samples))
+        owners = [*wholes, *(whole for whole, _, parts in pieces for _ in parts)]
+        for whole in each(wholes, "", [sample.n for sample in wholes]):
+            draws, mine = Shared.of(plan, self, whole), [s for s, owner in enumerate(owners) if owner is whole]
+            units[mine] = [draws.units(samples[s]) for s in mine]
 
-        def measure_run(k: int) -> Alarmed:
-            warned = Alarmed([], [])
-            for s, sample in enumerate(samples):
-                own = sample.of(self.columns[k])
-                draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
-                unseen[s, :, k] = [_unseen(q, own) for q in self.questions[k]]
-                if s < len(wholes):
-                    warned.look(self.names[k], own, self.questions[k])
-            return warned
+            def measure_run(k: int, draws: Shared = draws, mine: list[int] = mine) -> Alarmed:
+                warned = Alarmed([], [])
+                for s in mine:
+                    own = samples[s].of(self.columns[k])
+                    draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
+                    unseen[s, :, k] = [_unseen(q, own) for q in self.questions[k]]
+                    if s < len(wholes):
+                        warned.look(self.names[k], own, self.questions[k])
+                return warned
 
-        # Runs share nothing but the weights, so how many are measured at a time changes no digit.
-        with ThreadPoolExecutor(self._at_once) as pool:
-            done = pool.map(measure_run, range(len(self.names)))
-            for _, warned in zip(each(range(len(self.names)), "runs"), done, strict=True):
-                alarmed.found.extend(warned.found)
-                alarmed.areas.extend(warned.areas)
+            # Runs share nothing but the weights, so how many are measured at a time changes no digit.
+            with ThreadPoolExecutor(self._at_once) as pool:
+                done = pool.map(measure_run, range(len(self.names)))
+                for _, warned in zip(each(range(len(self.names)), "runs"), done, strict=True):
+                    alarmed.found.extend(warned.found)
+                    alarmed.areas.extend(warned.areas)
         found = {
             (s, i): Cell(
                 self.questions[0][i],
                 sample,
                 values[s, i],
                 drawn[s, i],
-                draws.units(sample),
+                float(units[s]),
                 (self.questions[0][i].text, *(("slices", *sample.slice) if s >= len(wholes) else sample.slice.items())),
                 unseen[s, i],
             )
@@ -542,14 +546,15 @@ class Alarmed:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """One set of draws for all runs: the unit of each trial, and how often each unit is drawn."""
+    """One set of draws for all runs: the trials drawn from, the unit of each, and how often each unit is drawn."""
 
+    rows: NDArray[np.intp]
     unit: NDArray[np.int64]
     weights: Array
 
     def draws(self, plan: Plan, columns: Columns) -> Draws:
         """Return the draws for one run."""
-        return Draws(plan, columns, self.unit, self.weights, self.weights.shape[1], self.weights)
+        return Draws(plan, columns, self.rows, self.unit, self.weights, self.weights.shape[1], self.weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -562,18 +567,18 @@ class Shared:
     free: Stream | None
 
     @classmethod
-    def of(cls, plan: Plan, runs: Field) -> Shared:
-        """Draw once, for all runs and samples."""
+    def of(cls, plan: Plan, runs: Field, whole: Together) -> Shared:
+        """Draw once, for all runs and all slices of some trials."""
         if not plan.bootstrap:
             return cls(plan, runs, None, None)
-        first = runs.columns[0]
+        first, rows = runs.columns[0], np.concatenate([part.rows for part in whole.parts])
         if plan.unit:
-            drawn = Draws.prepare(plan, first)
+            drawn = Draws.prepare(plan, first, rows)
             assert drawn.unit is not None and drawn.weights is not None and drawn.free is not None
-            return cls(plan, runs, Stream(drawn.unit, drawn.weights), Stream(drawn.unit, drawn.free))
+            return cls(plan, runs, Stream(rows, drawn.unit, drawn.weights), Stream(rows, drawn.unit, drawn.free))
         asked = {q.metric.prevalence for q in runs.questions[0] if q.metric.interval}
-        place = _random_order(first, runs.key, plan.seed)
-        both = [_trial_stream(first.positive, place, plan, kind) if kind in asked else None for kind in (False, True)]
+        place = _random_order(first, rows, runs.key, plan.seed)
+        both = [_trial_stream(first, rows, place, plan, kind) if kind in asked else None for kind in (False, True)]
         return cls(plan, runs, both[0], both[1])
 
     def units(self, sample: Together) -> float:
@@ -604,21 +609,27 @@ class Shared:
             values[i] = math.fsum(0.0 if zero and math.isnan(v) else v for v in own) / len(own)
 
 
-def _random_order(columns: Columns, key: Sequence[str], seed: int) -> NDArray[np.int64]:
-    """Give each trial a random position that depends on the questions, not on the order of the rows."""
-    frame = columns.trials.frame.select(*key).with_row_index("_row").sort(*key)
+def _random_order(columns: Columns, rows: NDArray[np.intp], key: Sequence[str], seed: int) -> NDArray[np.int64]:
+    """Give each of these trials a random position that depends on the questions, not on the order of the rows."""
+    frame = columns.trials.frame.select(*key)[rows].with_row_index("_row").sort(*key)
     place = np.empty(frame.height, dtype=np.int64)
     place[frame["_row"].to_numpy()] = generator(seed, "blocks").permutation(frame.height)
     return place
 
 
-def _trial_stream(positive: NDArray[np.bool_], place: NDArray[np.int64], plan: Plan, prevalence: bool) -> Stream:
+def _trial_stream(
+    columns: Columns, rows: NDArray[np.intp], place: NDArray[np.int64], plan: Plan, prevalence: bool
+) -> Stream:
     """Use trials as units: each on its own, or, if there are very many, in random blocks."""
+    positive = columns.positive[rows]
     most = MOST_BLOCKS * (2 if prevalence else 1)
-    unit = spread_out(positive, place, most, not prevalence)
-    n_units = int(unit.max()) + 1
-    rng = generator(plan.seed, "ranking", "all" if prevalence else "within classes")
-    return Stream(unit, draw_units(unit, positive, n_units, plan.bootstrap, rng, by_class=not prevalence))
+    own = spread_out(positive, place, most, not prevalence)
+    n_units = int(own.max()) + 1
+    rng = generator(plan.seed, "ranking", OF_ALL if prevalence else BY_CLASS)
+    weights = draw_units(own, positive, n_units, plan.bootstrap, rng, by_class=not prevalence)
+    unit = np.zeros(len(columns.positive), dtype=np.int64)
+    unit[rows] = own
+    return Stream(rows, unit, weights)
 
 
 def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hitmiss.core.completeness import Completeness, counted_runs
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
-from hitmiss.core.registry import Metric, Setting
+from hitmiss.core.registry import Metric, Setting, Spec
 from hitmiss.core.results import Estimate
 from hitmiss.core.shared import FAILED, Rate, dataclass
 from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
@@ -122,9 +122,13 @@ class Columns:
         return outcome(self.positive, self.named("decision"))
 
     @cached_property
-    def is_repeated(self) -> bool:
-        """Whether some question occurs more than once in a run (see `Trials.is_repeated`)."""
-        return self.trials.is_repeated
+    def repeated(self) -> frozenset[tuple[str, ...]]:
+        """The runs in which some question occurs more than once, by the values of the run columns."""
+        if not self.trials.is_repeated:
+            return frozenset()
+        runs, frame = self.trials.header.runs, self.trials.frame
+        twice = frame.filter(pl.struct("item", "target", *runs).is_duplicated())
+        return frozenset(twice.select(*runs).unique().rows()) if runs else frozenset([()])
 
     def named(self, name: str) -> Array:
         """Return any column as an array; a null decision is that of a failed call."""
@@ -269,7 +273,8 @@ class Sample:
     @property
     def is_repeated(self) -> bool:
         """Whether an item may occur more than once, so that its trials are not independent draws."""
-        return self.columns.is_repeated or (self.columns.pools_targets and self._has_targets)
+        own = tuple(self.run.get(shown(name), "") for name in self.columns.trials.header.runs)
+        return (self.columns.pools_targets and self._has_targets) or own in self.columns.repeated
 
     @cached_property
     def _has_targets(self) -> bool:
@@ -316,9 +321,14 @@ class Sample:
 
     @property
     def name(self) -> str:
-        """A text that names the sample, for its random stream."""
-        # The stream of a sample follows from its name alone, so that asking for more slices changes no digit of this one.
+        """A text that names the sample among those of all runs."""
         return repr((sorted(self.run.items()), sorted(self.slice.items())))
+
+    @property
+    def part(self) -> str:
+        """A text that names what it holds of a run (a slice, a target), for random streams: runs share their draws."""
+        target = {k: v for k, v in self.run.items() if k == "target"}
+        return repr(sorted((target | dict(self.slice)).items()))
 
 
 def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
@@ -413,7 +423,12 @@ def _split(
 
 
 # ----------------------------------------------------------------------
-# Draws for samples: one stream of units for a whole measurement, one stream of trials per sample.
+# Draws for samples: one stream of trials per metric and sample, one stream of units per run.
+#
+# What a stream is called decides its draws. The name holds the seed, the kind of draw, the part of a run that is drawn
+# from, and the metric with all its settings; for units it holds the name of their column. It never holds the run or
+# anything else that is asked: so an estimate has the same interval whatever is measured beside it, and two runs of the
+# same units are drawn alike.
 
 MOST_BLOCKS = 100
 """Number of blocks of units that are left out one at a time for the acceleration of a BCa interval."""
@@ -435,6 +450,11 @@ class Question:
         """Whether the figure uses the true class; times and shares of changed records do not."""
         return "label" in self.metric.columns
 
+    @property
+    def stream(self) -> str:
+        """The metric with all its settings, for random streams; `text` leaves out those that are usual."""
+        return str(Spec.of(self.metric.name, **self.settings))
+
     def value(self, sample: Sample) -> float:
         """Return the figure of a sample."""
         return self.form.measure(sample)
@@ -442,83 +462,100 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Draws:
-    """The replicates of a measurement: every figure of every sample comes from one set of draws."""
+    """The replicates of a run: units are drawn once for all metrics and slices, trials for each metric and slice."""
 
     plan: Plan
     columns: Columns
+    rows: Rows
+    """The trials of the run, whose units are drawn: those of other runs in the same table change nothing."""
     unit: NDArray[np.int64] | None = None
     weights: Array | None = None
     n_units: int = 0
     free: Array | None = None
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
-    _accelerations: dict[tuple[str, int], float] = field(default_factory=dict)
     _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
-    _tallies: dict[str, Tally] = field(default_factory=dict)
+    _tallies: dict[tuple[str, int], Tally] = field(default_factory=dict)
     _held: dict[str, list[Sizes]] = field(default_factory=dict)
     _counts: dict[tuple[str, bool, Callable[[Array], float]], float] = field(default_factory=dict)
-    _without: dict[tuple[str, int], Floats] = field(default_factory=dict)
+    _trials: dict[tuple[str, int], _DrawnTrials] = field(default_factory=dict)
+    _without: dict[tuple[str, int], Floats | None] = field(default_factory=dict)
 
     @classmethod
-    def prepare(cls, plan: Plan, columns: Columns) -> Draws:
-        """Draw the units once, for all samples; trials are drawn per sample."""
+    def prepare(cls, plan: Plan, columns: Columns, rows: Rows) -> Draws:
+        """Draw the units of a run once, for all its samples; trials are drawn per metric and sample."""
         if not plan.bootstrap or not plan.unit:
-            return cls(plan, columns)
-        unit, weights = _draw(plan, columns, plan.stratify is not False)
+            return cls(plan, columns, rows)
+        own = [_Units.of(columns, name, rows) for name in plan.unit]
+        code, weights = _draw(plan, own, plan.stratify is not False)
         # Speakers that have both classes are drawn without regard to class in any case. Units of one class each are drawn
         # within classes for figures that do not depend on prevalence, and over all for the others: a second set of draws.
-        mixed = len(plan.unit) > 1 or bool((unit_sides(unit, columns.positive, weights.shape[1]) == 3).any())
-        free = weights if mixed or plan.stratify is not None else _draw(plan, columns, False)[1]
-        return cls(plan, columns, unit, weights, weights.shape[1], free)
+        mixed = len(own) > 1 or bool((own[0].sides == 3).any())
+        free = weights if mixed or plan.stratify is not None else _draw(plan, own, False)[1]
+        unit = np.zeros(len(columns.positive), dtype=np.int64)
+        unit[rows] = code
+        return cls(plan, columns, rows, unit, weights, weights.shape[1], free)
 
     def of_run(self, columns: Columns) -> Draws:
         """Return the same draws of units, for the columns of another run."""
-        return Draws(self.plan, columns, self.unit, self.weights, self.n_units, self.free)
+        return Draws(self.plan, columns, self.rows, self.unit, self.weights, self.n_units, self.free)
 
     def replicates(self, questions: Sequence[Question], sample: Sample) -> list[Floats]:
-        """Return replicates of each question for one sample; questions with the same kind of draws share them."""
-        found: dict[int, Floats] = {}
-        for by_class in (True, False):
-            own = [q for q in questions if self.plan.by_class(q.metric.prevalence) is by_class]
-            if own:
-                drawn = self if by_class or self.free is self.weights else replace(self, weights=self.free)
-                found.update(zip(map(id, own), drawn._replicates(own, sample, by_class), strict=True))
-        return [found[id(q)] for q in questions]
+        """Return replicates of each question for one sample, each as if it had been asked alone."""
+        return [self._of_kind(question)._replicates(question, sample) for question in questions]
 
-    def _replicates(self, questions: Sequence[Question], sample: Sample, by_class: bool) -> list[Floats]:
-        # Two kinds of draws have two streams: whether the other kind is asked for changes no digit.
-        rng = generator(self.plan.seed, sample.name, *(() if by_class else (OF_ALL,)))
-        forms = [q.form for q in questions if isinstance(q.form, Form)]
-        if forms and self.weights is None:
-            # Kept, because the acceleration of BCa must be that of the same tally as the replicates.
-            self._tallies[sample.name] = sample.condensed(forms)
-        beside = self._beside_forms(forms, sample)
-        every = [*forms, *beside.values()]
-        drawn = self._of_forms(every, sample, rng, by_class) if every else []
-        by_form = dict(zip(map(id, every), drawn, strict=True))
-        for q in questions:
-            if id(q.form) in beside:
-                second = beside[id(q.form)]
-                self._beside[sample.name, q.text] = second, by_form[id(second)]
-        trials = _DrawnTrials(self, sample, rng, by_class)
-        self._leave_out([*every, *(q.form for q in questions if isinstance(q.form, OfTrials))], trials)
-        return [q.form.drawn(trials) if isinstance(q.form, OfTrials) else by_form[id(q.form)] for q in questions]
+    def _of_kind(self, question: Question) -> Draws:
+        """Return the draws of units that suit a metric: within classes, or from all units."""
+        return self if self.free is self.weights or self.plan.by_class(question.metric.prevalence) else self._freely
 
-    def _beside_forms(self, forms: Sequence[Form], sample: Sample) -> dict[int, Form]:
-        """Return the further forms whose replicates the intervals of some forms need."""
-        if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
-            return {}
-        tally = self._tallies.get(sample.name)
-        found = {id(f): f.beside(sample.tally if tally is None else tally) for f in forms}
-        return {place: form for place, form in found.items() if form is not None}
+    @cached_property
+    def _freely(self) -> Draws:
+        return replace(self, weights=self.free)
 
-    def _of_forms(self, forms: list[Form], sample: Sample, rng: Random, by_class: bool) -> list[Floats]:
-        if self.weights is None:
-            tally = self._tallies[sample.name]
+    def _replicates(self, question: Question, sample: Sample) -> Floats:
+        form, by_class = question.form, self.plan.by_class(question.metric.prevalence)
+        kind = BY_CLASS if by_class else OF_ALL
+        rng = generator(self.plan.seed, "trials", kind, sample.part, question.stream)
+        self._without[sample.name, id(form)] = None  # computed when it is needed
+        if isinstance(form, OfTrials):
+            return form.drawn(self._drawn_trials(sample, rng, by_class))
+        assert isinstance(form, Form)
+        return self._of_form(form, question.text, sample, rng, by_class)
+
+    def _of_form(self, form: Form, text: str, sample: Sample, rng: Random, by_class: bool) -> Floats:
+        """Return replicates of a figure of scores; those of the second form that its interval needs are kept."""
+        units = None if self.weights is None else self.unit_sample(sample)
+        tally = sample.condensed([form]) if units is None else sample.tally
+        second = self._second(form, sample, tally)
+        forms = [form] if second is None else [form, second]
+        if units is None:
             drawn = trial_replicates(tally, forms, self.plan.bootstrap, rng, by_class)
-            is_whole = tally is sample.tally
-            # A condensed tally has slightly other sums than the scores; its replicates are moved to where the figure is.
-            return drawn if is_whole else [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
-        return unit_replicates(self.unit_sample(sample), forms, self.weights)
+            if tally is not sample.tally:
+                # A condensed tally has slightly other sums than the scores; its replicates are moved to where the figure is.
+                drawn = [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
+            # Kept, because the acceleration of BCa must be that of the same tally as the replicates.
+            self._tallies.update({(sample.name, id(f)): tally for f in forms})
+        else:
+            assert self.weights is not None
+            drawn = unit_replicates(units, forms, self.weights)
+        if second is not None:
+            self._beside[sample.name, text] = second, drawn[1]
+            self._without[sample.name, id(second)] = None
+        return drawn[0]
+
+    def _second(self, form: Form, sample: Sample, tally: Tally) -> Form | None:
+        """Return the further form whose replicates the interval of a form needs."""
+        if self.plan.method != "auto" or not 0 < sample.n_positive < sample.n:
+            return None
+        return form.beside(tally)
+
+    def _drawn_trials(self, sample: Sample, rng: Random, by_class: bool) -> _DrawnTrials:
+        """Return the draws of a sample's trials; those of units are the same for all figures, and are counted once."""
+        if self.weights is None:
+            return _DrawnTrials(self, sample, rng, by_class)
+        place = sample.name, id(self.weights)
+        if place not in self._trials:
+            self._trials[place] = _DrawnTrials(self, sample, rng, by_class)
+        return self._trials[place]
 
     def said(self, question: Question, plan: Plan | None = None) -> str:
         """Describe how the replicates of a figure were drawn, for the method of its interval."""
@@ -627,8 +664,14 @@ class Draws:
         return LeftOut(groups, tuple(min(own) for own in zip(*held, strict=True)), apart, cells)
 
     def left(self, form: Functional, sample: Sample) -> Floats | None:
-        """Return the figures of a form without one block of units each; None without units."""
-        return self._without.get((sample.name, id(form)))
+        """Return the figures of a form without one block of units each; None without units, or if it was not drawn."""
+        place = sample.name, id(form)
+        if self.weights is None or self.plan.method == "percentile" or place not in self._without:
+            return None
+        found = self._without[place]
+        if found is None:
+            found = self._without[place] = self._leave_out(form, sample)
+        return found
 
     def _effective(self, sample: Sample, labelled: bool, count: Callable[[Array], float]) -> tuple[float, ...]:
         """Return the effective number of units of each group (see `_Blocks`)."""
@@ -642,47 +685,43 @@ class Draws:
         several = [[own for own in pair if np.count_nonzero(own) > 1] for pair in sizes]
         return tuple(min(map(count, own), default=1.0) for own in several)
 
-    def _leave_out(self, forms: Sequence[Functional], trials: _DrawnTrials) -> None:
-        """Compute all figures without one block of units at a time."""
-        if self.weights is None or self.plan.method == "percentile" or not forms:
-            return
-        sample, weights = trials.sample, self._blocks.weights
+    def _leave_out(self, form: Functional, sample: Sample) -> Floats:
+        """Compute a figure without one block of units at a time."""
         # The same code as for replicates: leaving a block out is a weight of 0 for its units.
-        scored = [f for f in forms if isinstance(f, Form)]
-        without = unit_replicates(self.unit_sample(sample), scored, weights) if scored else []
-        found = dict(zip(map(id, scored), without, strict=True))
-        fewer = replace(trials, draws=replace(self, weights=weights))
-        for form in forms:
-            values = form.drawn(fewer) if isinstance(form, OfTrials) else found[id(form)]
-            self._without[sample.name, id(form)] = values
-            self._accelerations[sample.name, id(form)] = intervals.acceleration_of_units(values)
+        if isinstance(form, Form):
+            return unit_replicates(self.unit_sample(sample), [form], self._blocks.weights)[0]
+        assert isinstance(form, OfTrials)
+        fewer = replace(self, weights=self._blocks.weights)
+        return form.drawn(fewer._drawn_trials(sample, generator(self.plan.seed), by_class=False))
 
     def _acceleration(self, form: Form, sample: Sample) -> float:
         if self.weights is None:
-            return intervals.acceleration_of_trials(form, cut(self._tallies[sample.name], [form]))
-        return self._accelerations[sample.name, id(form)]
+            return intervals.acceleration_of_trials(form, cut(self._tallies[sample.name, id(form)], [form]))
+        left = self.left(form, sample)
+        assert left is not None
+        return intervals.acceleration_of_units(left)
 
     @cached_property
     def _blocks(self) -> _Blocks:
         """What is left out at a time."""
         assert self.unit is not None
         pairs, every = np.arange(self.n_units), np.zeros(self.n_units, dtype=np.int64)
-        positive = self.columns.positive
+        code = self.unit[self.rows]
         if len(self.plan.unit) == 1:
-            side = unit_sides(self.unit, positive, self.n_units)
+            side = unit_sides(code, self.columns.positive[self.rows], self.n_units)
             if (side == 3).any() or not ((side == 1).any() and (side == 2).any()):
                 # Units with both classes move both error rates at once, so they are one source of variation.
                 return _Blocks.of([_Kind(pairs, every)], 1)
             # Units of positives and units of negatives vary independently: their variances add up.
             return _Blocks.of([_Kind(np.where(side == k, pairs, -1), every) for k in (1, 2)], 2)
-        held = np.unique(self.unit, return_index=True)[1]
+        held = np.unique(code, return_index=True)[1]
         kinds = []
         for name in self.plan.unit:
-            codes, values = self.columns.asked_codes(name)
-            side = unit_sides(codes, positive, len(values))
+            units = _Units.of(self.columns, name, self.rows)
+            side = units.sides
             stratum = np.zeros_like(side) if (side == 3).any() else side
             alone = np.bincount(stratum, minlength=4)[stratum] < 2  # as `no attack`, which is never drawn
-            own = codes[held]
+            own = units.code[held]
             kinds.append(_Kind(np.where(alone[own], -1, own), stratum[own], not (side == 3).any()))
         crossed = np.all([kind.number >= 0 for kind in kinds], axis=0)  # in other pairs only one of the units varies
         return _Blocks.of([*kinds, _Kind(np.where(crossed, pairs, -1), every)], 2)
@@ -786,46 +825,52 @@ class _DrawnTrials:
 
     def ratio(self, form: OfTerms) -> Floats:
         """Return the ratio of two sums over the drawn trials."""
-        draws, sample = self.draws, self.sample
-        terms = form.terms(**sample.arrays(form.columns))
-        if draws.weights is not None and draws.unit is not None:
-            unit = draws.unit[sample.rows]
-            columns = [np.bincount(unit, weights=self._weighed(t), minlength=draws.n_units) for t in terms]
-            table = np.stack(columns, axis=1)
-            sums = weighted_totals(draws.weights, table)
-        else:
-            return form.of_draws(sample.arrays(form.columns), self._places())
+        draws = self.draws
+        arrays, order = self._arrays(form)
+        if draws.weights is None or draws.unit is None:
+            return form.of_draws(arrays, self._places(order))
+        unit = draws.unit[self.sample.rows[order]]
+        terms = [self._weighed(t, order) for t in form.terms(**arrays)]
+        table = np.stack([np.bincount(unit, weights=t, minlength=draws.n_units) for t in terms], axis=1)
+        sums = weighted_totals(draws.weights, table)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(sums[:, 0] / sums[:, 1])
 
     def rows(self, form: OfColumns) -> Floats:
         """Compute a function of columns for each replicate."""
-        draws, sample = self.draws, self.sample
-        arrays = sample.arrays(form.columns)
-        if draws.weights is not None and draws.unit is not None:
-            unit = draws.unit[sample.rows]
-            return np.array([form.of_arrays(arrays, self._weighed(w[unit])) for w in draws.weights])
-        order = _settled(arrays)
-        places = trial_draws(sample.positive[order], draws.plan.bootstrap, self.rng, self.by_class)
-        return form.of_draws({name: array[order] for name, array in arrays.items()}, places)
+        draws = self.draws
+        arrays, order = self._arrays(form)
+        if draws.weights is None or draws.unit is None:
+            return form.of_draws(arrays, self._places(order))
+        unit = draws.unit[self.sample.rows[order]]
+        return np.array([form.of_arrays(arrays, self._weighed(w[unit], order)) for w in draws.weights])
 
     def weighed(self, form: OfWeights) -> Floats:
         """Compute a function of columns and of the weights of many replicates, some replicates at a time."""
         draws, sample = self.draws, self.sample
-        arrays = sample.arrays(form.columns)
+        arrays, order = self._arrays(form)
         if draws.weights is None or draws.unit is None:
-            return form.of_draws(arrays, self._places())
-        unit, step = draws.unit[sample.rows], max(1, MOST_CELLS // max(1, sample.n))
+            return form.of_draws(arrays, self._places(order))
+        unit, step = draws.unit[sample.rows[order]], max(1, MOST_CELLS // max(1, sample.n))
         parts = (draws.weights[i : i + step] for i in range(0, len(draws.weights), step))
-        found = [form.of_weights(arrays, self._weighed(part[:, unit].astype(np.float64))) for part in parts]
+        found = [form.of_weights(arrays, self._weighed(part[:, unit].astype(np.float64), order)) for part in parts]
         return np.concatenate(found)
 
-    def _weighed(self, each: Array) -> Array:
-        """Return numbers of the sample's trials (last axis) times their sampling weights."""
-        return each if self.sample.weight is None else each * self.sample.weight
+    def _weighed(self, each: Array, order: NDArray[np.int64] | None = None) -> Array:
+        """Return numbers of the sample's trials (last axis, in the order given) times their sampling weights."""
+        weight = self.sample.weight
+        if weight is None:
+            return each
+        return each * (weight if order is None else weight[order])
 
-    def _places(self) -> Iterator[NDArray[np.int64]]:
-        return trial_draws(self.sample.positive, self.draws.plan.bootstrap, self.rng, self.by_class)
+    def _arrays(self, form: OfColumns) -> tuple[dict[str, Array], NDArray[np.int64]]:
+        """Return the columns of a form in an order that does not depend on that of the rows, and the order."""
+        arrays = self.sample.arrays(form.columns)
+        order = _settled(arrays)
+        return {name: array[order] for name, array in arrays.items()}, order
+
+    def _places(self, order: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
+        return trial_draws(self.sample.positive[order], self.draws.plan.bootstrap, self.rng, self.by_class)
 
 
 def drawn_cells(
@@ -859,10 +904,18 @@ def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
     return drawn + shift if math.isfinite(shift) else drawn
 
 
-def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int64], Array]:
-    """Return the unit of each trial and how often each unit is drawn (replicate × unit)."""
-    parts = []
-    for name in plan.unit:
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """The units of a run by one column: the unit of each of its trials, from 0, and which classes each unit holds."""
+
+    name: str
+    code: NDArray[np.int64]
+    positive: NDArray[np.bool_]
+    n: int
+
+    @classmethod
+    def of(cls, columns: Columns, name: str, rows: Rows) -> _Units:
+        """Number the units that some rows hold."""
         codes, values = columns.asked_codes(name)
         if len(values) < 2:
             raise DataError(f"there is only one {name} ({values[0]!r}); units can be drawn only from two or more")
@@ -873,12 +926,28 @@ def _draw(plan: Plan, columns: Columns, by_class: bool) -> tuple[NDArray[np.int6
                 f"{n:,} trials have no {name}: they would all be drawn as one; fill the cells, or leave them out with --where",
                 code="blank-unit",
             )
+        code = codes[rows]
+        held = np.bincount(code, minlength=len(values)) > 0
+        # Units of other runs have no number here: a run is drawn as if it were alone in its table.
+        code = code if held.all() else (np.cumsum(held) - 1)[code]
+        return cls(name, code, columns.positive[rows], int(held.sum()))
+
+    @cached_property
+    def sides(self) -> NDArray[np.int64]:
+        """Which classes each unit holds (see `unit_sides`)."""
+        return unit_sides(self.code, self.positive, self.n)
+
+
+def _draw(plan: Plan, units: Sequence[_Units], by_class: bool) -> tuple[NDArray[np.int64], Array]:
+    """Return the unit of each trial of a run and how often each unit is drawn (replicate × unit)."""
+    parts = []
+    for own in units:
         if plan.stratify:
-            refuse_mixed_strata(codes, columns.positive, len(values), name)
+            refuse_mixed_strata(own.code, own.positive, own.n, own.name)
         # By the name of the unit only: two tables of one file, or two runs of a comparison, draw the same speakers.
-        rng = generator(plan.seed, "unit", name)
-        weights = draw_units(codes, columns.positive, len(values), plan.bootstrap, rng, by_class=by_class)
-        parts.append((codes, weights))
+        rng = generator(plan.seed, "unit", own.name)
+        drawn = draw_units(own.code, own.positive, own.n, plan.bootstrap, rng, by_class=by_class)
+        parts.append((own.code, drawn))
     if len(parts) == 1:
         return parts[0]
     return _crossed(*parts)

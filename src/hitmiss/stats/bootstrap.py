@@ -158,6 +158,8 @@ class Random(RandomState):
         kept, one = odds[likely], super().multinomial
         if isinstance(n, int | np.integer):
             drawn = np.asarray(one(int(n), kept, size=size), dtype=np.int64)
+        elif len(n) and (n == n[0]).all():  # the same draws as one by one, in a single call
+            drawn = np.asarray(one(int(n[0]), kept, size=len(n)), dtype=np.int64)
         else:
             drawn = np.array([one(total, kept) for total in n.tolist()], dtype=np.int64).reshape(len(n), len(kept))
         if len(likely) == len(odds):
@@ -305,7 +307,9 @@ class Cells:
 
 def cut(tally: Tally, forms: Sequence[Form], grid: int | None = None) -> Cells:
     """Cut a tally where the forms need it: sample points, fixed thresholds, infinite scores and an even grid."""
-    if grid is None:
+    if grid is None and forms and all(f.thresholds for f in forms):
+        grid = 1  # what is read at fixed thresholds depends on nothing between them
+    elif grid is None:
         grid = FINE_GRID if any(f.is_summed for f in forms) else GRID
     return Cells(tally, _cuts(tally, [*(p for form in forms for p in form.points(tally)), *_even(tally, grid)]))
 

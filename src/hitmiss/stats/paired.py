@@ -456,16 +456,17 @@ def paired_replicates(
     replicates: int,
     rng: Random,
     by_class: bool = True,
+    tallies: tuple[Tally, Tally] | None = None,
 ) -> Pair:
     """Return replicates of each form for both systems, with the same trials resampled for both.
 
     Trials are drawn within each class, or from all trials. In the second case class sizes vary between replicates, so
-    every figure except sums is completed trial by trial.
+    every figure except sums is completed trial by trial. `tallies`: those of the two systems, if they are known.
     """
     if positive.all() or not positive.any():
         nothing = [np.full(replicates, np.nan) for _ in forms]
         return nothing, [v.copy() for v in nothing]
-    plan = Plan.of(positive, (score_a, score_b), forms)
+    plan = Plan.of(positive, (score_a, score_b), forms, tallies)
     values = np.full((2, len(forms), replicates), np.nan)
     step = max(8, min(replicates, NUMBERS_AT_A_TIME // max(len(plan.drawn), 1)))
     for start in range(0, replicates, step):
@@ -519,12 +520,18 @@ class Plan:
     sums: JointSums | None
 
     @classmethod
-    def of(cls, positive: Mask, scores: tuple[Floats, Floats], forms: Sequence[Form]) -> Plan:
+    def of(
+        cls,
+        positive: Mask,
+        scores: tuple[Floats, Floats],
+        forms: Sequence[Form],
+        tallies: tuple[Tally, Tally] | None = None,
+    ) -> Plan:
         """Choose the windows of both systems and sort the trials into them."""
         summed = by_category(positive, forms)
         of_sums = [f for f in (forms[i] for i in summed) if isinstance(f, Summed)]
-        tallies = [Tally.of_classes(s[positive], s[~positive]) for s in scores]
-        windows = [choose_windows(t, forms, EVEN_BLOCKS if summed else 1) for t in tallies]
+        counted = tallies or tuple(Tally.of_classes(s[positive], s[~positive]) for s in scores)
+        windows = [choose_windows(t, forms, EVEN_BLOCKS if summed else 1) for t in counted]
         stretch = [w.stretch_of(s) for w, s in zip(windows, scores, strict=True)]
         width = len(windows[1].is_open)
         # A category is a pair of stretches, one of each system. A trial is drawn one by one if either system must look

@@ -134,8 +134,9 @@ def _measured(
     columns = Columns(Trials.from_frame(frame, Header(slices=tuple(units)), is_unique=True))
     # The plain scale: near 1, where alpha often lies, a scale bounded by 1 makes one disagreement look like many.
     entry = Metric("alpha", _alpha_of, "high", (-math.inf, math.inf), ("answers",), {})
-    work = Work(columns, [Question("alpha", entry, {}, _Alpha(_alpha_of, ("answers",)))], Draws.prepare(plan, columns))
     (sample,) = samples_of_runs(columns)
+    question = Question("alpha", entry, {}, _Alpha(_alpha_of, ("answers",)))
+    work = Work(columns, [question], Draws.prepare(plan, columns, sample.rows))
     (found,) = work.estimates(sample)
     lost = int(np.isnan(work.replicates[sample.name][0]).sum())
     if lost > MOST_UNDEFINED * plan.bootstrap:

@@ -39,10 +39,13 @@ def reliability(trials: Trials, plan: Plan = USUAL, *, bins: int = 10, closed: s
     [((0.7, 0.8), 2, 0.7, 0.5), ((0.9, 1.0), 2, 0.9, 1.0)]
     """
     columns = Columns(trials)
-    over = plan.unit or (("item",) if columns.is_repeated else ())
-    draws = Draws.prepare(replace(plan, unit=over, bootstrap=plan.bootstrap if over else 0), columns)
-    work = Work(columns, [ask("accuracy_answered", trials, Protocol())], draws)
-    return [b for sample in samples_of_runs(columns) for b in _bins(work, sample, bins, closed)]
+    asked, found = [ask("accuracy_answered", trials, Protocol())], []
+    for sample in samples_of_runs(columns):
+        over = plan.unit or (("item",) if sample.is_repeated else ())
+        drawn = replace(plan, unit=over, bootstrap=plan.bootstrap if over else 0)
+        work = Work(columns, asked, Draws.prepare(drawn, columns, sample.rows))
+        found += _bins(work, sample, bins, closed)
+    return found
 
 
 def _bins(work: Work, sample: Sample, bins: int, closed: str) -> list[Bin]:
