@@ -162,12 +162,7 @@ def _trials(run: str, scoring: Scoring) -> Trials:
 
 def _design(targets: list[Target], trials: Trials, scoring: Scoring) -> Design:
     """Return what the rules need to be measured: a rule may be about any metric in any slice."""
-    protocol = scoring.design.protocol
-    return scoring.design.changed(
-        metrics=_metrics(targets),
-        by=parse_by(_slices(targets, trials, scoring)),
-        protocol=replace(protocol, slice_metrics=()) if protocol is not None else None,
-    )
+    return scoring.design.changed(metrics=_metrics(targets), by=parse_by(_slices(targets, trials, scoring)))
 
 
 def _metrics(targets: list[Target]) -> list[str]:

@@ -333,6 +333,10 @@ class Gap:
         return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
 
 
+Gaps = Gap | str | Sequence[Gap | str] | bool | None
+"""One gap or several as a caller gives them; None leaves it to the protocol, True demands its gap, False wants none."""
+
+
 @dataclass(frozen=True)
 class Protocol:
     """The evaluation rules of a benchmark or standard, as a TOML file declares them; unknown keys are errors.
@@ -644,7 +648,8 @@ class Design(Stated):
     matrix
         Two slice columns to show as a matrix.
     gap
-        The gap between two domains. `auto`: that of the protocol if its column is in `by`; `none`: no gap.
+        The gap between two domains, or several gaps. `auto`: that of the protocol if its column is in `by`; `none`: no
+        gap.
     unit
         Columns whose values are resampled as whole units.
     bootstrap, seed, level, interval, stratify
@@ -675,7 +680,7 @@ class Design(Stated):
     metrics: tuple[str, ...] = ()
     by: tuple[Grouping, ...] = ()
     matrix: tuple[str, ...] = ()
-    gap: Gap | Literal["auto", "none"] = "auto"
+    gap: Gap | tuple[Gap, ...] | Literal["auto", "none"] = "auto"
     unit: tuple[str, ...] = ()
     bootstrap: int = 0
     seed: int = 0
@@ -708,7 +713,7 @@ class Design(Stated):
         metrics: Sequence[str | Spec] = (),
         *,
         by: By = (),
-        gap: Gap | bool | None = None,
+        gap: Gaps = None,
         unit: str | Sequence[str] | None = None,
         **others: object,
     ) -> Design:
@@ -751,6 +756,11 @@ class Design(Stated):
         return Plan(self.bootstrap, self.unit, self.seed, self.level, self.interval, self.stratify)
 
     @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The gaps that were asked for; none if the protocol decides."""
+        return (self.gap,) if isinstance(self.gap, Gap) else () if isinstance(self.gap, str) else self.gap
+
+    @property
     def groupings(self) -> tuple[Grouping, ...]:
         """Everything that figures are split by: the groupings, and those of the matrix."""
         across = [(name,) for name in self.matrix] + ([self.matrix] if self.matrix else [])
@@ -759,7 +769,7 @@ class Design(Stated):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that groupings, the gap, units and derived figures need."""
-        gap = [self.gap.column] if isinstance(self.gap, Gap) else []
+        gap = [gap.column for gap in self.gaps]
         # a misspelt unit is refused anyway
         units = () if self.unit == ("item",) and not self.bootstrap else self.unit
         derived = self.protocol.expressions(self.metrics) if self.protocol else ()
@@ -789,13 +799,31 @@ class Design(Stated):
         )
 
 
-def _asked_gap(gap: Gap | bool | None, protocol: object) -> Gap | Literal["auto", "none"]:
-    """Return a gap from a caller's argument; True means that of the protocol."""
+def _asked_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+    """Return a gap, or several, from a caller's argument; True means that of the protocol."""
     if gap is True:
         if not isinstance(protocol, Protocol) or protocol.gap is None:
             raise UsageError("no protocol says which domain is in; write --gap column=value", code="no-gap")
         return protocol.gap
-    return "auto" if gap is None else gap or "none"
+    if not gap:
+        return "auto" if gap is None else "none"
+    given = [gap] if isinstance(gap, str | Gap) else list(gap)
+    return parse_gaps([str(one) for one in given])
+
+
+def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+    """Read gaps from their texts, each `codec=NONE`, `codec=in:out`, or alone `auto` or `none`.
+
+    >>> print(*parse_gaps(["codec=NONE", "codec=NONE:C01"]))
+    codec=NONE codec=NONE:C01
+    """
+    given = tuple(dict.fromkeys(texts))
+    if len(given) > 1 and {"auto", "none"} & {*given}:
+        raise UsageError(f"--gap {' --gap '.join(given)}: auto and none stand alone", code="bad-gap")
+    if given in ((), ("auto",)):
+        return "auto"
+    gaps = tuple(map(Gap.parse, given)) if given != ("none",) else ()
+    return "none" if not gaps else gaps[0] if len(gaps) == 1 else gaps
 
 
 def parse_by(by: By) -> tuple[Grouping, ...]:

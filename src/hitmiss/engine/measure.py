@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from typing import Final
@@ -16,7 +16,7 @@ import numpy as np
 from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
+from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
 from hitmiss.core.results import UNUSED, Estimate, Remark, Results
 from hitmiss.core.shared import Quantile, Rate, dataclass, each, part, step
@@ -68,19 +68,27 @@ USUAL_LEVEL = 0.95
 """The default level of intervals; a signature leaves it out if nothing is resampled."""
 
 
+GAPS_JOIN: Final = " & "
+"""Between the gaps of a signature."""
+
+
 def sign(
     results: Results,
     trials: Trials,
     questions: Sequence[Question],
     plan: Plan,
     groupings: Sequence[Grouping],
-    gap: str | None,
+    gaps: Sequence[Gap],
+    slices: str = "none",
 ) -> str:
-    """Return the signature of a measurement."""
+    """Return the signature of a measurement; `slices` is "all" if metrics beyond the protocol's choice are sliced."""
     asked = "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
     by = ",".join("*".join(g) for g in groupings)
     level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
-    return signed(results, trials, metrics=asked, by=by or "none", gap=gap or "none", boot=str(plan), level=level)
+    gap = GAPS_JOIN.join(map(str, gaps)) or "none"
+    return signed(
+        results, trials, metrics=asked, by=by or "none", slices=slices, gap=gap, boot=str(plan), level=level
+    )
 
 
 def signed(
@@ -89,6 +97,7 @@ def signed(
     *,
     metrics: str = "none",
     by: str = "none",
+    slices: str = "none",
     gap: str = "none",
     boot: str = "none",
     level: str = "none",
@@ -105,6 +114,7 @@ def signed(
         "kind": head.score_kind,
         "read": _read_text(results),
         "by": by,
+        "slices": slices,
         "gap": gap,
         "boot": boot,
         "units": _units(results.estimates) if "unit=" in boot else "none",
@@ -926,7 +936,7 @@ def measure(
     level: float = 0.95,
     interval: Method = "auto",
     stratify: bool | None = None,
-    gap: Gap | None = None,
+    gap: Gaps = None,
     protocol: Protocol | None = None,
     remarks: Sequence[str] = (),
 ) -> Results:
@@ -948,7 +958,7 @@ def measure(
     seed, level, interval, stratify
         The seed of the draws, the level and the kind of intervals, and whether units are drawn within classes.
     gap
-        Two domains; adds figure(out) − figure(in).
+        Two domains, as `codec=NONE` or `codec=NONE:C01`; adds figure(out) − figure(in). A list gives several.
     protocol
         The evaluation rules to use.
     remarks
@@ -991,11 +1001,17 @@ def measure(
 
 
 def measure_design(
-    trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
+    trials: Trials,
+    design: Design,
+    remarks: Sequence[str] = (),
+    derived: Sequence[Derived] = (),
+    narrow: Collection[str] = (),
 ) -> Results:
-    """Measure what a design with metrics and a gap asks, and the `derived` figures made of its metrics."""
-    chosen, plan, groupings = design.settled, design.plan, design.groupings
-    gap = design.gap if isinstance(design.gap, Gap) else None
+    """Measure what a design with metrics and gaps asks, and the `derived` figures made of its metrics.
+
+    `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
+    """
+    chosen, plan, groupings, gaps = design.settled, design.plan, design.groupings, design.gaps
     only = OneClass(chosen.negative_only, chosen.positive_only)
     if isinstance(trials, TalliedTrials):
         columns: Columns = trials.columns(only)
@@ -1011,11 +1027,10 @@ def measure_design(
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
     work = Work(columns, questions, Draws.prepare(plan, columns), chosen)
-    few = chosen.slice_metrics
-    narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
+    sliced = replace(work, questions=[q for q in questions if not narrow or q.metric.name in narrow], replicates={})
     estimates: list[Estimate] = []
     warnings: list[str] = [*trials.header.notes, *remarks, *_undrawn(plan)]
-    tables = 1 + len(groupings) + (gap is not None)
+    tables = 1 + len(groupings) + len(gaps)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         with step("all trials", tables):
             with part():
@@ -1026,14 +1041,21 @@ def measure_design(
                 warnings += _unused_unit(work, whole, estimates)
             for grouping in groupings:
                 with part():
-                    estimates += by_slices(narrow, whole, grouping, warnings)
-            if gap is not None:
+                    estimates += by_slices(sliced, whole, grouping, warnings)
+            for gap in gaps:
                 with part():
-                    estimates += gap_rows(narrow, whole, gap)
+                    estimates += gap_rows(sliced, whole, gap)
     estimates = [replace(e, title=title) if (title := chosen.names.get(e.metric)) else e for e in estimates]
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)
-    return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
+    is_wider = bool(groupings or gaps) and len(sliced.questions) > len(_narrowed(questions, chosen))
+    told = sign(results, trials, questions, plan, groupings, gaps, "all" if is_wider else "none")
+    return replace(results, signature=told)
+
+
+def _narrowed(questions: Sequence[Question], protocol: Protocol) -> list[Question]:
+    """Return the questions that a protocol shows by slice if nobody asks for others."""
+    return [q for q in questions if not protocol.slice_metrics or q.metric.name in protocol.slice_metrics]
 
 
 def measure_share(

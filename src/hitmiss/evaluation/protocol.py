@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import FIXED, By, Design, Gap, Method, Protocol, ReadSpec, declared, names_of
+from hitmiss.core.question import FIXED, By, Design, Gap, Gaps, Method, Protocol, ReadSpec, declared, names_of
 from hitmiss.core.question import find as find_column
 from hitmiss.core.registry import Misdeclared, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
@@ -82,7 +82,7 @@ def evaluate(
     seed: int = 0,
     level: float = 0.95,
     interval: Method = "auto",
-    gap: Gap | bool | None = None,
+    gap: Gaps = None,
     **reading: object,
 ) -> Results:
     """Read score files, measure them by a protocol or a design, and return the results.
@@ -98,7 +98,8 @@ def evaluate(
     by, bootstrap, unit, seed, level, interval
         As for `measure`. If `bootstrap` is None, the number of replicates is that of the protocol; 0 means none.
     gap
-        The gap between two domains. None: that of the protocol, if its column is in `by`. False: no gap.
+        The gap between two domains, as `codec=NONE`, or a list of gaps. None: that of the protocol, if its column is
+        in `by`. False: no gap.
     **reading
         Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
 
@@ -224,8 +225,9 @@ def measure_trials(trials: Trials, design: Design) -> Results:
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
     warnings += _pooled(trials, protocol)
-    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked) or "none")
-    return replace(measure_design(trials, settled, warnings, derived), design=design)
+    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked))
+    narrow = () if design.metrics or protocol is None else protocol.slice_metrics  # what is asked for is in every table
+    return replace(measure_design(trials, settled, warnings, derived, narrow), design=design)
 
 
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
@@ -472,15 +474,15 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
     return replace(after, estimates=tuple(rows), warnings=warnings)
 
 
-def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
-    """Return the gap that was asked for, or that of the protocol if its column is in `by` and has both sides."""
-    if isinstance(design.gap, Gap):
+def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | tuple[Gap, ...] | Literal["none"]:
+    """Return the gaps that were asked for, or that of the protocol if its column is in `by` and has both sides."""
+    if not isinstance(design.gap, str):
         return design.gap
     rule = design.protocol.gap if design.protocol is not None else None
     if design.gap == "none" or rule is None or rule.column not in asked:
-        return None
+        return "none"
     values = {*trials.column(trials.own(rule.column)).unique()}
-    return rule if {*rule.inside} <= values and len(values) > 1 else None
+    return rule if {*rule.inside} <= values and len(values) > 1 else "none"
 
 
 def fitting(metrics: list[str], trials: Trials) -> tuple[list[str], list[str]]:

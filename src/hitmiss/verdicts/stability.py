@@ -7,7 +7,7 @@ items.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design, Grouping, Plan, Protocol
+from hitmiss.core.question import Design, Grouping, Plan
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
@@ -40,21 +40,28 @@ def pooled(trials: Trials, column: str = TRIAL) -> Trials:
     return trials.retitle(runs=tuple(r for r in head.runs if r != column), slices=(*head.slices, column))
 
 
-def measure_repeated(trials: Trials, design: Design, remarks: Sequence[str] = (), column: str = TRIAL) -> Results:
+def measure_repeated(
+    trials: Trials,
+    design: Design,
+    remarks: Sequence[str] = (),
+    column: str = TRIAL,
+    *,
+    narrow: Collection[str] = (),
+) -> Results:
     """Measure each repetition; then `mean` over them with the interval over items, and `sd` over them.
 
     Slices cover all repetitions together, with intervals over items, or over a unit of the design that is wider than
-    items (speakers, sources), resampled with all their items and repetitions.
+    items (speakers, sources), resampled with all their items and repetitions. `narrow`: see `measure_design`.
     """
     if not is_repeated(trials, column):
         raise UsageError(f"no run has more than one {column}")
     each = measure_design(trials, replace(design, by=()), remarks)
     over = replace(design, unit=design.unit or ("item",))
-    wide = replace(over, by=((column,),), protocol=replace(design.protocol or Protocol(), slice_metrics=()))
+    wide = replace(over, by=((column,),))
     together = measure_design(pooled(trials, column), wide)
     means = [_mean(e, column) for e in together if e.average == "macro"]
     means += _made_once(each, means, column)
-    sliced = measure_design(pooled(trials, column), over) if design.by else Results(())
+    sliced = measure_design(pooled(trials, column), over, narrow=narrow) if design.by else Results(())
     rows = (*each, *means, *_deviations(each, column), *(e for e in sliced if e.slice))
     warnings = merged(each.warnings, sliced.warnings)
     return replace(each, estimates=rows, warnings=warnings, signature=_signed(together, rows, design.by))
