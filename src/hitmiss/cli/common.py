@@ -438,7 +438,8 @@ def design(
     matrix: Annotated[str | None, typer.Option(help="Two slice columns as a matrix, `attack,codec`.")] = None,
     bootstrap: Annotated[int | None, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = None,
     unit: Annotated[
-        list[str] | None, typer.Option(help="Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`.")
+        list[str] | None,
+        typer.Option(help="Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,

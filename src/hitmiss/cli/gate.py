@@ -108,7 +108,9 @@ def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
             f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json",
             code="no-results",
         )
-    if path.suffix == ".json" and (is_results(path) or not (scoring.key or scoring.design.protocol)):
+    if path.suffix == ".json" and (
+        is_results(path) or not (scoring.key or scoring.design.protocol or scoring.reading.layout)
+    ):
         return Results.load(path)
     return _measured(run, targets, scoring)
 
@@ -153,11 +155,9 @@ def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Sco
 
 def _trials(run: str, scoring: Scoring) -> Trials:
     from hitmiss.claims.open import open_run
-    from hitmiss.derive.decisions import at_threshold
+    from hitmiss.evaluation.protocol import decided
 
-    limit = scoring.design.threshold
-    trials = open_run(run, scoring.key, scoring.design.protocol, scoring.reading)
-    return trials if limit is None else at_threshold(trials, limit)
+    return decided(open_run(run, scoring.key, scoring.design.protocol, scoring.reading), scoring.design)
 
 
 def _design(targets: list[Target], trials: Trials, scoring: Scoring) -> Design:

@@ -220,11 +220,12 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     MEASURING: (
         "protocol", "metric", "by", "matrix", "gap", "threshold", "group", "identity", "languages", "fail_if", "max_regression",
         "baseline", "calibrate_on", "calibrate_key", "calibration", "seeds", "thresholds", "choose", "rates", "costs",
+        "positive_only", "negative_only", "regression_by",
     ),
     READING: (
-        "key", "column", "key_column", "score_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
+        "key", "column", "key_column", "score_column", "run_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
         "dedupe", "allow_missing", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
-        "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "cluster",
+        "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "engine", "cluster",
     ),
     CERTAINTY: ("bootstrap", "unit", "seed", "level", "interval", "stratify", "test", "correction", "force", "decide", "strict"),
     WRITING: (

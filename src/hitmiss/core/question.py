@@ -426,12 +426,13 @@ class Protocol:
         return tuple(Derived.parse(name, self.derived[name], self.names) for name in names)
 
 
-REQUIRED: Final = ("name", "title", "primary", "metrics", "read")
+REQUIRED: Final = ("name", "primary", "metrics", "read")
 
 
 def declared(data: object) -> Protocol:
-    """Make a protocol from the data of its file; `Misdeclared` says what is wrong and where."""
+    """Make a protocol from the data of its file; `Misdeclared` says what is wrong and where. Its name may be its title."""
     protocol = declare(Protocol, data)
+    protocol = replace(protocol, title=protocol.title or protocol.name)
     for name in REQUIRED:
         if not isinstance(data, Mapping) or name not in data:
             raise Misdeclared((name,), "it is missing")

@@ -86,9 +86,7 @@ def sign(
     by = ",".join("*".join(g) for g in groupings)
     level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
     gap = GAPS_JOIN.join(map(str, gaps)) or "none"
-    return signed(
-        results, trials, metrics=asked, by=by or "none", slices=slices, gap=gap, boot=str(plan), level=level
-    )
+    return signed(results, trials, metrics=asked, by=by or "none", slices=slices, gap=gap, boot=str(plan), level=level)
 
 
 def signed(

@@ -135,7 +135,7 @@ def evaluate(
     if isinstance(protocol, Design):
         design = protocol.alone(design, Design())
     design, spec = design.filled(), ReadSpec().changed(**reading)
-    return measure_trials(_decided(read_trials(scores, key, design.protocol, spec), design), design)
+    return measure_trials(decided(read_trials(scores, key, design.protocol, spec), design), design)
 
 
 def read_trials(
@@ -418,14 +418,14 @@ def read_side(
     `is_whole`: with all columns, as hashes of the rows need them; otherwise with those that the figures need.
     """
     if design.seeds:
-        return _decided(read_runs([str(path) for path in scores], key, design.protocol, reading), design)
+        return decided(read_runs([str(path) for path in scores], key, design.protocol, reading), design)
     given = list(scores) if len(scores) > 1 else scores[0]
     asked, further = _used(design)
     needed = None if is_whole or design.settled.measured_by else (*asked, *further)
     trials = read_trials(given, key, design.protocol, reading, memory, needed)
     if needed is not None and not all(find_column(name, trials.frame.columns) for name in asked):
         trials = read_trials(given, key, design.protocol, reading, memory)  # what is refused is said with all columns
-    return _decided(trials, design)
+    return decided(trials, design)
 
 
 def _used(design: Design) -> tuple[list[str], list[str]]:
@@ -438,7 +438,7 @@ def _used(design: Design) -> tuple[list[str], list[str]]:
     return [*design.columns, *own], further
 
 
-def _decided(trials: Trials, design: Design) -> Trials:
+def decided(trials: Trials, design: Design) -> Trials:
     """Decide trials at the threshold of a design; that of a protocol does not replace decisions in the data."""
     protocol = design.protocol
     if design.threshold is None:
