@@ -443,6 +443,7 @@ class Metric:
     interval: bool = True
     judged: Callable[..., Floats] | None = None
     prevalence: bool = True
+    zero: bool = False
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
         """Return the default settings, overridden by those of the spec; an unknown setting is an error."""
@@ -471,6 +472,7 @@ def metric(
     interval: bool = True,
     judged: Callable[..., Floats] | None = None,
     prevalence: bool = True,
+    zero: bool = False,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -497,6 +499,9 @@ def metric(
     prevalence
         Whether the figure depends on the share of positives (F1, precision, Brier, average precision). If it does,
         trials are resampled from both classes together; otherwise (EER, AUC, recall) within each class.
+    zero
+        Whether the figure is 0 if there is nothing to divide by, under a protocol with that convention (precision,
+        recall, F1). Any other figure is undefined then.
 
     Returns
     -------
@@ -520,7 +525,7 @@ def metric(
         columns, defaults = _read_signature(function)
         name = function.__name__
         entry = Metric(
-            name, function, best, range, columns, defaults, form, kinds, positive, interval, judged, prevalence
+            name, function, best, range, columns, defaults, form, kinds, positive, interval, judged, prevalence, zero
         )
         add("metric", name, entry, origin=function.__module__)
         return function

@@ -173,7 +173,7 @@ class PairedDraws:
 
     def is_zeroed(self, question: Both) -> bool:
         """Return whether an undefined figure of this metric is 0 by convention."""
-        return self.zero_undefined and question[0].form.kind == "decisions"
+        return self.zero_undefined and question[0].metric.zero
 
     def deltas(self, questions: Sequence[Both], sample: PairedSample) -> list[Floats]:
         """Return replicates of each difference, second run minus first, averaged over repetitions."""
@@ -230,7 +230,9 @@ def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool)
         for i in alike:
             if questions[i][0].form.kind == "decisions":
                 rng = generator(plan.seed, "pair counts", *name)
-                found[i] = _count_deltas(questions[i], part, plan.bootstrap, rng, by_class, zero)
+                found[i] = _count_deltas(
+                    questions[i], part, plan.bootstrap, rng, by_class, zero and questions[i][0].metric.zero
+                )
             elif i not in found:
                 found[i] = _plain_deltas(
                     questions[i], part, plan.bootstrap, generator(plan.seed, "pair rows", *name), by_class

@@ -502,7 +502,7 @@ class Work:
         return replace(row, value=float(value), note="; ".join(notes) or None)
 
     def _is_zeroed(self, question: Question) -> bool:
-        return self.protocol.zero_undefined and question.form.kind == "decisions"
+        return self.protocol.zero_undefined and question.metric.zero
 
     def at_level(self, index: int, sample: Sample, level: float) -> Ends:
         """Return the interval of a question's figure at another level.

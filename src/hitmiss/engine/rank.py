@@ -48,7 +48,7 @@ from hitmiss.engine.measure import alarms, ask, render
 from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, unchecked_of
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.stats.bootstrap import draw_units, generator
-from hitmiss.stats.forms import Form, MinimumCost, OfCounts
+from hitmiss.stats.forms import Form, MinimumCost
 from hitmiss.stats.intervals import effective_units, enough, unit_sizes
 from hitmiss.stats.paired import detectable
 from hitmiss.stats.tests import CORRECTIONS, Simultaneous, Unseen, adjusted, letters, max_t, ranks, spread_out
@@ -571,10 +571,10 @@ class Shared:
             parts = [draws.replicates([questions[i] for i in at], sample) for sample in samples]
             for j, i in enumerate(at):
                 drawn[i] = np.mean([p[j] for p in parts], axis=0)
-                if self.runs.zero_undefined and isinstance(questions[i].form, OfCounts):
+                if self.runs.zero_undefined and questions[i].metric.zero:
                     np.nan_to_num(drawn[i], copy=False)
         for i in asked:
-            zero = self.runs.zero_undefined and isinstance(questions[i].form, OfCounts)
+            zero = self.runs.zero_undefined and questions[i].metric.zero
             own = [float(questions[i].value(sample)) for sample in samples]
             values[i] = math.fsum(0.0 if zero and math.isnan(v) else v for v in own) / len(own)
 

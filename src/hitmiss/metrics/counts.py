@@ -182,7 +182,7 @@ def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     return accuracy_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(precision_of))
+@metric(best="high", form=lambda: OfCounts(precision_of), zero=True)
 def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the trials called positive that are positive.
 
@@ -195,7 +195,7 @@ def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = 
     return precision_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(recall_of), prevalence=False)
+@metric(best="high", form=lambda: OfCounts(recall_of), prevalence=False, zero=True)
 def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered positives that were called positive (true-positive rate).
 
@@ -246,7 +246,7 @@ def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     return fnr_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(f1_of))
+@metric(best="high", form=lambda: OfCounts(f1_of), zero=True)
 def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of the positive class.
 
