@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final, Literal, Self
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
+from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, known_text, parse, plain
 from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
 
 # ----------------------------------------------------------------------
@@ -700,6 +700,8 @@ class Design(Stated):
     contest: Contest | None = None
 
     def __post_init__(self) -> None:
+        if self.metrics:
+            object.__setattr__(self, "metrics", tuple(map(self._own_name, self.metrics)))
         _ = self.plan  # raises if the plan is invalid
         if self.threshold is not None and math.isnan(self.threshold):
             raise UsageError("a threshold must be a number; found NaN", code="nan-threshold")
@@ -726,6 +728,12 @@ class Design(Stated):
             unit=names_of(unit),
             **others,
         )
+
+    def _own_name(self, text: str) -> str:
+        """Return a metric under its own name, which the protocol or the field may call otherwise."""
+        protocol = self.protocol or Protocol()
+        shown = {title.lower(): name for name, title in protocol.names.items()}
+        return text if text in protocol.derived else known_text(shown.get(text.strip().lower(), text))
 
     @classmethod
     def by_plan(
