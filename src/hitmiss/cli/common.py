@@ -175,12 +175,17 @@ def expanded(patterns: Sequence[str]) -> list[str]:
 
 
 def sampled(results: Iterable[Estimate]) -> None:
-    """Print under a table what its intervals treat as random."""
+    """Print under a table what its intervals treat as random, and why that of a worst slice is not the slice's own."""
     from hitmiss.engine.resample import under
 
-    said = under(results)
+    found = list(results)
+    said = under(found)
     if said is not None:
         out(f"\n{said}")
+    own = {(e.metric, *e.run.items(), *e.slice.items()): (e.low, e.high) for e in found if e.average is None}
+    worst = [e for e in found if e.average == "worst" and e.low is not None]
+    if any(own.get((e.metric, *e.run.items(), *e.slice.items())) not in (None, (e.low, e.high)) for e in worst):
+        out("worst: picked for its number, so its interval is wider than the slice's own on the side of better numbers")
 
 
 # ----------------------------------------------------------------------

@@ -63,10 +63,12 @@ def gate(
     _refuse_unknown(regression_by)
     results = _results(run, targets, scoring)
     before = _results(baseline, targets, scoring) if baseline and regressions else None
-    warnings = _comparable(results, before, regressions, force)
-    paired = _paired(run, baseline, regressions, scoring, force) if baseline and regression_by != "point" else None
+    forced = _comparable(results, before, regressions, force)
+    # a baseline that was forced may have other items; then the figures decide alone, unless an interval must
+    is_paired = bool(regressions) and (not forced or regression_by != "point")
+    paired = _paired(run, baseline, regressions, scoring, force) if baseline and is_paired else None
     checks = _checks(rules, regressions, results, before, regression_by, paired)
-    _write(run, baseline, checks, warnings, junit, json)
+    _write(run, baseline, checks, (*forced, *results.warnings), junit, json)
     failed = [c for c in checks if not c.passed]
     if failed:
         listed = "; ".join(f"{c.figure}: {c.reason} ({c.rule})" for c in failed[:5])
@@ -186,7 +188,7 @@ def _comparable(
             f"the baseline is not comparable: {'; '.join(wrong)}. --force accepts it anyway, with a warning in the report",
             code="incomparable",
         )
-    return (*(f"INVALID BASELINE, forced: {w}" for w in wrong), *results.warnings)
+    return tuple(f"INVALID BASELINE, forced: {w}" for w in wrong)
 
 
 def _checks(

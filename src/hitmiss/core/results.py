@@ -416,6 +416,18 @@ def rows_of(estimates: object, signature: str = "") -> Results:
     return Results.from_dict({"schema": SCHEMA, "signature": signature, "warnings": [], "estimates": estimates})
 
 
+def demanded_results(value: object, verb: str) -> Results:
+    """Return results, read from their file if a path is given; for anything else the error says how to make them."""
+    if isinstance(value, str | Path):
+        return Results.load(value)
+    if isinstance(value, Results):
+        return value
+    raise UsageError(
+        f"{verb} takes results or their file, but this is a {type(value).__name__}; make results with hm.measure or hm.evaluate",
+        code="not-results",
+    )
+
+
 def load_results(path: str | Path) -> dict[str, object]:
     """Read the JSON form of results from a file and check its digest; warn if the file has no digest."""
     data = artifacts.load(path, "results")
