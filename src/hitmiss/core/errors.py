@@ -109,7 +109,7 @@ class UnknownName(UsageError):
         names = sorted(known)
         spellings = {name: name for name in names} | dict(synonyms or {})
         most, least = (1, SIMILAR) if synonyms is None else (NEAREST, 0.0)
-        near = [repr(one) for one in _similar(name, spellings, most, least)]
+        near = [repr(one) for one in _similar(str(name), spellings, most, least)]
         hint = f"; did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?" if near else "."
         kind = what.partition(" in ")[0].partition(" of ")[0].replace(" ", "-")
         more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""

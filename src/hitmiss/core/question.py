@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cache
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, known_text, parse, plain
@@ -100,14 +100,27 @@ class Stated:
 
     _form, _option = "", "option"  # what a file calls it, and an error one of its fields; without a hint, no fields
 
+    @property
+    def _several(self) -> dict[str, Callable[[Any], object]]:
+        """How each field that takes several is read, so that one text is one name and not a list of letters."""
+        return {}
+
+    def _read_several(self) -> None:
+        for name, reading in self._several.items():
+            given = getattr(self, name)
+            if given:
+                object.__setattr__(self, name, reading(given))
+
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed; an unknown name is an error that gives the nearest name."""
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
                 raise UnknownName(self._option, name, known)
+        several = self._several
         try:
-            return replace(self, **{name: fit_field(type(self), name, value) for name, value in changes.items()})
+            given = {name: several[name](value) if name in several else value for name, value in changes.items()}
+            return replace(self, **{name: fit_field(type(self), name, value) for name, value in given.items()})
         except Misdeclared as fault:
             code = f"bad-{self._option.replace(' ', '-')}"
             raise UsageError(f"{self._option} {fault}; found {fault.value!r}", code=code) from None
@@ -216,7 +229,12 @@ class ReadSpec(Stated):
     threshold_rule: ThresholdRule | None = None
     identities: tuple[str, ...] = ()
 
+    @property
+    def _several(self) -> dict[str, Callable[[Any], object]]:
+        return dict.fromkeys(("score_columns", "abstain", "slices", "runs", "numbers", "identities"), _names)
+
     def __post_init__(self) -> None:
+        self._read_several()
         for what, value, known in (
             ("on-nan rule", self.on_nan, ON_NAN),
             ("score kind", self.score_kind, SCORE_KINDS),
@@ -699,7 +717,13 @@ class Design(Stated):
     drift: Drift | None = None
     contest: Contest | None = None
 
+    @property
+    def _several(self) -> dict[str, Callable[[Any], object]]:
+        names = dict.fromkeys(("metrics", "negative_only", "positive_only"), _names)
+        return {**names, "by": _groupings, "matrix": _columns, "unit": _columns, "gap": _gaps}
+
     def __post_init__(self) -> None:
+        self._read_several()
         if self.metrics:
             object.__setattr__(self, "metrics", tuple(map(self._own_name, self.metrics)))
         _ = self.plan  # raises if the plan is invalid
@@ -835,12 +859,35 @@ def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", 
     return "none" if not gaps else gaps[0] if len(gaps) == 1 else gaps
 
 
+def _names(given: object) -> object:
+    """Return one text as a list of one; a list stays as it is, so that its type is checked."""
+    return (given,) if isinstance(given, str) else given
+
+
+def _columns(given: object) -> object:
+    return names_of(given) if isinstance(given, str) else given
+
+
+def _groupings(given: object) -> object:
+    is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
+    return parse_by(given) if is_named else given  # type: ignore[arg-type]
+
+
+def _gaps(given: object) -> object:
+    is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
+    return _asked_gap(given, None) if is_named else given  # type: ignore[arg-type]
+
+
 def parse_by(by: By) -> tuple[Grouping, ...]:
     """Read groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
 
     >>> parse_by(["codec", "codec,codec_q"])
     (('codec',), ('codec', 'codec_q'))
     """
+    if not isinstance(by, str | Sequence):
+        raise UsageError(
+            f"by takes names of columns, as 'codec' or ['codec', 'attack']; found {by!r}", code="bad-grouping"
+        )
     given = [by] if isinstance(by, str) else list(by)
     groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
     for grouping in groupings:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 from warnings import warn
 
 import polars as pl
@@ -188,6 +188,29 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.estimates)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Estimate: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Estimate, ...]: ...
+
+    def __getitem__(self, key: int | str | slice) -> Estimate | tuple[Estimate, ...]:
+        """Return an estimate by its place, some by a slice of places, or that of all trials by its metric."""
+        if isinstance(key, str):
+            return self.one(key)
+        if isinstance(key, slice):
+            return self.estimates[key]
+        if not isinstance(key, int):
+            raise UsageError(
+                f"results are taken by place or by metric, as results[0] or results['eer']; found {key!r}",
+                code="bad-place",
+            )
+        if not -len(self) <= key < len(self):
+            raise IndexError(
+                f"there are {len(self)} estimates; found the place {key}"
+            )  # as a loop over places needs it
+        return self.estimates[key]
 
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)

@@ -14,7 +14,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Spec, resolve
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats, Tally
-from hitmiss.core.trials import Threshold, Trials, stretches
+from hitmiss.core.trials import Threshold, Trials, demanded, stretches
 from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.stats.forms import OfCounts
 
@@ -36,13 +36,13 @@ class Choice:
     search: str
 
 
-def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exact") -> Choice:
+def best_threshold(tally: Tally | Trials, maximize: str | Spec = "f1", search: str = "exact") -> Choice:
     """Find the threshold (accept if score >= t) at which a metric of decisions is best.
 
     Parameters
     ----------
     tally
-        The counted trials, as `Tally.of(label, score)` makes them.
+        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them.
     maximize
         The metric. One for which low values are better (`fpr`) is minimised.
     search
@@ -70,6 +70,9 @@ def best_threshold(tally: Tally, maximize: str | Spec = "f1", search: str = "exa
     """
     if search not in SEARCHES:
         raise UnknownName("search", search, SEARCHES)
+    if not isinstance(tally, Tally):
+        trials = demanded(tally, "best_threshold")
+        tally = Tally.of(trials.label, trials.score)
     if not len(tally.score):
         raise DataError("there are no trials to choose a threshold on")
     candidates = tally.score if search == "exact" else np.array(GRID)

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss._version import __version__
+from hitmiss.core import errors
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
@@ -420,7 +421,7 @@ def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
     if not absent:
         return
     if absent[0] == "decision":
-        how = "decide at a threshold (--threshold 0.5, or decisions.at_threshold)"
+        how = f"decide at a threshold: {'--threshold 0.5' if errors.is_command else 'hm.decide(trials, 0.5)'}"
         raise UsageError(f"{name} needs decisions, and these trials have none; {how}", code="no-decisions")
     own = sorted({*trials.frame.columns} - {"item", "target"})
     raise UnknownName(f"column that {name} needs", absent[0], own)

@@ -30,7 +30,7 @@ from hitmiss.core.registry import Best, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
 from hitmiss.core.shared import cores, dataclass, each
 from hitmiss.core.tally import Array, Floats
-from hitmiss.core.trials import Trials
+from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.compare import (
     IDENTICAL,
     Comparison,
@@ -153,7 +153,7 @@ class Ranking:
 
 def compare_all(
     runs: Mapping[str, Trials],
-    metrics: Sequence[str | Spec],
+    metrics: str | Sequence[str | Spec] = (),
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -198,6 +198,13 @@ def compare_all(
     >>> [(s.run, s.value, s.letters, s.rank_low, s.rank_high) for s in found.standings]
     [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
     """
+    if not isinstance(runs, Mapping):
+        raise UsageError(
+            "rank takes trials by the names of their runs, as hm.rank({'ours': a, 'theirs': b}, 'eer')", code="not-runs"
+        )
+    runs = {str(name): demanded(trials, "rank") for name, trials in runs.items()}
+    if not metrics:
+        raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
     contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest

@@ -10,6 +10,7 @@ from typing import Final
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, Triage, parse_by, shown
+from hitmiss.core.results import Results
 from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
@@ -87,6 +88,12 @@ def open_sources(
             f"--human {name}: no run here is a triage of the items that people judged", code="unused-human"
         )
     return found
+
+
+def of_results(results: Results, name: str) -> RunData:
+    """Return results of this process for a report, with curves if their trials are still there."""
+    trials = results.behind if isinstance(results.behind, Trials) else None
+    return RunData(name, results, tuple(pictures(trials, results)) if trials is not None else (), trials)
 
 
 def split_protocol(text: str) -> tuple[Protocol | None, str]:
