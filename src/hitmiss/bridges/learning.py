@@ -26,7 +26,8 @@ Asked = tuple[str, Metric, dict[str, Setting]]
 
 def asked(metrics: str | Spec | Sequence[str | Spec]) -> list[Asked]:
     """Return metrics with their settings; refuse one that needs more than labels, scores and decisions."""
-    found = [resolve(m) for m in one_or_several(metrics)]
+    given: tuple[str | Spec, ...] = one_or_several(metrics)
+    found = [resolve(m) for m in given]
     for spec, entry, _ in found:
         beyond = [c for c in entry.columns if c not in ("label", "score", "decision")]
         if beyond:

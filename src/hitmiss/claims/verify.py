@@ -563,8 +563,9 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         drawn = replace(asked, bootstrap=plan.bootstrap, unit=plan.unit, seed=plan.seed, level=plan.level)
         asked = replace(drawn, interval=plan.method, stratify=plan.stratify)
     if protocol is not None and ("by" in parts or "gap" in parts) and "slices" not in parts:
-        own = {parse(text).name for text in asked.metrics} - {*protocol.slice_metrics}
-        asked = replace(asked, metrics=()) if own and protocol.slice_metrics and protocol.name != "triage" else asked
+        beyond = {parse(text).name for text in asked.metrics} - {*protocol.slice_metrics}
+        is_chosen = bool(beyond and protocol.slice_metrics) and protocol.name != "triage"
+        asked = replace(asked, metrics=()) if is_chosen else asked  # the protocol chose the metrics
     if "drift" in parts:
         clean, linked = re.fullmatch(r"clean=(.*),linked=(.*)", parts["drift"], re.DOTALL).groups()  # type: ignore[union-attr]
         unit = () if asked.unit == (linked,) else asked.unit

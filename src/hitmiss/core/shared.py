@@ -69,7 +69,7 @@ def one_or_several(given: T | Sequence[T] | None) -> tuple[T, ...]:
     """
     if given is None:
         return ()
-    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else (given,)  # type: ignore[return-value]
+    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else (given,)
 
 
 class Rate(float):
