@@ -229,3 +229,37 @@ def test_options_about_reading_and_asking_stand_in_their_groups(capsys: Capture)
         said = capsys.readouterr().out
         first = min(said.index(f"{title}:") for title in main.GROUPS if f"{title}:" in said)
         assert all(said.index(f"  {option} ") > first for option in options)
+
+
+def test_a_comparison_uses_the_names_and_the_derived_figures_of_a_protocol(
+    scores: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    own, protocol = table(scores), tmp_path / "pad.toml"
+    derived = '[names]\nfpr = "APCER"\nacer = "ACER"\n[derived]\nacer = "(max(APCER, a) + fnr) / 2"\n'
+    protocol.write_text(PROTOCOL + derived)
+    rng = np.random.default_rng(9)
+    moved = own["score"] + rng.normal(0, 0.5, 600)
+    label = np.where(own["label"], "bonafide", "spoof")
+    lines = [f"{i},{y},{float(s)!r},{a}" for i, y, s, a in zip(own["item"], label, moved, own["a"], strict=True)]
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(["item,label,score,a", *lines]) + "\n")
+
+    def acer(score: np.ndarray) -> float:
+        accepted = score >= 0.7
+        return (
+            float(
+                max(accepted[~own["label"] & (own["a"] == name)].mean() for name in "uvw")
+                + (~accepted[own["label"]]).mean()
+            )
+            / 2
+        )
+
+    words = ["compare", str(scores), str(other), "-p", str(protocol), "--bootstrap", "20"]
+    for asked in ([], ["-m", "acer"], ["-m", "ACER"]):
+        assert run([*words, *asked, "--json"]) == 0
+        rows = {d["metric"]: d for d in json.loads(capsys.readouterr().out)["differences"]}
+        assert rows["acer"]["a"] == pytest.approx(acer(own["score"]))
+        assert rows["acer"]["b"] == pytest.approx(acer(moved)) and rows["acer"]["verdict"] == "not tested"
+    assert run(words) == 0
+    said = capsys.readouterr().out
+    assert "APCER ↓" in said and "ACER ↓" in said and "fpr ↓" not in said

@@ -880,7 +880,7 @@ def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Qu
     if lost is not None:
         return replace(row, note=f"undefined: {lost} is")
     with np.errstate(divide="ignore", invalid="ignore"):
-        figures = [_over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
+        figures = [over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
         value = float(derived.of(figures))
     if math.isnan(value):
         return replace(row, note="undefined: nothing to divide by")
@@ -890,7 +890,7 @@ def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Qu
     if work.draws.weights is None:
         return replace(row, note=TOO_MANY)
     drawn = [
-        _over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
+        over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
         for term, question, part in zip(derived.terms, asked, parts, strict=True)
     ]
     little = next(filter(None, (work.draws.too_few(sample) for part in parts for sample, _ in part)), None)
@@ -912,7 +912,7 @@ def _samples(whole: Sample, term: Term, question: Question) -> list[tuple[Sample
     return [(sample, value) for sample, value in figures if not math.isnan(value)]
 
 
-def _over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
+def over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
     """Return the value of a term, given the figures of its samples (sample × replicate)."""
     table = np.asarray(values, dtype=np.float64)
     return np.asarray(getattr(table, term.over)(axis=0) if term.over else table[0])

@@ -26,7 +26,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
-from hitmiss.core.registry import Best, Spec, resolve
+from hitmiss.core.registry import Best, Derived, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
 from hitmiss.core.shared import cores, dataclass, each
 from hitmiss.core.tally import Array, Floats
@@ -212,14 +212,17 @@ def compare_all(
     return rank_design(runs, asked)
 
 
-def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
-    """Compare two runs, or every pair of more than two."""
+def compare_runs(runs: Mapping[str, Trials], design: Design, derived: Sequence[Derived] = ()) -> Comparison | Ranking:
+    """Compare two runs, or every pair of more than two; a ranking has no `derived` figures, and says so."""
     if len(runs) > 2:
-        return rank_design(runs, design)
+        made = rank_design(runs, design)
+        left = ", ".join(one.name for one in derived)
+        said = (f"{left} left out: a ranking tests metrics, and this is made of several",) if left else ()
+        return replace(made, warnings=(*made.warnings, *said))
     if len(runs) < 2:
         raise UsageError(f"a comparison needs two runs; {len(runs) or 'none'} was found", code="one-run")
     (name_a, a), (name_b, b) = runs.items()
-    return compare_design(a, b, design, (name_a, name_b))
+    return compare_design(a, b, design, (name_a, name_b), derived)
 
 
 def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:

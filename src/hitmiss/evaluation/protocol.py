@@ -279,13 +279,17 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         raise UsageError(
             "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
         )
+    derived = protocol.expressions(wanted) if protocol else ()
     if protocol and wanted:  # a metric that the caller names is shown in every table, also by slice
+        own = [name for name in wanted if name not in protocol.derived]
+        wanted = tuple(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
         protocol = replace(protocol, slice_metrics=())
     elif protocol:
         wanted = comparable(protocol, list(runs.values()))
+        derived = tuple(d for d in derived if {t.metric for t in d.terms} <= {str(parse(m)) for m in wanted})
     if not wanted:
         raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
-    made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted))
+    made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
     asked = made.design or design
     return replace(made, design=replace(asked, protocol=design.protocol, metrics=design.metrics))
 
