@@ -453,7 +453,8 @@ def design(
         bool | None, typer.Option(help="Resample units within each class (refused if one holds both).")
     ] = None,
     gap: Annotated[
-        list[str] | None, typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none.")
+        list[str] | None,
+        typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none; may be repeated."),
     ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
