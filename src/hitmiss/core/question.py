@@ -852,7 +852,7 @@ def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", 
     """
     given = tuple(dict.fromkeys(texts))
     if len(given) > 1 and {"auto", "none"} & {*given}:
-        raise UsageError(f"--gap {' --gap '.join(given)}: auto and none stand alone", code="bad-gap")
+        raise UsageError(f"--gap {' --gap '.join(given)}: auto and none cannot be combined", code="bad-gap")
     if given in ((), ("auto",)):
         return "auto"
     gaps = tuple(map(Gap.parse, given)) if given != ("none",) else ()
