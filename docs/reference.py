@@ -21,7 +21,8 @@ HERE = Path(__file__).parent
 HEAD = """# Metrics
 
 Written by `python docs/reference.py` from the docstrings; do not edit. Every metric takes arrays and gives a number
-(`hitmiss.metrics`), and works by its name in `hitmiss score -m NAME` and `hm.measure(trials, [NAME])`.
+(`hitmiss.metrics`), and works by its name in `hitmiss score -m NAME` and `hm.measure(trials, [NAME])`. Case, dashes and
+underscores do not matter there, and usual synonyms are understood: `AUC`, `f1_score`, `min-DCF`.
 
 | metric | better | range | columns | settings | score kinds |
 |---|---|---|---|---|---|
@@ -50,7 +51,8 @@ def section(metric: Metric) -> str:
         # Two blanks before a comment, as the formatter has it: the page is formatted, docstrings are not.
         (examples if is_example else text).append(re.sub(r" {3,}# ", "  # ", line) if is_example else line)
     code = "\n```pycon\n" + "\n".join(examples) + "\n```\n" if examples else ""
-    return f"\n## {metric.name}\n\n" + "\n".join(text).strip() + "\n" + code
+    also = f"\nAlso understood as: {', '.join(f'`{name}`' for name in metric.also)}.\n" if metric.also else ""
+    return f"\n## {metric.name}\n\n" + "\n".join(text).strip() + "\n" + also + code
 
 
 API = """# Python
@@ -99,6 +101,9 @@ WHOLE = ("Accumulator", "Trials", "Results", "Design", "ReadSpec", "Comparison",
 CLI = """# Commands
 
 Written by `python docs/reference.py` from `hitmiss VERB --help`; do not edit.
+
+An option that takes one value is given once: a second value is an error that names both. Options that take several
+(`-m`, `--by`, `--unit`, `--gap`, `--where`, `--column`, `--fail-if` …) are repeated, and all of them are used.
 """
 
 

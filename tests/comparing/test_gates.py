@@ -52,7 +52,7 @@ def verdicts(rule: str) -> list[tuple[str, bool]]:
     [
         ("eer > 0.05", [("eer", False)]),
         ("eer > 0.1", [("eer", True)]),
-        ("eer < 0.1", [("eer", True)]),
+        ("roc_auc < 0.9", [("roc_auc", True)]),
         ("eer > 10%", [("eer", True)]),
         ("eer > 9.99pp", [("eer", False)]),
         ("pooled eer>.2", [("eer", True)]),

@@ -94,6 +94,12 @@ def printed_by(folder: Path, jobs: Sequence[Job], change: Callable[[list[str]], 
     return found
 
 
+def instead(words: list[str], option: str, value: str) -> list[str]:
+    """Return a command with this value of an option, whether it had another one or none."""
+    at = words.index(option) if option in words else len(words)
+    return [*words[:at], *words[at + 2 :], option, value]
+
+
 @pytest.fixture(scope="module")
 def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     """Every table of the jobs that need no model: scores, toxicity, triage with people, comparisons."""
@@ -102,9 +108,10 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
         ("toxicity", 0.02, demo.simulate_toxicity, demo.score_toxicity),
         ("triage", 0.02, demo.simulate_triage, demo.score_triage),
     ]
-    few = ["--bootstrap", "20"]
     found = printed_by(
-        tmp_path_factory.mktemp("demo"), jobs, lambda words: words if words[0] == "toxicity" else [*words, *few]
+        tmp_path_factory.mktemp("demo"),
+        jobs,
+        lambda words: words if words[0] == "toxicity" else instead(words, "--bootstrap", "20"),
     )
     assert len(found) > 15
     return found
@@ -124,7 +131,7 @@ def printed_with_models(tmp_path_factory: pytest.TempPathFactory) -> list[Table]
     def shorter(words: list[str]) -> list[str]:
         words = ["20" if word == "1000" else word for word in words]
         if words[0] == "detect":
-            return [*words, "--workers", "0"]
+            return instead(words, "--workers", "0")
         if words[0] != "attack":
             return words
         kept = words[: words.index("--family")]

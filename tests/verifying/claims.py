@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import sys
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def claim(name: str, folder: Path) -> Path:
     for earlier in command.after:
         if not (folder / by_name[earlier].words.split(" -o ")[1].split()[0]).exists():
             assert said(by_name[earlier].words.split(), folder)[0] == 0
-    words = [w for w in command.words.split() if w != "--json"]
+    words = [w for w in re.sub(r" -o \S+", "", command.words).split() if w != "--json"]
     code, text = said([*words, "--results" if words[0] == "toxicity" else "-o", f"{name}.json"], folder)
     assert code == 0, text
     return folder / f"{name}.json"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.registry import Metric, Setting, Spec, resolve
+from hitmiss.core.shared import one_or_several
 from hitmiss.core.tally import Array, Tally, merge
 from hitmiss.detection.outputs import to_probability
 from hitmiss.engine.measure import form_of
@@ -23,9 +24,10 @@ from hitmiss.stats.forms import Form
 Asked = tuple[str, Metric, dict[str, Setting]]
 
 
-def asked(metrics: Sequence[str | Spec]) -> list[Asked]:
+def asked(metrics: str | Spec | Sequence[str | Spec]) -> list[Asked]:
     """Return metrics with their settings; refuse one that needs more than labels, scores and decisions."""
-    found = [resolve(m) for m in metrics]
+    given: tuple[str | Spec, ...] = one_or_several(metrics)
+    found = [resolve(m) for m in given]
     for spec, entry, _ in found:
         beyond = [c for c in entry.columns if c not in ("label", "score", "decision")]
         if beyond:
@@ -83,7 +85,7 @@ class Accumulator:
     Parameters
     ----------
     metrics
-        Metrics of scores, by name or with settings.
+        One metric of scores or several, by name or with settings.
 
     Raises
     ------
@@ -97,7 +99,7 @@ class Accumulator:
     {'roc_auc': 0.75}
     """
 
-    def __init__(self, metrics: Sequence[str | Spec]) -> None:
+    def __init__(self, metrics: str | Spec | Sequence[str | Spec]) -> None:
         self._forms: dict[str, Form] = {}
         for text, entry, settings in asked(metrics):
             form = form_of(entry, settings)

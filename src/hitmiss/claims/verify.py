@@ -23,7 +23,6 @@ from hitmiss.core.question import (
     Contest,
     Design,
     Drift,
-    Gap,
     Languages,
     Plan,
     Protocol,
@@ -32,11 +31,12 @@ from hitmiss.core.question import (
     Sureness,
     Triage,
 )
+from hitmiss.core.registry import parse
 from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import Comparison, with_contents
-from hitmiss.engine.measure import digest_of, read_signature
+from hitmiss.engine.measure import GAPS_JOIN, digest_of, read_signature
 from hitmiss.engine.rank import Ranking
 from hitmiss.evaluation.protocol import (
     compare_trials,
@@ -554,7 +554,7 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
     asked = Design.of(
         [m for m in re.split(r"\+(?![^(]*\))", parts.get("metrics", "")) if m],
         by=[g.split("*") for g in parts["by"].split(",")] if "by" in parts else [],
-        gap=Gap.parse(parts["gap"]) if "gap" in parts else False,
+        gap=parts["gap"].split(GAPS_JOIN) if "gap" in parts else False,
         protocol=settled,
         level=float(parts.get("level", 0.95)),
     )
@@ -562,6 +562,10 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         plan = Plan.parse(parts["boot"])
         drawn = replace(asked, bootstrap=plan.bootstrap, unit=plan.unit, seed=plan.seed, level=plan.level)
         asked = replace(drawn, interval=plan.method, stratify=plan.stratify)
+    if protocol is not None and ("by" in parts or "gap" in parts) and "slices" not in parts:
+        beyond = {parse(text).name for text in asked.metrics} - {*protocol.slice_metrics}
+        is_chosen = bool(beyond and protocol.slice_metrics) and protocol.name != "triage"
+        asked = replace(asked, metrics=()) if is_chosen else asked  # the protocol chose the metrics
     if "drift" in parts:
         clean, linked = re.fullmatch(r"clean=(.*),linked=(.*)", parts["drift"], re.DOTALL).groups()  # type: ignore[union-attr]
         unit = () if asked.unit == (linked,) else asked.unit

@@ -20,7 +20,7 @@ import typer
 
 from hitmiss.core import shared
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.question import METHODS, Design, Gap, ReadSpec, names_of, parse_by
+from hitmiss.core.question import METHODS, Design, ReadSpec, names_of, parse_by, parse_gaps
 from hitmiss.core.shared import Json, JsonObject, spelled, visible, wrapped
 
 if TYPE_CHECKING:
@@ -188,12 +188,17 @@ def expanded(patterns: Sequence[str]) -> list[str]:
 
 
 def sampled(results: Iterable[Estimate]) -> None:
-    """Print under a table what its intervals treat as random."""
+    """Print under a table what its intervals treat as random, and why that of a worst slice is not the slice's own."""
     from hitmiss.engine.resample import under
 
-    said = under(results)
+    found = list(results)
+    said = under(found)
     if said is not None:
         out(f"\n{said}")
+    own = {(e.metric, *e.run.items(), *e.slice.items()): (e.low, e.high) for e in found if e.average is None}
+    worst = [e for e in found if e.average == "worst" and e.low is not None]
+    if any(own.get((e.metric, *e.run.items(), *e.slice.items())) not in (None, (e.low, e.high)) for e in worst):
+        out("worst: picked for its number, so its interval is wider than the slice's own on the side of better numbers")
 
 
 # ----------------------------------------------------------------------
@@ -458,7 +463,8 @@ def design(
     matrix: Annotated[str | None, typer.Option(help="Two slice columns as a matrix, `attack,codec`.")] = None,
     bootstrap: Annotated[int | None, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`.")
+        list[str] | None,
+        typer.Option(help="Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
     level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
@@ -466,7 +472,10 @@ def design(
     stratify: Annotated[
         bool | None, typer.Option(help="Resample units within each class (refused if one holds both).")
     ] = None,
-    gap: Annotated[str, typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none.")] = "auto",
+    gap: Annotated[
+        list[str] | None,
+        typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none; may be repeated."),
+    ] = None,
     threshold: Annotated[
         float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
     ] = None,
@@ -488,8 +497,8 @@ def design(
         metrics=tuple(metric or ()),
         by=parse_by(by or ()),
         matrix=names_of(matrix),
-        gap=gap if gap in ("auto", "none") else Gap.parse(gap),
-        unit=names_of(unit),
+        gap=parse_gaps(gap or ()),
+        unit=names_of(",".join(unit) if unit else None),
         bootstrap=bootstrap or 0,
         seed=seed,
         level=level,

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.engine.compare import Comparison
     from hitmiss.engine.rank import Ranking
-    from hitmiss.evaluation.protocol import Protocol
 
 T = TypeVar("T")
 RUNS = (
@@ -66,7 +65,7 @@ def compare(
     from hitmiss.evaluation.protocol import compare_trials
 
     each = Each(key or [], score_column or [], higher or [], threshold or [])
-    opened = _open(runs, asked.protocol, each, languages or [], reading)
+    opened = _open(runs, asked, each, languages or [], reading)
     contest = Contest(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
     named = Languages(names=tuple(languages)) if languages else None
     made = compare_trials(opened, replace(asked, contest=contest, languages=named))
@@ -79,14 +78,14 @@ def compare(
 
 def _open(
     texts: list[str],
-    protocol: Protocol | None,
+    asked: Design,
     each: Each,
     languages: list[str],
     reading: ReadSpec,
 ) -> dict[str, Trials]:
     from hitmiss.claims.open import name_runs, open_run, runs_inside
     from hitmiss.core.errors import UsageError
-    from hitmiss.derive.decisions import at_threshold
+    from hitmiss.evaluation.protocol import decided
 
     columns = each.score_column
     words = texts * len(columns) if len(texts) == 1 and len(columns) > 1 else texts
@@ -96,8 +95,8 @@ def _open(
     opened: dict[str, Trials] = {}
     for name, word, key, column, high, limit in zip(names, words, keys, scored, highs, limits, strict=True):
         own = reading.changed(higher=high, columns={**reading.columns, **({"score": column} if column else {})})
-        trials = open_run(word, key, protocol, own, languages=languages)
-        opened[name] = trials if limit is None else at_threshold(trials, limit)
+        trials = open_run(word, key, asked.protocol, own, languages=languages)
+        opened[name] = decided(trials, asked if limit is None else replace(asked, threshold=limit))
     if len(opened) == 1:
         opened = runs_inside(next(iter(opened.values())))
     if len(opened) < 2:

@@ -63,10 +63,12 @@ def gate(
     _refuse_unknown(regression_by)
     results = _results(run, targets, scoring)
     before = _results(baseline, targets, scoring) if baseline and regressions else None
-    warnings = _comparable(results, before, regressions, force)
-    paired = _paired(run, baseline, regressions, scoring, force) if baseline and regression_by != "point" else None
+    forced = _comparable(results, before, regressions, force)
+    # a baseline that was forced may have other items; then the figures decide alone, unless an interval must
+    is_paired = bool(regressions) and (not forced or regression_by != "point")
+    paired = _paired(run, baseline, regressions, scoring, force) if baseline and is_paired else None
     checks = _checks(rules, regressions, results, before, regression_by, paired)
-    _write(run, baseline, checks, warnings, junit, json)
+    _write(run, baseline, checks, (*forced, *results.warnings), junit, json)
     failed = [c for c in checks if not c.passed]
     if failed:
         listed = "; ".join(f"{c.figure}: {c.reason} ({c.rule})" for c in failed[:5])
@@ -114,7 +116,9 @@ def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
             f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json",
             code="no-results",
         )
-    if path.suffix == ".json" and (is_results(path) or not (scoring.key or scoring.design.protocol)):
+    if path.suffix == ".json" and (
+        is_results(path) or not (scoring.key or scoring.design.protocol or scoring.reading.layout)
+    ):
         return Results.load(path)
     return _measured(run, targets, scoring)
 
@@ -159,21 +163,14 @@ def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Sco
 
 def _trials(run: str, scoring: Scoring) -> Trials:
     from hitmiss.claims.open import open_run
-    from hitmiss.derive.decisions import at_threshold
+    from hitmiss.evaluation.protocol import decided
 
-    limit = scoring.design.threshold
-    trials = open_run(run, scoring.key, scoring.design.protocol, scoring.reading)
-    return trials if limit is None else at_threshold(trials, limit)
+    return decided(open_run(run, scoring.key, scoring.design.protocol, scoring.reading), scoring.design)
 
 
 def _design(targets: list[Target], trials: Trials, scoring: Scoring) -> Design:
     """Return what the rules need to be measured: a rule may be about any metric in any slice."""
-    protocol = scoring.design.protocol
-    return scoring.design.changed(
-        metrics=_metrics(targets),
-        by=parse_by(_slices(targets, trials, scoring)),
-        protocol=replace(protocol, slice_metrics=()) if protocol is not None else None,
-    )
+    return scoring.design.changed(metrics=_metrics(targets), by=parse_by(_slices(targets, trials, scoring)))
 
 
 def _metrics(targets: list[Target]) -> list[str]:
@@ -197,7 +194,7 @@ def _comparable(
             f"the baseline is not comparable: {'; '.join(wrong)}. --force accepts it anyway, with a warning in the report",
             code="incomparable",
         )
-    return (*(f"INVALID BASELINE, forced: {w}" for w in wrong), *results.warnings)
+    return tuple(f"INVALID BASELINE, forced: {w}" for w in wrong)
 
 
 def _checks(

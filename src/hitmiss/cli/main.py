@@ -17,6 +17,7 @@ from copy import copy
 from dataclasses import asdict
 from functools import cache, partial
 from importlib import import_module
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -33,6 +34,7 @@ from hitmiss.core.shared import visible
 if TYPE_CHECKING:
     from typer._click.core import Command, Context, Parameter
     from typer._click.formatting import HelpFormatter
+    from typer._click.parser import _Option, _OptionParser, _ParsingState
 
     Completing = Callable[[Context, Parameter, str], list[str]]
 
@@ -67,8 +69,7 @@ def settle(words: Sequence[str]) -> list[str]:
     Traceback (most recent call last):
     hitmiss.core.errors.UsageError: languages needs a value after it
     """
-    verb = next((word for word in words if word in SPACED), None)
-    spaced = SPACED[verb] if verb is not None else ()
+    spaced = SPACED.get(verb_of(words), ())
     settled: list[str] = []
     current: str | None = None
     for at, word in enumerate(words):
@@ -85,6 +86,25 @@ def settle(words: Sequence[str]) -> list[str]:
         else:
             settled.append(word)
     return settled
+
+
+VALUED: Final = ("--plugin", "--sign")
+"""The options before the verb that take a value."""
+
+
+def verb_of(words: Sequence[str]) -> str:
+    """Return the verb of a command line: its first word that is neither an option nor the value of one; or nothing.
+
+    >>> verb_of(["--plugin", "score", "-q", "toxicity", "attack"]), verb_of(["--version"])
+    ('toxicity', '')
+    """
+    left = iter(words)
+    for word in left:
+        if word in VALUED:
+            next(left, None)
+        elif not word.startswith("-"):
+            return word
+    return ""
 
 
 def is_option(word: str) -> bool:
@@ -154,6 +174,37 @@ def _plain(param: Parameter, value: object) -> object:
 
 
 # ----------------------------------------------------------------------
+# An option that takes one value takes it once: of two values, neither is chosen in silence.
+
+
+class Once:
+    """A command whose options refuse a second value, unless they are declared to take several."""
+
+    def make_parser(self, ctx: Context) -> _OptionParser:
+        """Return the parser; completion of a half-written line is not checked."""
+        parser: _OptionParser = super().make_parser(ctx)  # type: ignore[misc]
+        for option in {*parser._long_opt.values(), *parser._short_opt.values()} if not ctx.resilient_parsing else ():
+            if option.action in ("store", "store_const"):
+                option.process = partial(_once, option, option.process)  # type: ignore[method-assign]
+        return parser
+
+
+def _once(option: _Option, usual: Callable[[object, _ParsingState], None], value: object, state: _ParsingState) -> None:
+    """Take the value of an option, unless it has another one; a flag may be repeated."""
+    is_flag = option.action == "store_const"
+    name, given = max(option.obj.opts, key=len), option.const if is_flag else value
+    before = state.opts.get(option.dest or "", OTHER)
+    if before is not OTHER and is_flag and before is not given:
+        both = f"{name} and {max(option.obj.secondary_opts, key=len, default=name)}"
+        raise UsageError(f"{both} contradict each other; leave one of them out", code="given-twice")
+    if before is not OTHER and not is_flag:
+        raise UsageError(
+            f"{name} takes one value and has two, {before!r} and {given!r}; leave one of them out", code="given-twice"
+        )
+    usual(value, state)
+
+
+# ----------------------------------------------------------------------
 # Help and completion: options in groups, one example per verb, summaries that are not cut, completion of values.
 #
 # Everything here is based on the names of options, so that a verb only has to declare each option once.
@@ -169,11 +220,13 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     MEASURING: (
         "protocol", "metric", "by", "matrix", "gap", "threshold", "group", "identity", "languages", "fail_if", "max_regression",
         "baseline", "calibrate_on", "calibrate_key", "calibration", "seeds", "thresholds", "choose", "rates", "costs",
+        "positive_only", "negative_only", "regression_by",
     ),
     READING: (
-        "key", "column", "key_column", "score_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
+        "key", "column", "key_column", "score_column", "run_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
         "dedupe", "allow_missing", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
-        "weight", "weight_kind", "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "cluster",
+        "weight", "weight_kind", "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "engine",
+        "cluster",
     ),
     CERTAINTY: ("bootstrap", "unit", "seed", "level", "interval", "stratify", "test", "correction", "force", "decide", "strict"),
     WRITING: (
@@ -208,7 +261,7 @@ EXAMPLES: Final[Mapping[str, str]] = {
 }
 
 
-class GroupedCommand(TyperCommand):
+class GroupedCommand(Once, TyperCommand):
     """A verb whose help shows its options in groups, and an example."""
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -236,7 +289,7 @@ class GroupedCommand(TyperCommand):
                 formatter.write(" \\\n".join(f"{indent}{line}" for line in lines) + "\n")
 
 
-class Verbs(TyperGroup):
+class Verbs(Once, TyperGroup):
     """The list of verbs with their full summaries."""
 
     def format_commands(self, ctx: Context, formatter: HelpFormatter) -> None:
@@ -481,6 +534,8 @@ VERBS = (
 """Each verb is a file of this folder with a function of the same name (`list_` where the name is a Python built-in)."""
 CALLING = ("detect", "attack", "llm")
 """Verbs that call code of the user's."""
+EVERYWHERE = (("--debug",), ("--quiet", "-q"), ("--verbose",))
+"""Options that stand anywhere in a command line, before the verb or after it."""
 UNCOUNTED = ("review", "demo")
 """Verbs without a bar: a server has no end, and the demo runs other verbs one by one."""
 
@@ -585,12 +640,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if words == ["--version"]:
         common.out(f"hitmiss {__version__}")
         return 0
-    debug, words = _taken(words, "--debug")
-    quiet, words = _taken(words, "--quiet", "-q")
-    verbose, words = _taken(words, "--verbose")
     begun = time.perf_counter()
+    debug, is_json = "--debug" in words, "--json" in words
     try:
         with _plain_warnings():
+            values = _value_places(words, _parser(_known(words)))
+            debug, quiet, verbose = (_has(words, values, *names) for names in EVERYWHERE)
+            is_json = _has(words, values, "--json")
+            words = [word for at, word in enumerate(words) if at in values or word not in chain(*EVERYWHERE)]
             with common.quietly(quiet):
                 code = _dispatch(settle(words))
             sys.stdout.flush()
@@ -605,7 +662,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         common.note(f"hitmiss: {sentence(error)}")
-        if "--json" in words and not common.has_result():  # a gate that failed has already printed its own object
+        if is_json and not common.has_result():  # a gate that failed has already printed its own object
             common.out_json(document(error))
         return exit_code(error)
     return code
@@ -613,10 +670,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     """Parse and call the verb. Interrupts arrive as a code, a broken pipe as SystemExit; both are undone here."""
-    command = _parser(words[0] if words and words[0] in VERBS else None)
+    command = _parser(_known(words))
     if any(name.endswith("_COMPLETE") for name in os.environ):
         complete_values(command)
-    verb = next((word for word in words if word in VERBS), "")
+    verb = _known(words) or ""
     try:
         with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else common.shown(verb):
             code = command.main(words, prog_name="hitmiss", standalone_mode=False)
@@ -653,11 +710,31 @@ def _mute_native_code() -> None:
                 os.dup2(nowhere.fileno(), 2)
 
 
-def _taken(words: list[str], *names: str) -> tuple[bool, list[str]]:
-    """Say whether an option of all verbs is present before `--`, and return the words without it."""
-    end = words.index("--") if "--" in words else len(words)
-    kept = [word for at, word in enumerate(words) if at >= end or word not in names]
-    return len(kept) < len(words), kept
+def _known(words: Sequence[str]) -> str | None:
+    """Return the verb of a command line if there is such a verb."""
+    verb = verb_of(words)
+    return verb if verb in VERBS else None
+
+
+def _value_places(words: Sequence[str], command: Command) -> set[int]:
+    """Return where words are values of an option or stand after `--`, whatever they look like: `--title -q`."""
+    verb = _known(words)
+    spaced = SPACED.get(verb or "", ())  # these take no word that looks like an option
+    parts = (command, *([command.commands[verb]] if verb else []))  # type: ignore[attr-defined]
+    params = [p for part in parts for p in part.params if p.param_type_name == "option" and not p.is_flag]
+    valued = {name for p in params for name in p.opts if name not in spaced}
+    found: set[int] = set()
+    for at, word in enumerate(words):
+        if word == "--" and at not in found:
+            return found | {*range(at, len(words))}
+        if at not in found and dashed(word) in valued:
+            found.add(at + 1)
+    return found
+
+
+def _has(words: Sequence[str], values: set[int], *names: str) -> bool:
+    """Say whether an option of all verbs is among the words that are not values."""
+    return any(word in names for at, word in enumerate(words) if at not in values)
 
 
 def _with_one_verb(verb: str) -> typer.Typer:

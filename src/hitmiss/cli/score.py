@@ -281,9 +281,8 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     shown = tabular.tables(results, head.positive)
     if asked.matrix:
         names = asked.matrix
-        grouped = f"by {names[0]} × {names[1]}"
         metrics = dict.fromkeys(e.metric for e in results if tuple(e.slice) == names)
-        shown = [t for t in shown if not t.title.startswith(grouped)]
+        shown = [t for t in shown if t.name != ",".join(names)]
         shown += [tabular.matrix(results, names[0], names[1], m, run) for run in tabular.runs(results) for m in metrics]
     tabular.write(shown)
     tabular.conclude(

@@ -36,13 +36,13 @@ def show(
 
 def find_all(text: str) -> list[dict[str, object]]:
     """Return everything with that name; an unknown name is an error that suggests the nearest name."""
-    from hitmiss.core.registry import all_metrics, all_of, parse
+    from hitmiss.core.registry import all_metrics, all_of, known_text, parse
 
     metrics, others = all_metrics(), {kind: all_of(kind) for kind in OTHERS}
     entries = [describe(kind, text, known[text]) for kind, known in others.items() if text in known]
     if entries and text not in metrics:
         return entries
-    spec = parse(text)
+    spec = parse(known_text(text))
     if spec.name not in metrics:
         return [describe_attack(spec.name, {*metrics, *(name for known in others.values() for name in known)})]
     return [describe_metric(metrics[spec.name], metrics[spec.name].settings(spec)), *entries]

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from hitmiss.core.shared import dataclass
@@ -95,16 +95,22 @@ LISTED: Final = 200
 class UnknownName(UsageError):
     """Raised for an unknown name; the message gives the nearest known name and lists all of them, or the first ones.
 
+    With `synonyms` (another spelling -> the name), these are searched too, and the three nearest names are given.
+
     >>> print(UnknownName("metric", "eeer", ["eer", "min_dcf"]))
     unknown metric 'eeer'; did you mean 'eer'? Known: eer, min_dcf
+    >>> print(UnknownName("metric", "aucc", ["ece", "eer", "mcc", "roc_auc"], {"auc": "roc_auc"}))
+    unknown metric 'aucc'; did you mean 'roc_auc', 'mcc' or 'ece'? Known: ece, eer, mcc, roc_auc
     >>> UnknownName("metric", "eeer", ["eer"]).code
     'unknown-metric'
     """
 
-    def __init__(self, what: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, what: str, name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> None:
         names = sorted(known)
-        near = nearest(name, names)
-        hint = f"; did you mean {near!r}?" if near else "."
+        spellings = {name: name for name in names} | dict(synonyms or {})
+        most, least = (1, SIMILAR) if synonyms is None else (NEAREST, 0.0)
+        near = [repr(one) for one in _similar(str(name), spellings, most, least)]
+        hint = f"; did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?" if near else "."
         kind = what.partition(" in ")[0].partition(" of ")[0].replace(" ", "-")
         more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
         listed = ", ".join(names[:LISTED]) or "none"
@@ -152,9 +158,20 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     >>> nearest("bona-fide", ["bonafide", "spoof"])
     'bonafide'
     """
-    spellings = {k.lower(): k for k in known if k}
-    found = difflib.get_close_matches(name.lower(), spellings, n=1, cutoff=0.6)
-    return spellings[found[0]] if found else None
+    return next(iter(_similar(name, {one: one for one in known}, 1, SIMILAR)), None)
+
+
+NEAREST: Final = 3
+"""How many similar names the error about a name with synonyms gives."""
+SIMILAR: Final = 0.6
+"""How similar a name must be to be the one that was meant: 1 is equal, 0 has no letter in common."""
+
+
+def _similar(name: str, known: Mapping[str, str], most: int, least: float) -> list[str]:
+    """Return the names of the most similar spellings, the nearest first."""
+    spellings = {spelling.lower(): own for spelling, own in known.items() if spelling}
+    found = difflib.get_close_matches(name.lower(), spellings, n=max(1, len(spellings)), cutoff=least)
+    return list(dict.fromkeys(spellings[one] for one in found))[:most]
 
 
 # ----------------------------------------------------------------------

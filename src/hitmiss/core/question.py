@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, fields, replace
 from functools import cache
-from typing import Final, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
+from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, known_text, parse, plain
 from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
 
 # ----------------------------------------------------------------------
@@ -107,14 +107,27 @@ class Stated:
 
     _form, _option = "", "option"  # what a file calls it, and an error one of its fields; without a hint, no fields
 
+    @property
+    def _several(self) -> dict[str, Callable[[Any], object]]:
+        """How each field that takes several is read, so that one text is one name and not a list of letters."""
+        return {}
+
+    def _read_several(self) -> None:
+        for name, reading in self._several.items():
+            given = getattr(self, name)
+            if given:
+                object.__setattr__(self, name, reading(given))
+
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed; an unknown name is an error that gives the nearest name."""
         known = [f.name for f in fields(self)]
         for name in changes:
             if name not in known:
                 raise UnknownName(self._option, name, known)
+        several = self._several
         try:
-            return replace(self, **{name: fit_field(type(self), name, value) for name, value in changes.items()})
+            given = {name: several[name](value) if name in several else value for name, value in changes.items()}
+            return replace(self, **{name: fit_field(type(self), name, value) for name, value in given.items()})
         except Misdeclared as fault:
             code = f"bad-{self._option.replace(' ', '-')}"
             raise UsageError(f"{self._option} {fault}; found {fault.value!r}", code=code) from None
@@ -228,7 +241,12 @@ class ReadSpec(Stated):
     threshold_rule: ThresholdRule | None = None
     identities: tuple[str, ...] = ()
 
+    @property
+    def _several(self) -> dict[str, Callable[[Any], object]]:
+        return dict.fromkeys(("score_columns", "abstain", "slices", "runs", "numbers", "identities"), _names)
+
     def __post_init__(self) -> None:
+        self._read_several()
         for what, value, known in (
             ("on-nan rule", self.on_nan, ON_NAN),
             ("score kind", self.score_kind, SCORE_KINDS),
@@ -362,6 +380,10 @@ class Gap:
         return f"{'+'.join(self.outside) or 'rest'} − {'+'.join(self.inside)}"
 
 
+Gaps = Gap | str | Sequence[Gap | str] | bool | None
+"""One gap or several as a caller gives them; None leaves it to the protocol, True demands its gap, False wants none."""
+
+
 @dataclass(frozen=True)
 class Protocol:
     """The evaluation rules of a benchmark or standard, as a TOML file declares them; unknown keys are errors.
@@ -451,12 +473,13 @@ class Protocol:
         return tuple(Derived.parse(name, self.derived[name], self.names) for name in names)
 
 
-REQUIRED: Final = ("name", "title", "primary", "metrics", "read")
+REQUIRED: Final = ("name", "primary", "metrics", "read")
 
 
 def declared(data: object) -> Protocol:
-    """Make a protocol from the data of its file; `Misdeclared` says what is wrong and where."""
+    """Make a protocol from the data of its file; `Misdeclared` says what is wrong and where. Its name may be its title."""
     protocol = declare(Protocol, data)
+    protocol = replace(protocol, title=protocol.title or protocol.name)
     for name in REQUIRED:
         if not isinstance(data, Mapping) or name not in data:
             raise Misdeclared((name,), "it is missing")
@@ -673,7 +696,8 @@ class Design(Stated):
     matrix
         Two slice columns to show as a matrix.
     gap
-        The gap between two domains. `auto`: that of the protocol if its column is in `by`; `none`: no gap.
+        The gap between two domains, or several gaps. `auto`: that of the protocol if its column is in `by`; `none`: no
+        gap.
     unit
         Columns whose values are resampled as whole units.
     bootstrap, seed, level, interval, stratify
@@ -704,7 +728,7 @@ class Design(Stated):
     metrics: tuple[str, ...] = ()
     by: tuple[Grouping, ...] = ()
     matrix: tuple[str, ...] = ()
-    gap: Gap | Literal["auto", "none"] = "auto"
+    gap: Gap | tuple[Gap, ...] | Literal["auto", "none"] = "auto"
     unit: tuple[str, ...] = ()
     bootstrap: int = 0
     seed: int = 0
@@ -722,7 +746,15 @@ class Design(Stated):
     drift: Drift | None = None
     contest: Contest | None = None
 
+    @property
+    def _several(self) -> dict[str, Callable[[Any], object]]:
+        names = dict.fromkeys(("metrics", "negative_only", "positive_only"), _names)
+        return {**names, "by": _groupings, "matrix": _columns, "unit": _columns, "gap": _gaps}
+
     def __post_init__(self) -> None:
+        self._read_several()
+        if self.metrics:
+            object.__setattr__(self, "metrics", tuple(map(self._own_name, self.metrics)))
         _ = self.plan  # raises if the plan is invalid
         if self.threshold is not None and math.isnan(self.threshold):
             raise UsageError("a threshold must be a number; found NaN", code="nan-threshold")
@@ -737,7 +769,7 @@ class Design(Stated):
         metrics: Sequence[str | Spec] = (),
         *,
         by: By = (),
-        gap: Gap | bool | None = None,
+        gap: Gaps = None,
         unit: str | Sequence[str] | None = None,
         **others: object,
     ) -> Design:
@@ -749,6 +781,12 @@ class Design(Stated):
             unit=names_of(unit),
             **others,
         )
+
+    def _own_name(self, text: str) -> str:
+        """Return a metric under its own name, which the protocol or the field may call otherwise."""
+        protocol = self.protocol or Protocol()
+        shown = {title.lower(): name for name, title in protocol.names.items()}
+        return text if text in protocol.derived else known_text(shown.get(text.strip().lower(), text))
 
     @classmethod
     def by_plan(
@@ -780,6 +818,11 @@ class Design(Stated):
         return Plan(self.bootstrap, self.unit, self.seed, self.level, self.interval, self.stratify)
 
     @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The gaps that were asked for; none if the protocol decides."""
+        return (self.gap,) if isinstance(self.gap, Gap) else () if isinstance(self.gap, str) else self.gap
+
+    @property
     def groupings(self) -> tuple[Grouping, ...]:
         """Everything that figures are split by: the groupings, and those of the matrix."""
         across = [(name,) for name in self.matrix] + ([self.matrix] if self.matrix else [])
@@ -788,7 +831,7 @@ class Design(Stated):
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that groupings, the gap, units and derived figures need."""
-        gap = [self.gap.column] if isinstance(self.gap, Gap) else []
+        gap = [gap.column for gap in self.gaps]
         # a misspelt unit is refused anyway
         units = () if self.unit == ("item",) and not self.bootstrap else self.unit
         derived = self.protocol.expressions(self.metrics) if self.protocol else ()
@@ -818,13 +861,50 @@ class Design(Stated):
         )
 
 
-def _asked_gap(gap: Gap | bool | None, protocol: object) -> Gap | Literal["auto", "none"]:
-    """Return a gap from a caller's argument; True means that of the protocol."""
+def _asked_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+    """Return a gap, or several, from a caller's argument; True means that of the protocol."""
     if gap is True:
         if not isinstance(protocol, Protocol) or protocol.gap is None:
             raise UsageError("no protocol says which domain is in; write --gap column=value", code="no-gap")
         return protocol.gap
-    return "auto" if gap is None else gap or "none"
+    if not gap:
+        return "auto" if gap is None else "none"
+    given = [gap] if isinstance(gap, str | Gap) else list(gap)
+    return parse_gaps([str(one) for one in given])
+
+
+def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+    """Read gaps from their texts, each `codec=NONE`, `codec=in:out`, or alone `auto` or `none`.
+
+    >>> print(*parse_gaps(["codec=NONE", "codec=NONE:C01"]))
+    codec=NONE codec=NONE:C01
+    """
+    given = tuple(dict.fromkeys(texts))
+    if len(given) > 1 and {"auto", "none"} & {*given}:
+        raise UsageError(f"--gap {' --gap '.join(given)}: auto and none cannot be combined", code="bad-gap")
+    if given in ((), ("auto",)):
+        return "auto"
+    gaps = tuple(map(Gap.parse, given)) if given != ("none",) else ()
+    return "none" if not gaps else gaps[0] if len(gaps) == 1 else gaps
+
+
+def _names(given: object) -> object:
+    """Return one text as a list of one; a list stays as it is, so that its type is checked."""
+    return (given,) if isinstance(given, str) else given
+
+
+def _columns(given: object) -> object:
+    return names_of(given) if isinstance(given, str) else given
+
+
+def _groupings(given: object) -> object:
+    is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
+    return parse_by(given) if is_named else given  # type: ignore[arg-type]
+
+
+def _gaps(given: object) -> object:
+    is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
+    return _asked_gap(given, None) if is_named else given  # type: ignore[arg-type]
 
 
 def parse_by(by: By) -> tuple[Grouping, ...]:
@@ -833,6 +913,10 @@ def parse_by(by: By) -> tuple[Grouping, ...]:
     >>> parse_by(["codec", "codec,codec_q"])
     (('codec',), ('codec', 'codec_q'))
     """
+    if not isinstance(by, str | Sequence):
+        raise UsageError(
+            f"by takes names of columns, as 'codec' or ['codec', 'attack']; found {by!r}", code="bad-grouping"
+        )
     given = [by] if isinstance(by, str) else list(by)
     groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
     for grouping in groupings:

@@ -9,6 +9,7 @@ import inspect
 import keyword
 import math
 import operator
+import re
 import sys
 import warnings
 import zlib
@@ -452,6 +453,14 @@ class Metric:
     judged: Callable[..., Floats] | None = None
     prevalence: bool = True
     one_by_one: bool = False
+    zero: bool = False
+    also: tuple[str, ...] = ()
+    two_sided: bool = False
+    ends: Callable[..., tuple[float, float]] | None = None
+
+    def range_of(self, settings: Mapping[str, object]) -> tuple[float, float]:
+        """Return the least and greatest possible values with these settings."""
+        return self.range if self.ends is None else self.ends(**{**self.defaults, **settings})
 
     def settings(self, spec: Spec) -> dict[str, Setting]:
         """Return the default settings, overridden by those of the spec; an unknown setting is an error."""
@@ -483,6 +492,10 @@ def metric(
     judged: Callable[..., Floats] | None = None,
     prevalence: bool = True,
     one_by_one: bool = False,
+    zero: bool = False,
+    also: tuple[str, ...] = (),
+    two_sided: bool = False,
+    ends: Callable[..., tuple[float, float]] | None = None,
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -512,6 +525,16 @@ def metric(
     one_by_one
         Whether the figure goes through the trials one by one (a median, the area of a risk–coverage curve), so that a
         weight is a number of trials. Such a figure is refused for sampling weights.
+    zero
+        Whether the figure is 0 if there is nothing to divide by, under a protocol with that convention (precision,
+        recall, F1). Any other figure is undefined then.
+    also
+        Other names by which the metric is understood, such as `auc` for `roc_auc`.
+    two_sided
+        Whether neither end is better in itself, as for a threshold or the size of a change; a rule of a gate may then
+        set a limit on either side.
+    ends
+        A function that takes the settings and returns the range, if it depends on them.
 
     Returns
     -------
@@ -548,6 +571,10 @@ def metric(
             judged,
             prevalence,
             one_by_one,
+            zero,
+            also,
+            two_sided,
+            ends,
         )
         add("metric", name, entry, origin=function.__module__)
         return function
@@ -571,9 +598,46 @@ def forget(name: str, kind: Kind = "metric") -> None:
 
 
 def find_metric(name: str) -> Metric:
-    """Return the metric of that name, or raise `UnknownName` with the nearest one."""
-    found: Metric = find("metric", name)
+    """Return the metric of that name, in any of its spellings, or raise `UnknownName` with the nearest ones."""
+    found: Metric = find("metric", known_name(name))
     return found
+
+
+def known_name(name: str) -> str:
+    """Return the metric's own name for another spelling or a usual synonym; a name of no metric is returned as it is.
+
+    >>> known_name("AUROC"), known_name("minDCF"), known_name("eer"), known_name("nothing")
+    ('roc_auc', 'min_dcf', 'eer', 'nothing')
+    """
+    _load("metric")
+    if name in _entries["metric"]:
+        return name
+    return _spellings().get(_folded(name), name)
+
+
+def known_text(text: str) -> str:
+    """Return a metric with settings under the metric's own name: `roc_auc` for `ROC-AUC`.
+
+    >>> known_text("minDCF(c_fa=1)"), known_text("average-precision"), known_text("eer + 1")
+    ('min_dcf(c_fa=1)', 'average_precision', 'eer + 1')
+    """
+    name, paren, rest = text.partition("(")
+    is_name = re.fullmatch(r"\s*[A-Za-z_][\w -]*", name) is not None
+    return f"{known_name(name.strip())}{paren}{rest}" if is_name else text
+
+
+def _spellings() -> dict[str, str]:
+    """Return the names of the metrics by their spellings without case, dashes and underscores; names win over synonyms."""
+    own = {name: name for name in all_metrics()}
+    return {_folded(word): name for word, name in {**_synonyms(), **own}.items()}
+
+
+def _synonyms() -> dict[str, str]:
+    return {word: name for name, entry in all_metrics().items() for word in entry.also}
+
+
+def _folded(name: str) -> str:
+    return re.sub(r"[\s_-]", "", name).casefold()
 
 
 def all_metrics() -> dict[str, Metric]:
@@ -647,7 +711,7 @@ def find(kind: Kind, name: str) -> Any:
         return _made(kind, name)
     known = all_of(kind)
     if name not in known:
-        raise UnknownName(kind, name, known)
+        raise UnknownName(kind, name, known, _synonyms() if kind == "metric" else None)
     return known[name]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, fields, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import polars as pl
 
@@ -202,6 +202,29 @@ class Results:
 
     def __len__(self) -> int:
         return len(self.estimates)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Estimate: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Estimate, ...]: ...
+
+    def __getitem__(self, key: int | str | slice) -> Estimate | tuple[Estimate, ...]:
+        """Return an estimate by its place, some by a slice of places, or that of all trials by its metric."""
+        if isinstance(key, str):
+            return self.one(key)
+        if isinstance(key, slice):
+            return self.estimates[key]
+        if not isinstance(key, int):
+            raise UsageError(
+                f"results are taken by place or by metric, as results[0] or results['eer']; found {key!r}",
+                code="bad-place",
+            )
+        if not -len(self) <= key < len(self):
+            raise IndexError(
+                f"there are {len(self)} estimates; found the place {key}"
+            )  # as a loop over places needs it
+        return self.estimates[key]
 
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)
@@ -440,6 +463,18 @@ _STORED = tuple(field.name for field in fields(_Stored))
 def rows_of(estimates: object, signature: str = "") -> Results:
     """Make results from a list of estimates in JSON form, as other artifacts store them."""
     return Results.from_dict({"schema": SCHEMA, "signature": signature, "warnings": [], "estimates": estimates})
+
+
+def demanded_results(value: object, verb: str) -> Results:
+    """Return results, read from their file if a path is given; for anything else the error says how to make them."""
+    if isinstance(value, str | Path):
+        return Results.load(value)
+    if isinstance(value, Results):
+        return value
+    raise UsageError(
+        f"{verb} takes results or their file, but this is a {type(value).__name__}; make results with hm.measure or hm.evaluate",
+        code="not-results",
+    )
 
 
 def load_results(path: str | Path) -> dict[str, object]:

@@ -61,6 +61,17 @@ def steady(value: float | None, digits: int = DIGITS) -> float | None:
     return value if value is None or not math.isfinite(value) else float(f"{value:.{digits - 1}e}")
 
 
+def one_or_several(given: T | Sequence[T] | None) -> tuple[T, ...]:
+    """Return what a keyword that takes several was given; one text is one name, not a list of letters.
+
+    >>> one_or_several("eer"), one_or_several(["eer", "f1"]), one_or_several(None)
+    (('eer',), ('eer', 'f1'), ())
+    """
+    if given is None:
+        return ()
+    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else (given,)
+
+
 class Rate(float):
     """A share that keeps its numerator and denominator; NaN if the denominator is 0.
 

@@ -372,7 +372,14 @@ class Trials:
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in names.values() if c not in named)))
         for name, values in columns.items():
+            _refuse_one_value(name, values, len(positive))
             data[names[name]] = np.array(values, dtype=np.float64) if names[name] in head.numbers else _texts(values)
+        for name, given in data.items():
+            if len(given) != len(positive):  # type: ignore[arg-type]
+                raise DataError(
+                    f"label and {shown(name)} must be equally long; found {len(positive):,} and {len(given):,}",  # type: ignore[arg-type]
+                    code="unequal-length",
+                )
         if weight is None and weight_kind is None:
             return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
         refuse_unkind(None if weight is None else "weight", weight_kind)
@@ -711,6 +718,22 @@ def _texts(values: ArrayLike) -> pl.Series | list[str]:
     if given.dtype.kind in "iu" and given.ndim == 1:
         return pl.Series(given).cast(pl.String)
     return [str(v) for v in given.tolist()]
+
+
+HEADED: Final = ("positive", "negative", "score_kind")
+"""What a header says in one word."""
+
+
+def _refuse_one_value(name: str, values: ArrayLike, n: int) -> None:
+    """Refuse one value where a column is needed; it may be meant for the header."""
+    if not isinstance(values, str | bytes) and np.ndim(values) == 1:
+        return
+    found = repr(values) if np.ndim(values) == 0 else f"an array of shape {np.shape(values)}"
+    hint = f"; if it says what the columns mean, give header=hm.Header({name}={values!r})" if name in HEADED else ""
+    raise UsageError(
+        f"{name} is taken for a column and needs one value per trial, {n:,} in all; found {found}{hint}",
+        code="not-a-column",
+    )
 
 
 def with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:

@@ -15,7 +15,8 @@ from hitmiss.core.registry import Spec, resolve
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats, Tally
-from hitmiss.core.trials import Header, Threshold, Trials, stretches
+from hitmiss.core.trials import Header, Threshold, Trials, demanded, stretches
+from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.stats.forms import OfCounts
 
@@ -38,25 +39,25 @@ class Choice:
 
 
 def best_threshold(
-    tally: Tally,
+    tally: Tally | Trials,
     maximize: str | Spec = "f1",
     search: str = "exact",
-    scale: ScoreScale = ScoreScale(),  # noqa: B008
+    scale: ScoreScale | None = None,
 ) -> Choice:
     """Find the threshold (accept if score >= t) at which a metric of decisions is best.
 
     Parameters
     ----------
     tally
-        The counted trials, as `Tally.of(label, score)` makes them.
+        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them.
     maximize
         The metric. One for which low values are better (`fpr`) is minimised.
     search
         `exact` tries every observed score, so no threshold that accepts at least one trial is better. `grid` tries
         0.10, 0.11, … 0.90.
     scale
-        How the scores of a file became those of the tally (`trials.header.scale`): the threshold is one of the file.
-        By default the scores are those of the file.
+        How the scores of a file became those of the tally: the threshold is one of the file. Trials know theirs; the
+        scores of a tally are by default those of the file.
 
     Returns
     -------
@@ -79,6 +80,11 @@ def best_threshold(
     """
     if search not in SEARCHES:
         raise UnknownName("search", search, SEARCHES)
+    if not isinstance(tally, Tally):
+        trials = demanded(tally, "best_threshold")
+        refuse_sampling(trials, "the choice of a threshold")
+        tally, scale = Tally.of(trials.label, trials.score), scale or trials.header.scale
+    scale = scale or ScoreScale()
     if not len(tally.score):
         raise DataError("there are no trials to choose a threshold on")
     is_exact = search == "exact"

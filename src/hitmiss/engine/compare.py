@@ -21,7 +21,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
-from hitmiss.core.registry import Best, Spec, resolve
+from hitmiss.core.registry import Best, Derived, Spec, resolve
 from hitmiss.core.results import SCHEMA, UNUSED, Remark, code_of, finite
 from hitmiss.core.shared import DIGITS, END_DIGITS, dataclass, each, part, steady, step
 from hitmiss.core.tally import Floats
@@ -43,7 +43,7 @@ from hitmiss.engine.contrasts import (
     slices,
     wholes,
 )
-from hitmiss.engine.measure import FEW, HINTED, HINTED_METRICS, USUAL_UNITS, alarms, ask, natural_unit, render
+from hitmiss.engine.measure import FEW, HINTED, HINTED_METRICS, USUAL_UNITS, alarms, ask, natural_unit, over, render
 from hitmiss.engine.pairing import Breach, Pair, breaches, completed, incomplete, pair, size_of, unchecked
 from hitmiss.engine.resample import Columns, OneClass, by_target
 from hitmiss.engine.weighted import plan_for
@@ -363,6 +363,26 @@ class Work:
             best=question.metric.best,
         )
 
+    def derived(self, derived: Derived, whole: PairedSample) -> Difference:
+        """Return a figure that a protocol makes of several metrics, for both runs; it is not tested."""
+        questions = {q[0].text: q for q in self.questions}
+        best = questions[derived.terms[0].metric][0].metric.best
+        row = Difference(derived.name, None, None, None, n_pairs=whole.n, n_positive=whole.n_positive, best=best)
+        row = replace(row, slice=dict(whole.slice), verdict=NOT_TESTED, note="no test: made of several metrics")
+        sides: list[tuple[float, float]] = []
+        for term in derived.terms:
+            samples = slices(whole, term.columns) if term.columns else [whole]
+            pairs = [sample.values(questions[term.metric]) for sample in samples]
+            own = [[v for v in side if not math.isnan(v)] for side in zip(*pairs, strict=True)]
+            if not all(own):
+                return replace(row, verdict=UNDEFINED, note=f"undefined: {term} is")
+            sides.append((float(over(term, own[0])), float(over(term, own[1]))))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a, b = (float(derived.of([np.float64(pair[i]) for pair in sides])) for i in (0, 1))
+        if not math.isfinite(a - b):
+            return replace(row, verdict=UNDEFINED, note="undefined: nothing to divide by")
+        return replace(row, a=a, b=b, delta=b - a)
+
     def macro(self, whole: PairedSample, grouping: Grouping, cells: list[Cell], draws: PairedDraws) -> Difference:
         """Return the mean over the slices where both figures are defined; wins, ties and losses count slices."""
         good = [c for c in cells if not math.isnan(c.found.delta)]
@@ -586,8 +606,10 @@ def compare(
     return compare_design(a, b, design, names)
 
 
-def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B")) -> Comparison:
-    """Compare two runs as a design with metrics asks."""
+def compare_design(
+    a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B"), derived: Sequence[Derived] = ()
+) -> Comparison:
+    """Compare two runs as a design with metrics asks, and the `derived` figures made of its metrics."""
     chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
@@ -596,7 +618,8 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     pooled = by_target(paired.a, groupings) and paired.a.has_targets
     unit = paired.a.unit_names(design.unit) or (("item",) if paired.repeats or pooled else ())
     plan = plan_for(paired.a, Plan(design.bootstrap, unit, design.seed, design.level))
-    shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"])]
+    across = [c for one in derived for term in one.terms for c in term.columns]
+    shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"] + across)]
     columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
     questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in design.metrics]
     if not len(paired):
@@ -606,6 +629,7 @@ def compare_design(a: Trials, b: Trials, design: Design, names: tuple[str, str] 
     correction = "holm" if contest.correction == "auto" else contest.correction
     work = Work(questions, plan, contest.test, correction, paired, chosen.zero_undefined)
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
+    rows += [work.derived(one, whole) for whole in wholes_ for one in derived]
     warnings += unused_unit(columns, questions, plan, chosen, rows)
     made = Comparison(
         names,

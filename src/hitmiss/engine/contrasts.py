@@ -190,7 +190,7 @@ class PairedDraws:
 
     def is_zeroed(self, question: Both) -> bool:
         """Return whether an undefined figure of this metric is 0 by convention."""
-        return self.zero_undefined and question[0].form.kind == "decisions"
+        return self.zero_undefined and question[0].metric.zero
 
     def deltas(self, questions: Sequence[Both], sample: PairedSample) -> list[Floats]:
         """Return replicates of each difference, second run minus first, averaged over repetitions."""
@@ -240,7 +240,7 @@ def _own_deltas(question: Both, part: Part, plan: Plan, zero: bool) -> Floats:
     if isinstance(asked.form, Form):
         return _form_deltas(asked.form, part, replicates, rng, by_class)
     if asked.form.kind == "decisions":
-        return _count_deltas(question, part, replicates, rng, by_class, zero)
+        return _count_deltas(question, part, replicates, rng, by_class, zero and asked.metric.zero)
     return _plain_deltas(question, part, replicates, rng, by_class)
 
 

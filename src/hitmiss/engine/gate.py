@@ -5,15 +5,18 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Spec, parse
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.registry import Spec, all_metrics, find_metric, known_text, parse
+from hitmiss.core.results import Estimate, Results, demanded_results
+from hitmiss.core.shared import one_or_several
 from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
 from hitmiss.engine.measure import read_signature
 from hitmiss.engine.pairing import breaches_of
+from hitmiss.metrics.bias import RANGES
 
 # ----------------------------------------------------------------------
 # How much worse a figure is than the baseline's, with an interval: what a regression gate decides on.
@@ -100,21 +103,24 @@ def _row(e: Estimate, paired: Comparison | None) -> Difference | None:
 #     eer[codec=C05] > 0.1           the figure of a slice (or of a run, by its columns)
 #     eer[codec=*] > 0.2             every slice of a table
 #     eer.high > 0.1                 the upper end of the interval; .low the lower
-#     worst eer > 0.2                an average: worst, macro, gap, mean, …
+#     worst eer > 0.2                an average: worst, macro, gap, mean, power mean, …; micro is pooled
 #     min_dcf(c_fa=1) > 0.3          a metric with settings, as the results name it
 #     eer[codec=*] > 0.2 where defined   every slice that has both classes; one at least must
 #
 # A regression rule is `eer=0.005`: no more than 0.005 worse than the baseline, judged by the figures or by their
 # interval (see `DECIDE`). A name that is not in the results is an error, never a rule that passes. An undefined figure
-# fails, with the reason, unless the rule ends in `where defined`.
+# fails, with the reason, unless the rule ends in `where defined`. A rule that no figure can break, that every figure
+# breaks, or that better figures break is an error.
 
 GATES_NEARLY: Final = 1e-12
 """A figure this close to its limit counts as equal to it, and passes."""
 POOLED: Final = "pooled"
+WHOLE: Final = (POOLED, "micro")
+"""What tables call the figure of all trials."""
 ENDS: Final = ("value", "low", "high")
 
 _TARGET = (
-    r"(?:(?P<average>[a-z]+(?: of [a-z]+)?)\s+)?(?P<metric>[A-Za-z_]\w*(?:\([^()]*\))?)\s*(?:\[(?P<cells>[^\[\]]*)\])?"
+    r"(?:(?P<average>[a-z]+(?: [a-z]+)*)\s+)?(?P<metric>[A-Za-z_]\w*(?:\([^()]*\))?)\s*(?:\[(?P<cells>[^\[\]]*)\])?"
 )
 _NUMBER = r"(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<scale>%|pp)?"
 _DEFINED = r"(?P<defined>where\s+defined)?"
@@ -146,8 +152,13 @@ class Rule:
     where_defined: bool = False
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, unit: str = "") -> str:
+        """Return the rule as it is written, with the limit as a number or, with `%`, in per cent."""
         end = "" if self.end == "value" else f".{self.end}"
-        return f"{self.target}{end} {self.sign} {self.limit:g}{' where defined' if self.where_defined else ''}"
+        limit = f"{self.limit * 100:g}%" if unit else f"{self.limit:g}"
+        return f"{self.target}{end} {self.sign} {limit}{' where defined' if self.where_defined else ''}"
 
     def is_broken(self, value: float) -> bool:
         """Return whether a figure breaks the rule; a figure equal to the limit does not."""
@@ -220,7 +231,7 @@ def _target(found: re.Match[str], text: str) -> Target:
     cells = tuple((name.strip(), value.strip()) for name, _, value in pairs)
     if any(not name or not value for name, value in cells):
         raise UsageError(f"the rule {text!r}: a slice is written [column=value], [column=*] for each")
-    average = None if found["average"] == POOLED else found["average"]
+    average = None if found["average"] in WHOLE else found["average"]
     return Target(parse(found["metric"]), average, cells)
 
 
@@ -233,12 +244,93 @@ def _number(found: re.Match[str]) -> float:
     return limit
 
 
+# ----------------------------------------------------------------------
+# Rules that say nothing: no figure can break them, every figure breaks them, or better figures do.
+
+
+def refuse_vain(rule: Rule | Regression, e: Estimate, results: Results) -> None:
+    """Refuse a rule that cannot fail, can only fail, or fails where the figure is better than its limit."""
+    low, high = _range(e, results)
+    if isinstance(rule, Regression):
+        _refuse_vain_regression(rule, e, high - low)
+        return
+    name = " ".join(filter(None, (e.average, e.metric)))
+    lies = f"{name} lies between {low:g} and {high:g}" if math.isfinite(high - low) else f"{name} is at least {low:g}"
+    never, always = (
+        (rule.limit >= high, rule.limit < low) if rule.sign == ">" else (rule.limit <= low, rule.limit > high)
+    )
+    if never or always:
+        share = replace(rule, limit=rule.limit / 100)
+        meant = f"; for per cent write {share.text('%')!r}" if low < share.limit < high and rule.limit > high else ""
+        raise UsageError(
+            f"the rule {str(rule)!r} {'never' if never else 'always'} fails: {lies}{meant}", code="vain-rule"
+        )
+    best = _better(e)
+    if best is not None and (rule.sign == ">") == (best == "high"):
+        turned = replace(rule, sign="<" if rule.sign == ">" else ">")
+        better, worse = ("higher", "low") if best == "high" else ("lower", "high")
+        raise UsageError(
+            f"the rule {str(rule)!r} fails where {e.metric} is good: {better} is better; to fail where it is too {worse}, "
+            f"write {str(turned)!r}",
+            code="vain-rule",
+        )
+
+
+def _refuse_vain_regression(rule: Regression, e: Estimate, width: float) -> None:
+    if _is_two_sided(e):
+        raise UsageError(
+            f"the regression of {rule.target}: neither a higher nor a lower {e.metric} is worse", code="vain-rule"
+        )
+    if rule.allowed >= width:
+        points = (
+            f"; for percentage points write '{rule.target}={rule.allowed:g}pp'" if rule.allowed < 100 * width else ""
+        )
+        raise UsageError(
+            f"{str(rule)!r} never fails: {e.metric} cannot change by more than {width:g}{points}", code="vain-rule"
+        )
+
+
+def _range(e: Estimate, results: Results) -> tuple[float, float]:
+    """Return the least and greatest possible values of a figure, from the declaration of its metric."""
+    low, high = _declared_range(e, results)
+    kinds = (e.average or "").split()
+    if "gap" in kinds:
+        low, high = low - high, high - low
+    return (0.0, high - low) if "sd" in kinds else (low, high)
+
+
+def _declared_range(e: Estimate, results: Results) -> tuple[float, float]:
+    protocol = results.design.protocol if results.design is not None else None
+    if protocol is not None and e.metric in protocol.derived:
+        (derived,) = protocol.expressions([e.metric])
+        specs = [parse(term.metric) for term in derived.terms]
+        return derived.range([find_metric(s.name).range_of(dict(s.settings)) for s in specs])
+    spec = parse(e.metric)
+    entry = all_metrics().get(spec.name)
+    if entry is not None:
+        return entry.range_of({**dict(spec.settings), **e.settings})
+    return RANGES.get(e.metric, (-math.inf, math.inf))
+
+
+def _better(e: Estimate) -> str | None:
+    """Return which end of a figure is better; None if a limit makes sense on either side."""
+    kinds = (e.average or "").split()
+    if "sd" in kinds:
+        return "low"
+    return None if "gap" in kinds or _is_two_sided(e) else e.best
+
+
+def _is_two_sided(e: Estimate) -> bool:
+    entry = all_metrics().get(parse(e.metric).name)
+    return entry is not None and entry.two_sided
+
+
 def gate(
-    results: Results,
-    fail_if: Sequence[str] = (),
+    results: Results | str | Path,
+    fail_if: str | Sequence[str] = (),
     *,
-    baseline: Results | None = None,
-    max_regression: Sequence[str] = (),
+    baseline: Results | str | Path | None = None,
+    max_regression: str | Sequence[str] = (),
     decide: str = POINT,
 ) -> list[Check]:
     """Check results against rules, as `hitmiss gate` does.
@@ -246,13 +338,13 @@ def gate(
     Parameters
     ----------
     results
-        The results to check.
+        The results to check, or their file.
     fail_if
-        Rules such as `eer.high > 0.05` or `worst eer [codec=*] > 10%`.
+        A rule such as `eer.high > 0.05` or `worst eer [codec=*] > 10%`, or several.
     baseline
-        Earlier results, for `max_regression`.
+        Earlier results, or their file, for `max_regression`.
     max_regression
-        How much worse than the baseline a figure may be, such as `eer=0.005`.
+        How much worse than the baseline a figure may be, such as `eer=0.005`; or several.
     decide
         What decides about a difference: `point` (the figures), `bound` (the worst end of the interval) or `shown` (its
         best end).
@@ -265,7 +357,8 @@ def gate(
     Raises
     ------
     UsageError
-        For a rule that cannot be parsed, a figure that the results do not have, or no rule at all.
+        For a rule that cannot be parsed, that cannot fail or can only fail, a figure that the results do not have, or
+        no rule at all.
     DataError
         If the baseline cannot be compared with these results.
 
@@ -275,6 +368,9 @@ def gate(
     >>> [check.passed for check in gate(found, ["roc_auc < 0.9"])]
     [True]
     """
+    results = demanded_results(results, "gate")
+    baseline = None if baseline is None else demanded_results(baseline, "gate")
+    fail_if, max_regression = one_or_several(fail_if), one_or_several(max_regression)
     if not fail_if and not max_regression:
         raise UsageError("a gate needs a rule; say fail_if=[…] or max_regression=[…]", code="no-rule")
     if max_regression and baseline is None:
@@ -292,6 +388,8 @@ def gate(
 def check_rule(rule: Rule, results: Results) -> list[Check]:
     """Apply a rule to every figure that it matches. `where defined` skips undefined figures if others remain."""
     about = select(rule.target, results)
+    for e in about:
+        refuse_vain(rule, e, results)
     defined = [e for e in about if e.value is not None]
     return [_checked(rule, e) for e in (defined if rule.where_defined and defined else about)]
 
@@ -316,6 +414,8 @@ def check_regression(
     """
     before = select(rule.target, baseline)
     found = [(e, _counterpart(e, before)) for e in select(rule.target, results)]
+    for e, _ in found:
+        refuse_vain(rule, e, results)
     return [_regressed(rule, e, base, decide, paired) for e, base in found]
 
 
@@ -352,7 +452,7 @@ def _is_moving(e: Estimate, base: Estimate) -> bool:
 
 def select(target: Target, results: Results) -> list[Estimate]:
     """Return the figures that a rule matches; an unknown name is an error that gives the nearest known one."""
-    own = [e for e in results if parse(e.metric) == target.metric]
+    own = _named(target.metric, results)
     if not own:
         raise UnknownName("metric in a rule", str(target.metric), {e.metric for e in results})
     averages = {e.average or POOLED for e in own}
@@ -366,6 +466,17 @@ def select(target: Target, results: Results) -> list[Estimate]:
         columns = {" × ".join(e.slice) or "all trials" for e in inside}
         raise UsageError(f"no figure for {target}; the results have {target.metric} by {', '.join(sorted(columns))}")
     return found
+
+
+def _named(metric: Spec, results: Results) -> list[Estimate]:
+    """Return the figures of a metric by the name in the results, by its title there, or by a usual synonym."""
+    known = parse(known_text(str(metric)))
+    ways = (
+        lambda e: parse(e.metric) == metric,
+        lambda e: e.title is not None and e.title.lower() == str(metric).lower(),
+        lambda e: parse(e.metric) == known,
+    )
+    return next((found for way in ways if (found := [e for e in results if way(e)])), [])
 
 
 def _refuse_unknown(name: str, value: str, inside: Sequence[Estimate], target: Target) -> None:
@@ -413,6 +524,10 @@ def incomparable(results: Results, baseline: Results, rules: Iterable[Regression
     for rule in rules:
         for e in select(rule.target, results):
             base = _counterpart(e, select(rule.target, baseline))
-            if (e.n, e.n_positive) != (base.n, base.n_positive) and e.average != "worst":
+            if e.n != base.n and e.average != "worst":
                 found.append(f"different sample sizes for {figure_name(e)}: {e.n:,} and {base.n:,} trials")
+            elif e.n_positive != base.n_positive and e.average != "worst":
+                found.append(
+                    f"different classes for {figure_name(e)}: {e.n_positive:,} and {base.n_positive:,} positives"
+                )
     return found

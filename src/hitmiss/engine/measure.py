@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache
 from typing import Final
@@ -14,9 +14,10 @@ from typing import Final
 import numpy as np
 
 from hitmiss._version import __version__
+from hitmiss.core import errors
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
+from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
 from hitmiss.core.results import UNDIRECTED, UNUSED, Estimate, Remark, Results
 from hitmiss.core.scale import ScoreScale
@@ -70,19 +71,25 @@ USUAL_LEVEL = 0.95
 """The default level of intervals; a signature leaves it out if nothing is resampled."""
 
 
+GAPS_JOIN: Final = " & "
+"""Between the gaps of a signature."""
+
+
 def sign(
     results: Results,
     trials: Trials,
     questions: Sequence[Question],
     plan: Plan,
     groupings: Sequence[Grouping],
-    gap: str | None,
+    gaps: Sequence[Gap],
+    slices: str = "none",
 ) -> str:
-    """Return the signature of a measurement."""
+    """Return the signature of a measurement; `slices` is "all" if metrics beyond the protocol's choice are sliced."""
     asked = "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
     by = ",".join("*".join(g) for g in groupings)
     level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
-    return signed(results, trials, metrics=asked, by=by or "none", gap=gap or "none", boot=str(plan), level=level)
+    gap = GAPS_JOIN.join(map(str, gaps)) or "none"
+    return signed(results, trials, metrics=asked, by=by or "none", slices=slices, gap=gap, boot=str(plan), level=level)
 
 
 def signed(
@@ -91,6 +98,7 @@ def signed(
     *,
     metrics: str = "none",
     by: str = "none",
+    slices: str = "none",
     gap: str = "none",
     boot: str = "none",
     level: str = "none",
@@ -107,6 +115,7 @@ def signed(
         "kind": head.score_kind,
         "read": _read_text(results),
         "by": by,
+        "slices": slices,
         "gap": gap,
         "boot": boot,
         "units": _units(results.estimates) if "unit=" in boot else "none",
@@ -478,7 +487,7 @@ def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
     if not absent:
         return
     if absent[0] == "decision":
-        how = "decide at a threshold (--threshold 0.5, or decisions.at_threshold)"
+        how = f"decide at a threshold: {'--threshold 0.5' if errors.is_command else 'hm.decide(trials, 0.5)'}"
         raise UsageError(f"{name} needs decisions, and these trials have none; {how}", code="no-decisions")
     own = sorted({*trials.frame.columns} - {"item", "target"})
     raise UnknownName(f"column that {name} needs", absent[0], own)
@@ -567,7 +576,7 @@ class Work:
         return replace(row, value=float(value), note="; ".join(notes) or None)
 
     def _is_zeroed(self, question: Question) -> bool:
-        return self.protocol.zero_undefined and question.form.kind == "decisions"
+        return self.protocol.zero_undefined and question.metric.zero
 
     def at_level(self, index: int, sample: Sample, level: float) -> Ends:
         """Return the interval of a question's figure at another level.
@@ -988,7 +997,7 @@ def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Qu
     if lost is not None:
         return replace(row, note=f"undefined: {lost} is")
     with np.errstate(divide="ignore", invalid="ignore"):
-        figures = [_over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
+        figures = [over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
         value = float(derived.of(figures))
     if math.isnan(value):
         return replace(row, note="undefined: nothing to divide by")
@@ -998,7 +1007,7 @@ def _row(work: Work, whole: Sample, derived: Derived, questions: Mapping[str, Qu
     if work.draws.weights is None:
         return replace(row, note=TOO_MANY)
     drawn = [
-        _over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
+        over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
         for term, question, part in zip(derived.terms, asked, parts, strict=True)
     ]
     little = next(filter(None, (work.draws.too_few(sample) for part in parts for sample, _ in part)), None)
@@ -1020,7 +1029,7 @@ def _samples(whole: Sample, term: Term, question: Question) -> list[tuple[Sample
     return [(sample, value) for sample, value in figures if not math.isnan(value)]
 
 
-def _over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
+def over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
     """Return the value of a term, given the figures of its samples (sample × replicate)."""
     table = np.asarray(values, dtype=np.float64)
     return np.asarray(getattr(table, term.over)(axis=0) if term.over else table[0])
@@ -1043,7 +1052,7 @@ def measure(
     level: float = 0.95,
     interval: Method = "auto",
     stratify: bool | None = None,
-    gap: Gap | None = None,
+    gap: Gaps = None,
     protocol: Protocol | None = None,
     remarks: Sequence[str] = (),
 ) -> Results:
@@ -1065,7 +1074,7 @@ def measure(
     seed, level, interval, stratify
         The seed of the draws, the level and the kind of intervals, and whether units are drawn within classes.
     gap
-        Two domains; adds figure(out) − figure(in).
+        Two domains, as `codec=NONE` or `codec=NONE:C01`; adds figure(out) − figure(in). A list gives several.
     protocol
         The evaluation rules to use.
     remarks
@@ -1108,12 +1117,18 @@ def measure(
 
 
 def measure_design(
-    trials: Trials, design: Design, remarks: Sequence[str] = (), derived: Sequence[Derived] = ()
+    trials: Trials,
+    design: Design,
+    remarks: Sequence[str] = (),
+    derived: Sequence[Derived] = (),
+    narrow: Collection[str] = (),
 ) -> Results:
-    """Measure what a design with metrics and a gap asks, and the `derived` figures made of its metrics."""
-    chosen, groupings = design.settled, design.groupings
+    """Measure what a design with metrics and gaps asks, and the `derived` figures made of its metrics.
+
+    `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
+    """
+    chosen, groupings, gaps = design.settled, design.groupings, design.gaps
     plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
-    gap = design.gap if isinstance(design.gap, Gap) else None
     only = OneClass(chosen.negative_only, chosen.positive_only)
     if isinstance(trials, TalliedTrials):
         columns: Columns = trials.columns(only)
@@ -1129,16 +1144,15 @@ def measure_design(
     if chosen.both_eers and any(ties_matter(s) for s in wholes) and any(q.text == "eer" for q in questions):
         questions.insert(1 + [q.text for q in questions].index("eer"), ask("eer(ties=grouped)", trials, chosen))
     alone, plan = _plans(plan, columns)
-    few = chosen.slice_metrics
     estimates: list[Estimate] = []
     warnings: list[str] = [*trials.header.notes, *missing_trials(trials), *remarks, *_undrawn(plan)]
-    tables = 1 + len(groupings) + (gap is not None)
+    tables = 1 + len(groupings) + len(gaps)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         work = Work(columns, questions, Draws.prepare(plan, columns, whole.rows), chosen)
-        narrow = replace(work, questions=[q for q in questions if not few or q.metric.name in few], replicates={})
+        sliced = replace(work, questions=[q for q in questions if not narrow or q.metric.name in narrow], replicates={})
         if alone is not plan:
-            own = replace(narrow, draws=Draws.prepare(alone, columns, whole.rows), replicates={})
-            narrow = replace(narrow, alone=own)
+            own = replace(sliced, draws=Draws.prepare(alone, columns, whole.rows), replicates={})
+            sliced = replace(sliced, alone=own)
         with step("all trials", tables):
             with part():
                 estimates += work.estimates(whole)
@@ -1148,14 +1162,21 @@ def measure_design(
                 warnings += _unused_unit(work, whole, estimates)
             for grouping in groupings:
                 with part():
-                    estimates += by_slices(narrow, whole, grouping, warnings)
-            if gap is not None:
+                    estimates += by_slices(sliced, whole, grouping, warnings)
+            for gap in gaps:
                 with part():
-                    estimates += gap_rows(narrow, whole, gap)
+                    estimates += gap_rows(sliced, whole, gap)
     estimates = [replace(e, title=title) if (title := chosen.names.get(e.metric)) else e for e in estimates]
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)
     results = replace(results, reading=trials.header.reading, design=design)
-    return replace(results, signature=sign(results, trials, questions, plan, groupings, str(gap) if gap else None))
+    is_wider = bool(groupings or gaps) and len(sliced.questions) > len(_narrowed(questions, chosen))
+    told = sign(results, trials, questions, plan, groupings, gaps, "all" if is_wider else "none")
+    return replace(results, signature=told)
+
+
+def _narrowed(questions: Sequence[Question], protocol: Protocol) -> list[Question]:
+    """Return the questions that a protocol shows by slice if nobody asks for others."""
+    return [q for q in questions if not protocol.slice_metrics or q.metric.name in protocol.slice_metrics]
 
 
 def _plans(plan: Plan, columns: Columns) -> tuple[Plan, Plan]:

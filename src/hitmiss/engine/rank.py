@@ -28,11 +28,11 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, By, Contest, Design, Grouping, Plan, Protocol
-from hitmiss.core.registry import Best, Spec, resolve
+from hitmiss.core.registry import Best, Derived, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
 from hitmiss.core.shared import cores, dataclass, each
 from hitmiss.core.tally import Array, Floats
-from hitmiss.core.trials import Trials
+from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.compare import (
     IDENTICAL,
@@ -62,7 +62,7 @@ from hitmiss.engine.pairing import (
 )
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.stats.bootstrap import draw_units, generator
-from hitmiss.stats.forms import Form, MinimumCost, OfCounts
+from hitmiss.stats.forms import Form, MinimumCost
 from hitmiss.stats.intervals import effective_units, enough, unit_sizes
 from hitmiss.stats.paired import detectable
 from hitmiss.stats.tests import CORRECTIONS, Simultaneous, Unseen, adjusted, letters, max_t, ranks, spread_out
@@ -167,7 +167,7 @@ class Ranking:
 
 def compare_all(
     runs: Mapping[str, Trials],
-    metrics: Sequence[str | Spec],
+    metrics: str | Sequence[str | Spec] = (),
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -212,6 +212,13 @@ def compare_all(
     >>> [(s.run, s.value, s.letters, s.rank_low, s.rank_high) for s in found.standings]
     [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
     """
+    if not isinstance(runs, Mapping):
+        raise UsageError(
+            "rank takes trials by the names of their runs, as hm.rank({'ours': a, 'theirs': b}, 'eer')", code="not-runs"
+        )
+    runs = {str(name): demanded(trials, "rank") for name, trials in runs.items()}
+    if not metrics:
+        raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
     contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
@@ -219,14 +226,17 @@ def compare_all(
     return rank_design(runs, asked)
 
 
-def compare_runs(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
-    """Compare two runs, or every pair of more than two."""
+def compare_runs(runs: Mapping[str, Trials], design: Design, derived: Sequence[Derived] = ()) -> Comparison | Ranking:
+    """Compare two runs, or every pair of more than two; a ranking has no `derived` figures, and says so."""
     if len(runs) > 2:
-        return rank_design(runs, design)
+        made = rank_design(runs, design)
+        left = ", ".join(one.name for one in derived)
+        said = (f"{left} left out: a ranking tests metrics, and this is made of several",) if left else ()
+        return replace(made, warnings=(*made.warnings, *said))
     if len(runs) < 2:
         raise UsageError(f"a comparison needs two runs; {len(runs) or 'none'} was found", code="one-run")
     (name_a, a), (name_b, b) = runs.items()
-    return compare_design(a, b, design, (name_a, name_b))
+    return compare_design(a, b, design, (name_a, name_b), derived)
 
 
 def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
@@ -601,10 +611,10 @@ class Shared:
             parts = [draws.replicates([questions[i] for i in at], sample) for sample in samples]
             for j, i in enumerate(at):
                 drawn[i] = np.mean([p[j] for p in parts], axis=0)
-                if self.runs.zero_undefined and isinstance(questions[i].form, OfCounts):
+                if self.runs.zero_undefined and questions[i].metric.zero:
                     np.nan_to_num(drawn[i], copy=False)
         for i in asked:
-            zero = self.runs.zero_undefined and isinstance(questions[i].form, OfCounts)
+            zero = self.runs.zero_undefined and questions[i].metric.zero
             own = [float(questions[i].value(sample)) for sample in samples]
             values[i] = math.fsum(0.0 if zero and math.isnan(v) else v for v in own) / len(own)
 

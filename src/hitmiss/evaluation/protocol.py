@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import FIXED, By, Design, Gap, Method, Protocol, ReadSpec, declared, names_of
+from hitmiss.core.question import FIXED, By, Design, Gap, Gaps, Method, Protocol, ReadSpec, declared, names_of
 from hitmiss.core.question import find as find_column
 from hitmiss.core.registry import Metric, Misdeclared, Setting, Spec, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
@@ -86,7 +86,7 @@ def evaluate(
     seed: int = 0,
     level: float = 0.95,
     interval: Method = "auto",
-    gap: Gap | bool | None = None,
+    gap: Gaps = None,
     **reading: object,
 ) -> Results:
     """Read score files, measure them by a protocol or a design, and return the results.
@@ -102,7 +102,8 @@ def evaluate(
     by, bootstrap, unit, seed, level, interval
         As for `measure`. If `bootstrap` is None, the number of replicates is that of the protocol; 0 means none.
     gap
-        The gap between two domains. None: that of the protocol, if its column is in `by`. False: no gap.
+        The gap between two domains, as `codec=NONE`, or a list of gaps. None: that of the protocol, if its column is
+        in `by`. False: no gap.
     **reading
         Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
 
@@ -138,7 +139,7 @@ def evaluate(
     if isinstance(protocol, Design):
         design = protocol.alone(design, Design())
     design, spec = design.filled(), ReadSpec().changed(**reading)
-    return measure_trials(_decided(read_trials(scores, key, design.protocol, spec), design), design)
+    return measure_trials(decided(read_trials(scores, key, design.protocol, spec), design), design)
 
 
 def read_trials(
@@ -251,8 +252,9 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
     warnings += _pooled(trials, protocol)
-    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked) or "none")
-    return replace(measure_design(trials, settled, warnings, derived), design=design)
+    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked))
+    narrow = () if design.metrics or protocol is None else protocol.slice_metrics  # what is asked for is in every table
+    return replace(measure_design(trials, settled, warnings, derived, narrow), design=design)
 
 
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
@@ -304,13 +306,17 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         raise UsageError(
             "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
         )
+    derived = protocol.expressions(wanted) if protocol else ()
     if protocol and wanted:  # a metric that the caller names is shown in every table, also by slice
+        own = [name for name in wanted if name not in protocol.derived]
+        wanted = tuple(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
         protocol = replace(protocol, slice_metrics=())
     elif protocol:
         wanted = comparable(protocol, list(runs.values()))
+        derived = tuple(d for d in derived if {t.metric for t in d.terms} <= {str(parse(m)) for m in wanted})
     if not wanted:
         raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
-    made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted))
+    made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
     if protocol and not design.metrics:
         first = next(iter(runs.values()))
         lost = [m for m in protocol.metrics if m not in wanted and _is_unweighted(m, first, protocol)]
@@ -449,14 +455,14 @@ def read_side(
     `is_whole`: with all columns, as hashes of the rows need them; otherwise with those that the figures need.
     """
     if design.seeds:
-        return _decided(read_runs([str(path) for path in scores], key, design.protocol, reading), design)
+        return decided(read_runs([str(path) for path in scores], key, design.protocol, reading), design)
     given = list(scores) if len(scores) > 1 else scores[0]
     asked, further = _used(design)
     needed = None if is_whole or design.settled.measured_by else (*asked, *further)
     trials = read_trials(given, key, design.protocol, reading, memory, needed)
     if needed is not None and not all(find_column(name, trials.frame.columns) for name in asked):
         trials = read_trials(given, key, design.protocol, reading, memory)  # what is refused is said with all columns
-    return _decided(trials, design)
+    return decided(trials, design)
 
 
 def _used(design: Design) -> tuple[list[str], list[str]]:
@@ -469,7 +475,7 @@ def _used(design: Design) -> tuple[list[str], list[str]]:
     return [*design.columns, *own], further
 
 
-def _decided(trials: Trials, design: Design) -> Trials:
+def decided(trials: Trials, design: Design) -> Trials:
     """Decide trials at the threshold of a design; that of a protocol does not replace decisions in the data."""
     protocol = design.protocol
     if design.threshold is None:
@@ -522,15 +528,15 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
     return replace(last, estimates=tuple(rows), warnings=warnings, design=design)
 
 
-def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | None:
-    """Return the gap that was asked for, or that of the protocol if its column is in `by` and has both sides."""
-    if isinstance(design.gap, Gap):
+def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | tuple[Gap, ...] | Literal["none"]:
+    """Return the gaps that were asked for, or that of the protocol if its column is in `by` and has both sides."""
+    if not isinstance(design.gap, str):
         return design.gap
     rule = design.protocol.gap if design.protocol is not None else None
     if design.gap == "none" or rule is None or rule.column not in asked:
-        return None
+        return "none"
     values = {*trials.column(trials.own(rule.column)).unique()}
-    return rule if {*rule.inside} <= values and len(values) > 1 else None
+    return rule if {*rule.inside} <= values and len(values) > 1 else "none"
 
 
 def fitting(metrics: list[str], trials: Trials, protocol: Protocol | None = None) -> tuple[list[str], list[str]]:

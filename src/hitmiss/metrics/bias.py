@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -86,6 +87,10 @@ def power_mean(values: ArrayLike, p: float = POWER) -> float:
         with np.errstate(divide="ignore"):
             return top * math.exp(math.log1p(float(np.mean(np.expm1(p * np.log(held / top))))) / p)
     return float(top * float(np.mean((held / top) ** p)) ** (1.0 / p))
+
+
+RANGES: Final = dict.fromkeys((*KINDS, "bias_score"), (0.0, 1.0))
+"""The least and greatest possible values of each figure; higher is better."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ def brier_form() -> Form:
     return ClassSums(lambda p: (1.0 - p) ** 2, lambda p: p**2, _mean_of_all, needs_both=False)
 
 
-@metric(best="low", form=brier_form, kinds=("probability",))
+@metric(best="low", form=brier_form, kinds=("probability",), also=("brier_score", "brier_score_loss"))
 def brier(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Brier score: mean squared difference between the probability of the positive class and the outcome.
 
@@ -50,7 +50,7 @@ def _minus_log_of_rest(p: Floats) -> Floats:
         return -np.log1p(-p)
 
 
-@metric(best="low", range=(0.0, math.inf), form=log_loss_form, kinds=("probability",))
+@metric(best="low", range=(0.0, math.inf), form=log_loss_form, kinds=("probability",), also=("cross_entropy", "nll"))
 def log_loss(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Log loss: mean of −ln of the probability that was given to the true outcome, in nats.
 

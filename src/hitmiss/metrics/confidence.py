@@ -129,7 +129,7 @@ def binned(tally: Tally, bins: int = 10, closed: str = "left") -> Bins:
     return Bins(np.arange(bins + 1) / bins, sums[0], sums[1], sums[2])
 
 
-@metric(best="low", interval=False)
+@metric(best="low", interval=False, also=("expected_calibration_error",))
 def ece(
     label: ArrayLike,
     decision: ArrayLike,
@@ -155,7 +155,7 @@ def ece(
     return Over(float(found.gaps @ found.n[found.n > 0]) / n if n else math.nan, n)
 
 
-@metric(best="low", interval=False)
+@metric(best="low", interval=False, also=("mce", "maximum_calibration_error"))
 def max_calibration_error(
     label: ArrayLike,
     decision: ArrayLike,

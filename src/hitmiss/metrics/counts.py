@@ -169,7 +169,7 @@ def mcc_of(c: Counts[N]) -> N:
     return float(value)
 
 
-@metric(best="high", form=lambda: OfCounts(accuracy_of))
+@metric(best="high", form=lambda: OfCounts(accuracy_of), also=("acc", "accuracy_score"))
 def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials decided correctly; abstentions and failed calls count as wrong.
 
@@ -182,7 +182,7 @@ def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     return accuracy_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(precision_of))
+@metric(best="high", form=lambda: OfCounts(precision_of), zero=True, also=("ppv", "precision_score"))
 def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the trials called positive that are positive.
 
@@ -195,7 +195,13 @@ def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = 
     return precision_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(recall_of), prevalence=False)
+@metric(
+    best="high",
+    form=lambda: OfCounts(recall_of),
+    prevalence=False,
+    zero=True,
+    also=("tpr", "sensitivity", "true_positive_rate", "recall_score"),
+)
 def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered positives that were called positive (true-positive rate).
 
@@ -208,7 +214,7 @@ def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = Non
     return recall_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(specificity_of), prevalence=False)
+@metric(best="high", form=lambda: OfCounts(specificity_of), prevalence=False, also=("tnr", "true_negative_rate"))
 def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered negatives that were called negative (true-negative rate).
 
@@ -221,7 +227,7 @@ def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     return specificity_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(fpr_of), prevalence=False)
+@metric(best="low", form=lambda: OfCounts(fpr_of), prevalence=False, also=("false_positive_rate",))
 def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-positive rate (false alarms): share of the answered negatives that were called positive.
 
@@ -234,7 +240,7 @@ def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     return fpr_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(fnr_of), prevalence=False)
+@metric(best="low", form=lambda: OfCounts(fnr_of), prevalence=False, also=("false_negative_rate", "miss_rate"))
 def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-negative rate (misses): share of the answered positives that were called negative.
 
@@ -246,7 +252,7 @@ def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     return fnr_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(f1_of))
+@metric(best="high", form=lambda: OfCounts(f1_of), zero=True, also=("f1_score",))
 def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of the positive class.
 
@@ -259,7 +265,12 @@ def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -
     return f1_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(balanced_accuracy_of), prevalence=False)
+@metric(
+    best="high",
+    form=lambda: OfCounts(balanced_accuracy_of),
+    prevalence=False,
+    also=("bacc", "balanced_acc", "balanced_accuracy_score"),
+)
 def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Mean of recall and specificity: accuracy if both classes were equally frequent.
 
@@ -272,7 +283,7 @@ def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     return balanced_accuracy_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", range=(-1.0, 1.0), form=lambda: OfCounts(mcc_of))
+@metric(best="high", range=(-1.0, 1.0), form=lambda: OfCounts(mcc_of), also=("matthews_corrcoef", "matthews"))
 def mcc(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Matthews correlation coefficient between label and decision.
 

@@ -32,7 +32,7 @@ def eer_form(ties: TieRule) -> Form:
     return equal_error(ties)
 
 
-@metric(best="low", form=eer_form, prevalence=False)
+@metric(best="low", form=eer_form, prevalence=False, also=("equal_error_rate",))
 def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
     """Equal error rate: the error where misses and false alarms balance.
 
@@ -58,7 +58,7 @@ def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, 
     return form.value(tally)
 
 
-@metric(best="high", range=(-math.inf, math.inf), prevalence=False)
+@metric(best="high", range=(-math.inf, math.inf), prevalence=False, two_sided=True)
 def eer_threshold(
     label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped"
 ) -> float:
@@ -125,7 +125,13 @@ def min_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -
     return MinimumCost(*dcf_weights(p_target, c_miss, c_fa, normalize))
 
 
-@metric(best="low", range=(0.0, 1.0), form=min_dcf_form, prevalence=False)
+def min_dcf_range(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> tuple[float, float]:
+    """Return the range of the minimum cost: no more than that of the better trivial system."""
+    miss, false_alarm, unit = dcf_weights(p_target, c_miss, c_fa, normalize)
+    return 0.0, min(miss, false_alarm) / unit
+
+
+@metric(best="low", range=(0.0, 1.0), form=min_dcf_form, prevalence=False, ends=min_dcf_range)
 def min_dcf(
     label: ArrayLike,
     score: ArrayLike,

@@ -109,7 +109,7 @@ def frr_drift(
     return _mean(_frr_terms(label, decision, decision_clean), weight)
 
 
-@metric(best="low", range=(-math.inf, math.inf), form=_form(_fake_terms, SCORED), prevalence=False)
+@metric(best="low", range=(-math.inf, math.inf), form=_form(_fake_terms, SCORED), prevalence=False, two_sided=True)
 def shift_fake(label: ArrayLike, score: ArrayLike, score_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Shift of the negatives' scores: how much higher they are than those of the same clips when clean.
 
@@ -121,7 +121,7 @@ def shift_fake(label: ArrayLike, score: ArrayLike, score_clean: ArrayLike, weigh
     return _mean(_fake_terms(label, score, score_clean), weight)
 
 
-@metric(best="high", range=(-math.inf, math.inf), form=_form(_real_terms, SCORED), prevalence=False)
+@metric(best="high", range=(-math.inf, math.inf), form=_form(_real_terms, SCORED), prevalence=False, two_sided=True)
 def shift_real(label: ArrayLike, score: ArrayLike, score_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Shift of the positives' scores: how much higher they are than those of the same clips when clean.
 

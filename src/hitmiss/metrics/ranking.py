@@ -19,7 +19,7 @@ from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
 from hitmiss.stats.sketch import tally_for
 
 
-@metric(best="high", form=PairShare, prevalence=False)
+@metric(best="high", form=PairShare, prevalence=False, also=("auc", "auroc", "auc_roc", "roc_auc_score"))
 def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the ROC curve: the chance that a positive scores higher than a negative, equal scores counting half.
 
@@ -37,6 +37,7 @@ def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None)
 @metric(
     best="high",
     form=lambda: Whole(average_precision_of_tally, passes=PassingPrecision, of_cells=average_precision_of_cells),
+    also=("ap", "auprc", "auc_pr", "pr_auc", "average_precision_score"),
 )
 def average_precision(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Average precision: the precision at each threshold, weighted by the recall gained there (no interpolation).

@@ -167,7 +167,7 @@ def _target_base(aim_open: ArrayLike) -> Terms:
     return _terms(1.0 - _bits(aim_open, "aim_open"))
 
 
-@metric(best="high", form=_share(_target_base, "aim_open"))
+@metric(best="high", form=_share(_target_base, "aim_open"), two_sided=True)
 def target_base(aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Already as aimed: share of the records that needed no attack.
 
@@ -314,7 +314,7 @@ def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:
     return lambda: OfTerms(figure, (column,), terms=terms)
 
 
-@metric(best="low", range=(0.0, math.inf), form=_norm("delta_l2"))
+@metric(best="low", range=(0.0, math.inf), form=_norm("delta_l2"), two_sided=True)
 def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Size of the change (L2): mean Euclidean norm of the change, in mV.
 
@@ -326,7 +326,7 @@ def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
     return _mean(delta_l2, weight)
 
 
-@metric(best="low", range=(0.0, math.inf), form=_norm("delta_linf", 1e3))
+@metric(best="low", range=(0.0, math.inf), form=_norm("delta_linf", 1e3), two_sided=True)
 def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Greatest change of a sample: mean largest change of any sample, in µV (the column is in mV).
 
@@ -338,7 +338,7 @@ def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
     return _mean(delta_linf, weight, 1e3)
 
 
-@metric(best="high", range=(-math.inf, math.inf), form=_norm("snr_db"))
+@metric(best="high", range=(-math.inf, math.inf), form=_norm("snr_db"), two_sided=True)
 def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Signal to noise: mean ratio of signal to change, in dB.
 
@@ -350,7 +350,7 @@ def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
     return _mean(snr_db, weight)
 
 
-@metric(best="low", range=(0.0, math.inf), form=_norm("smoothness", 1e6))
+@metric(best="low", range=(0.0, math.inf), form=_norm("smoothness", 1e6), two_sided=True)
 def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Roughness: mean squared difference of neighbouring samples of the change, in µV² (the column is in mV²).
 

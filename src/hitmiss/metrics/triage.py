@@ -95,7 +95,7 @@ def f1_real_of(c: Counts[N]) -> N:
     return f1_fake_of(mirrored(c))
 
 
-@metric(best="high", form=lambda: OfCounts(accuracy_answered_of))
+@metric(best="high", form=lambda: OfCounts(accuracy_answered_of), zero=True)
 def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered trials decided correctly (selective accuracy); read it together with `coverage`.
 
@@ -108,7 +108,7 @@ def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     return accuracy_answered_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_of))
+@metric(best="high", form=lambda: OfCounts(coverage_of), zero=True)
 def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials that were answered: neither abstained nor failed.
 
@@ -121,7 +121,7 @@ def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     return coverage_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_fake_of), positive=FAKE, prevalence=False)
+@metric(best="high", form=lambda: OfCounts(coverage_fake_of), positive=FAKE, prevalence=False, zero=True)
 def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were answered.
 
@@ -134,7 +134,7 @@ def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     return coverage_fake_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_real_of), positive=FAKE, prevalence=False)
+@metric(best="high", form=lambda: OfCounts(coverage_real_of), positive=FAKE, prevalence=False, zero=True)
 def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were answered.
 
@@ -147,7 +147,7 @@ def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     return coverage_real_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(abstain_rate_of))
+@metric(best="low", form=lambda: OfCounts(abstain_rate_of), zero=True)
 def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials on which the detector abstained: what people would have to review.
 
@@ -160,7 +160,7 @@ def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None
     return abstain_rate_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(error_rate_of))
+@metric(best="low", form=lambda: OfCounts(error_rate_of), zero=True)
 def error_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials whose call failed: no answer, and no abstention either.
 
@@ -189,7 +189,7 @@ def unparsed_rate(unparsed: ArrayLike, weight: ArrayLike | None = None) -> float
     return Rate(float(flags.sum()), len(flags)) if weights is None else Rate(float(flags @ weights), weights.sum())
 
 
-@metric(best="high", form=lambda: OfCounts(precision_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(precision_of), positive=FAKE, zero=True)
 def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """When the verdict is fake, how often it is right.
 
@@ -202,7 +202,7 @@ def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return precision_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(recall_of), positive=FAKE, prevalence=False)
+@metric(best="high", form=lambda: OfCounts(recall_of), positive=FAKE, prevalence=False, zero=True)
 def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered fakes that were called fake. Not `fake_catch_rate`, which is over all fakes.
 
@@ -215,7 +215,7 @@ def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     return recall_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(f1_fake_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(f1_fake_of), positive=FAKE, zero=True)
 def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of fake.
 
@@ -228,7 +228,7 @@ def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     return f1_fake_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(precision_real_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(precision_real_of), positive=FAKE, zero=True)
 def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """When the verdict is real, how often it is right.
 
@@ -241,7 +241,7 @@ def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return precision_real_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(specificity_of), positive=FAKE, prevalence=False)
+@metric(best="high", form=lambda: OfCounts(specificity_of), positive=FAKE, prevalence=False, zero=True)
 def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered reals that were called real. Not `real_pass_rate`, which is over all reals.
 
@@ -254,7 +254,7 @@ def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     return specificity_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(f1_real_of), positive=FAKE)
+@metric(best="high", form=lambda: OfCounts(f1_real_of), positive=FAKE, zero=True)
 def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of real.
 
@@ -267,7 +267,7 @@ def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     return f1_real_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(slip_of), positive=FAKE, prevalence=False)
+@metric(best="low", form=lambda: OfCounts(slip_of), positive=FAKE, prevalence=False, zero=True)
 def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were passed as real: the harm that triage lets through.
 
@@ -280,7 +280,7 @@ def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return slip_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(false_flag_of), positive=FAKE, prevalence=False)
+@metric(best="low", form=lambda: OfCounts(false_flag_of), positive=FAKE, prevalence=False, zero=True)
 def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were flagged as fake.
 
@@ -293,7 +293,7 @@ def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLik
     return false_flag_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(catch_of), positive=FAKE, prevalence=False)
+@metric(best="high", form=lambda: OfCounts(catch_of), positive=FAKE, prevalence=False, zero=True)
 def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were called fake.
 
@@ -306,7 +306,7 @@ def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | N
     return catch_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(pass_of), positive=FAKE, prevalence=False)
+@metric(best="high", form=lambda: OfCounts(pass_of), positive=FAKE, prevalence=False, zero=True)
 def real_pass_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were passed as real.
 

@@ -17,7 +17,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import Design, Plan, ReadSpec
 from hitmiss.core.question import Triage as TriageDesign
-from hitmiss.core.registry import fit
+from hitmiss.core.registry import fit, parse
 from hitmiss.core.results import Estimate, Results, rows_of
 from hitmiss.core.shared import Rate
 from hitmiss.core.trials import Trials
@@ -382,7 +382,9 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     plan = Plan(design.bootstrap, trials.unit_names(design.unit), design.seed, design.level)
     wanted, warnings = _wanted(design.metrics, protocol, trials)
     work = measure_repeated if is_repeated(trials) else measure_design
-    figures = work(trials, Design.by_plan(plan, wanted, design.by, protocol), warnings)
+    is_protocols = [parse(m).name for m in wanted] == fitting(list(protocol.metrics), trials)[0]
+    narrow = protocol.slice_metrics if is_protocols else ()  # what is asked for is in every table
+    figures = work(trials, Design.by_plan(plan, wanted, design.by, protocol), warnings, narrow=narrow)
     figures = _with_reference(figures, trials, design.level, design.seed)
     own = replace(figures, design=design, reading=trials.header.reading)
     return Triage(trials=trials, figures=own, **vars(asides_of(trials, protocol, plan)))

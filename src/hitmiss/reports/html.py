@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
-from hitmiss.core.errors import EnvironmentFault
+from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.question import Design, ReadSpec
-from hitmiss.core.shared import verbatim, visible
+from hitmiss.core.results import Results
+from hitmiss.core.shared import one_or_several, verbatim, visible
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import FigureView, Options, Page, compose
-from hitmiss.reports.sources import Measuring, open_sources
+from hitmiss.reports.sources import Measuring, of_results, open_sources
 from hitmiss.reports.svg import svg_of
 
 if TYPE_CHECKING:
@@ -34,13 +35,13 @@ CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
 
 
 def report(
-    runs: Sequence[str | Path],
+    runs: str | Path | Results | Sequence[str | Path | Results],
     output: str | Path = "report.html",
     *,
     key: str | Path | None = None,
     design: Design | None = None,
     reading: ReadSpec | None = None,
-    names: Sequence[str] = (),
+    names: str | Sequence[str] = (),
     title: str = "",
     static: bool = False,
 ) -> Path:
@@ -49,7 +50,8 @@ def report(
     Parameters
     ----------
     runs
-        Results files, run folders or score files; `PROTOCOL=PATH` names the protocol with which a file is measured.
+        Results, or results files, run folders or score files; `PROTOCOL=PATH` names the protocol with which a file is
+        measured. One, or several.
     output
         The file to write.
     key
@@ -80,14 +82,38 @@ def report(
     ...     report([f"{folder}/ours.json"], f"{folder}/report.html").stat().st_size > 10_000
     True
     """
-    if len(runs) == 1 and is_contest(str(runs[0])):
-        write_page(contest_page(str(runs[0]), title), output, static=static)
+    given = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
+    if len(given) == 1 and isinstance(given[0], str | Path) and is_contest(str(given[0])):
+        write_page(contest_page(str(given[0]), title), output, static=static)
         return Path(output)
     asked = design or Design(bootstrap=1000)
-    measuring = Measuring(asked, reading or ReadSpec())
-    sources = open_sources([str(run) for run in runs], [str(key)] if key else [], measuring, names)
+    sources = _sources(given, [str(key)] if key else [], Measuring(asked, reading or ReadSpec()), one_or_several(names))
     write_report(sources, output, Options(title, compare=asked), static=static)
     return Path(output)
+
+
+def _sources(
+    runs: Sequence[str | Path | Results], keys: Sequence[str], measuring: Measuring, names: Sequence[str]
+) -> list[RunData]:
+    """Return runs in their order: results as they are, everything else opened."""
+    made = [run for run in runs if isinstance(run, Results)]
+    if not made:
+        return open_sources([_path(run) for run in runs], keys, measuring, names)
+    if len(made) < len(runs):
+        raise UsageError("give results or files, not both; results.save(FILE) writes a file", code="mixed-runs")
+    called = list(names) or (["results"] if len(made) == 1 else [f"run {i + 1}" for i in range(len(made))])
+    if len(called) != len(made):
+        raise UsageError(f"{len(called)} names were given for {len(made)} runs; name each or none", code="option-count")
+    return [of_results(results, name) for results, name in zip(made, called, strict=True)]
+
+
+def _path(run: object) -> str:
+    if isinstance(run, str | Path):
+        return str(run)
+    raise UsageError(
+        f"report takes results or files, but this is a {type(run).__name__}; make results with hm.measure or hm.evaluate",
+        code="not-results",
+    )
 
 
 def write_report(

@@ -10,9 +10,10 @@ from typing import Final
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, Triage, parse_by, shown
+from hitmiss.core.results import Results
 from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
-from hitmiss.derive.decisions import at_threshold
+from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
 from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
@@ -89,6 +90,12 @@ def open_sources(
     return found
 
 
+def of_results(results: Results, name: str) -> RunData:
+    """Return results of this process for a report, with curves if their trials are still there."""
+    trials = results.behind if isinstance(results.behind, Trials) else None
+    return RunData(name, results, tuple(pictures(trials, results)) if trials is not None else (), trials)
+
+
 def split_protocol(text: str) -> tuple[Protocol | None, str]:
     """Split `toxicity=predictions:baseline` into protocol and run; if a file has this whole name, it is that file.
 
@@ -150,7 +157,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
             raise DataError(f"{Path(path).name} holds no figure, so there is nothing to show", code="no-results")
         made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=Asides.from_dict(data))
         return _marked(made, path)
-    if Path(path).suffix == ".json" and Path(path).is_file():
+    if Path(path).suffix == ".json" and Path(path).is_file() and measuring.reading.layout is None:
         raise DataError(
             f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files",
             code="no-results",
@@ -198,7 +205,7 @@ def _shelf(path: str, trials: Trials, measuring: Measuring) -> Shelf | None:
 def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     """Measure trials for a report: the protocol's metrics, split by the columns that look like domains."""
     design, protocol = measuring.design, measuring.design.protocol
-    decided = trials if design.threshold is None else at_threshold(trials, design.threshold)
+    decided = decide(trials, design)
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
     asides = _asides(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
     if asides is not None and is_repeated(decided):

@@ -59,7 +59,7 @@ def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
     )
     lines = [
         (
-            Cell(_titled(d)),
+            Cell(_titled(d, comparison)),
             *_figures(d),
             Cell(p_text(d.p_value)),
             Cell(d.test or ""),
@@ -92,7 +92,7 @@ def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, posit
     blank = ("",) * (len(names) - 1)
     rows += [_slice_row(("pooled", *blank), d) for d in pooled]
     rows += [_slice_row(("macro", *blank), d) for d in own if d.average]
-    title = f"{_titled(own[0])} by {' × '.join(names)}"
+    title = f"{_titled(own[0], comparison)} by {' × '.join(names)}"
     return Table(title, (*header, VERDICT, ""), tuple(rows), len(names)).trimmed()
 
 
@@ -116,8 +116,14 @@ def _figures(d: Difference) -> tuple[Cell, Cell, Cell]:
     return shown[0], shown[1], Cell("–" if d.delta is None else f"{d.delta:+.4f}", ends, strong=True)
 
 
-def _titled(d: Difference) -> str:
-    return f"{d.metric} {ARROW[d.best]}"
+def _titled(d: Difference, comparison: Comparison) -> str:
+    return f"{_called(d.metric, comparison)} {ARROW[d.best]}"
+
+
+def _called(metric: str, made: Comparison | Ranking) -> str:
+    """Return a metric by the name that the protocol gives it in tables, such as APCER for fpr."""
+    protocol = made.design.protocol if made.design is not None else None
+    return protocol.names.get(metric, metric) if protocol is not None else metric
 
 
 def _wins(d: Difference) -> str:
@@ -166,7 +172,9 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
             )
             for s in own
         ]
-        title = f"{metric} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
+        title = (
+            f"{_called(metric, ranking)} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
+        )
         header = ("run", "value", f"rank, {ranking.level:.0%}", "group", *against)
         found.append(Table(title, header, tuple(lines), note=_about_pairs(list(duels.values()))))
     return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
@@ -202,7 +210,7 @@ def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
             lines.append((*map(Cell, key), Cell(f"{d.n_pairs:,}"), *figures))
         if lines:
             best = ARROW[next(iter(own.values())).best]
-            title = f"{metric} {best} by {' × '.join(grouping)}: in a row, runs that share a letter were not shown to differ"
+            title = f"{_called(metric, ranking)} {best} by {' × '.join(grouping)}: in a row, runs that share a letter were not shown to differ"
             title += f" (p {ranking.correction}, over all pairs and slices)" if ranking.correction != "none" else ""
             found.append(Table(title, (*grouping, "pairs", *ranking.names), tuple(lines), len(grouping)))
     return found

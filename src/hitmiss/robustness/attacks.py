@@ -22,7 +22,7 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import Comparison, Difference, compare_design, digest_of, with_sides
-from hitmiss.engine.measure import measure_design, read_signature, render, signed
+from hitmiss.engine.measure import GAPS_JOIN, measure_design, read_signature, render, signed
 from hitmiss.engine.pairing import Breach, pair
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.robustness.health import health
@@ -145,7 +145,7 @@ def measure_parts(trials: Trials, design: Design, parts: Iterable[Trials]) -> Re
     results = replace(results, reading=trials.header.reading, design=design)
     by = ",".join("*".join(names) for names in design.groupings)
     boot = str(replace(design, unit=design.unit or _patients(campaign)).plan)
-    gap = str(design.gap) if not isinstance(design.gap, str) else "none"
+    gap = GAPS_JOIN.join(map(str, design.gaps)) or "none"
     metrics = "+".join(design.metrics) or "none"
     return replace(results, signature=signed(results, trials, by=by or "none", boot=boot, gap=gap, metrics=metrics))
 

@@ -8,7 +8,7 @@ however often it was asked (see `completed`), because a mean over trials of uneq
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -17,7 +17,7 @@ import polars as pl
 
 from hitmiss.core.completeness import MOST_ROUNDS, ROW, in_rounds, lacks_items
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design, Grouping, Plan, Protocol, shown
+from hitmiss.core.question import Design, Grouping, Plan, shown
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
@@ -78,23 +78,30 @@ def completed(trials: Trials, column: str = TRIAL) -> tuple[Trials, bool]:
     return replace(trials, frame=frame), all(is_exact for _, is_exact in made)
 
 
-def measure_repeated(trials: Trials, design: Design, remarks: Sequence[str] = (), column: str = TRIAL) -> Results:
+def measure_repeated(
+    trials: Trials,
+    design: Design,
+    remarks: Sequence[str] = (),
+    column: str = TRIAL,
+    *,
+    narrow: Collection[str] = (),
+) -> Results:
     """Measure each repetition; then `mean` over them with the interval over items, and `sd` over them.
 
     Slices cover all repetitions together, with intervals over items, or over a unit of the design that is wider than
-    items (speakers, sources), resampled with all their items and repetitions.
+    items (speakers, sources), resampled with all their items and repetitions. `narrow`: see `measure_design`.
     """
     if not is_repeated(trials, column):
         raise UsageError(f"no run has more than one {column}")
     each = measure_design(trials, replace(design, by=()), remarks)
     over = replace(design, unit=design.unit or ("item",))
-    wide = replace(over, by=((column,),), protocol=replace(design.protocol or Protocol(), slice_metrics=()))
+    wide = replace(over, by=((column,),))
     together = measure_design(pooled(trials, column), wide)
     lacking = uneven(trials, column)
     means = [_mean(e, column) for e in together if e.average == "macro" and tuple(e.run.items()) not in lacking]
     means += _over_items(trials, wide, lacking, column) if lacking else []
     means += _made_once(each, means, column)
-    sliced = _sliced(trials, over, lacking, column) if design.by else Results(())
+    sliced = _sliced(trials, over, lacking, column, narrow) if design.by else Results(())
     rows = (*each, *means, *_deviations(each, column, lacking), *(e for e in sliced if e.slice))
     warnings = merged(each.warnings, sliced.warnings)
     return replace(each, estimates=rows, warnings=warnings, signature=_signed(each, together, rows, design.by))
@@ -116,13 +123,15 @@ def _over_items(trials: Trials, design: Design, lacking: Mapping[Cell, int], col
     return found
 
 
-def _sliced(trials: Trials, design: Design, lacking: Mapping[Cell, int], column: str) -> Results:
+def _sliced(
+    trials: Trials, design: Design, lacking: Mapping[Cell, int], column: str, narrow: Collection[str]
+) -> Results:
     """Return the figures over all repetitions together; where repetitions lack items, every item counts the same."""
     if not lacking:
-        return measure_design(pooled(trials, column), design)
+        return measure_design(pooled(trials, column), design, narrow=narrow)
     others = [own for run, own in _by_run(trials, column) if run not in lacking]
     frame = pl.concat([*others, completed(trials, column)[0].frame])
-    found = measure_design(pooled(replace(trials, frame=frame, unique_over=None), column), design)
+    found = measure_design(pooled(replace(trials, frame=frame, unique_over=None), column), design, narrow=narrow)
     return replace(found, estimates=tuple(_counted(e, trials) for e in found if e.slice))
 
 
