@@ -303,6 +303,7 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
         protocol.title if protocol else "",
         f"{size}: {counts}",
         f"{head.score_kind} scores, higher = {head.positive}",
+        head.settled,
     ]
     coverage = [f"covers {head.coverage[0]:,} of {head.coverage[1]:,} trials"] if head.coverage else []
     return "\n".join(filter(None, [*parts, *coverage]))

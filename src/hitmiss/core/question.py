@@ -62,13 +62,26 @@ def shown(name: str) -> str:
     return name.removeprefix(OWN)
 
 
+SYNONYMS: Final[Mapping[str, str]] = {
+    "speaker_id": "speaker",
+    "spk": "speaker",
+    "speaker_gender": "gender",
+    "attack_label": "attack",
+    "attack_anon": "attack",
+}
+"""Names that published files use for columns of ours; either name may be used to ask for the column."""
+
+
 def find(name: str, columns: Collection[str]) -> str | None:
     """Return the column that a caller means by a name: the user's comes before the engine's. None if there is none.
 
     >>> find("target", ["item", "target", "user:target"]), find("target", ["item", "target"]), find("x", ["item"])
     ('user:target', 'target', None)
+    >>> find("spk", ["item", "speaker"]), find("SPEAKER_ID", ["item", "speaker"])
+    ('speaker', 'speaker')
     """
-    return next((known for known in (apart(name), name) if known in columns), None)
+    ours = SYNONYMS.get(name.strip().lower().replace("-", "_").replace(" ", "_"), name)
+    return next((known for known in (apart(name), name, ours) if known in columns), None)
 
 
 # ----------------------------------------------------------------------
@@ -140,9 +153,10 @@ class ReadSpec(Stated):
     score_columns
         The score columns of several systems in one file; the trials get a run column `system`.
     positive, negative
-        Names of the two classes; synonyms of both are understood.
+        Names of the two classes; synonyms of both are understood. Needed where the labels do not say which class is
+        positive, as real and fake; labels may be given too (`1`, `True`).
     positive_value
-        The value of the label column for the positive class if it is not a word, such as `1`.
+        The value of the label column for the positive class if it is not its name, such as `1` or `yes`.
     higher
         The class that a higher score means. If it is the negative class, the scores are negated, and a note says so.
     abstain
@@ -216,6 +230,10 @@ class ReadSpec(Stated):
     threshold_rule: ThresholdRule | None = None
     identities: tuple[str, ...] = ()
 
+    def changed(self, **changes: object) -> Self:
+        """Return the same with some fields changed; a class may be named by its label, as 1 or True."""
+        return super().changed(**{n: _label(v) if n in CLASSES else v for n, v in changes.items()})
+
     def __post_init__(self) -> None:
         for what, value, known in (
             ("on-nan rule", self.on_nan, ON_NAN),
@@ -279,6 +297,21 @@ class ReadSpec(Stated):
     def said(self) -> tuple[str, ...]:
         """The names of the fields in which something was stated."""
         return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
+
+
+CLASSES: Final = ("positive", "negative", "positive_value", "higher")
+
+
+def _label(value: object) -> object:
+    """Return a label as a file writes it; labels in Python may be numbers and truth values.
+
+    >>> _label(True), _label(1), _label(0.0), _label("toxic")
+    ('true', '1', '0', 'toxic')
+    """
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's, too
+        return str(bool(value)).lower()
+    is_whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if is_whole else value  # type: ignore[call-overload]
 
 
 @cache

@@ -174,6 +174,8 @@ class Header:
     ----------
     positive, negative
         The names of the two classes.
+    settled
+        How the positive class was found if the caller did not name it; empty if it was declared.
     score_kind
         `llr`, `logit`, `probability` or `raw`.
     runs, slices, numbers
@@ -214,6 +216,7 @@ class Header:
     provenance: Mapping[str, object] = field(default_factory=dict)
     reading: ReadSpec | None = None
     """The read options of the caller, before anything was recognised from the files."""
+    settled: str = ""
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:

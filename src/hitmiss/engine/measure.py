@@ -15,6 +15,7 @@ import numpy as np
 
 from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Design, Gap, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
@@ -41,7 +42,6 @@ from hitmiss.engine.resample import (
     too_few_errors,
     without_width,
 )
-from hitmiss.io.columns import same_class
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals
 from hitmiss.stats.forms import (

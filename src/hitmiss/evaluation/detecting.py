@@ -343,7 +343,7 @@ def _manipulated(
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
     from hitmiss.attacks.audio import preset
     from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
-    from hitmiss.io.columns import same_class
+    from hitmiss.core.classes import same_class
 
     if codecs is not None:
         raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
@@ -367,8 +367,8 @@ def _manipulated(
 
 def _extraction(positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest) -> Extraction:
     """Return how a score is made from the outputs of the detector."""
+    from hitmiss.core.classes import same_class
     from hitmiss.detection.outputs import Extraction
-    from hitmiss.io.columns import same_class
 
     is_reversed = higher is not None and same_class(higher, manifest.negative)
     if higher is not None and not is_reversed and not same_class(higher, manifest.positive):

@@ -12,9 +12,10 @@ from typing import Final, TypeVar
 import numpy as np
 import polars as pl
 
+from hitmiss.core.classes import AMBIGUOUS, UNDECLARED, Problem, Reading, understand
 from hitmiss.core.question import INNER, ReadSpec, shown
 from hitmiss.core.shared import ABSTAIN
-from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading, understand
+from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX
 from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack
 
@@ -188,9 +189,12 @@ def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger, ab
     """Convert words to 1 and 0 (and -1 for an abstention); report words that are not understood."""
     words, silent = stack.frame[column], [*ABSTAINED, *abstain]
     for problem in reading.problems:
+        if reading.choices and problem.kind in (AMBIGUOUS, UNDECLARED):
+            continue
         where = words == problem.word
         if where.any() and not (column == "decision" and problem.word in ("", *silent)):
             _refuse_word(stack, column, where, problem, reading, ledger)
+    refuse_undeclared_class(stack, column, reading, ledger)
     values = words.is_in(list(reading.positive_words)).cast(pl.Int8)
     if column == "decision":
         abstained = words.is_in(silent)
@@ -199,13 +203,32 @@ def check_labels(stack: Stack, column: str, reading: Reading, ledger: Ledger, ab
     return stack.put(values.alias(column))
 
 
+def refuse_undeclared_class(stack: Stack, column: str, reading: Reading, ledger: Ledger) -> None:
+    """Report once that nothing says which class is positive, with the declarations to choose from."""
+    if not reading.choices or any(finding.choices for finding in ledger.findings):
+        return
+    what, fix = undeclared_sentence(reading, column)
+    kind = next(p.kind for p in reading.problems if p.kind in (AMBIGUOUS, UNDECLARED))
+    place = Place(stack.tables[0].name)
+    ledger.add(kind, what, fix, [place], stack.title(column), what, reading.choices)
+
+
+def undeclared_sentence(reading: Reading, column: str = "label") -> tuple[str, str]:
+    """Return what is open about the positive class, and how to settle it."""
+    words = [quoted(p.word) for p in reading.problems if p.kind in (AMBIGUOUS, UNDECLARED)]
+    named = f"the {column}{'s are' if len(words) > 1 else ' is'} {' and '.join(words)}"
+    if reading.problems[-1].kind == AMBIGUOUS:
+        return f"{named}, and nothing says which of 1 and 0 is {reading.positive}", "say it in one of these ways"
+    return f"{named}, and nothing says which class is the positive one", "say it in one of these ways"
+
+
 def _refuse_word(
     stack: Stack, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Ledger
 ) -> None:
     places, word = stack.places(where, column), quoted(problem.word)
     if problem.kind == "ambiguous-label":
         what, each = f"{{n}} {column}{{s}} {word} without a known meaning", f"the {column} names no class"
-        fix = "say what the positive class is called and which value it has, as --positive toxic --positive-value 1"
+        fix = "words and numbers are mixed: write all of them in one way, or say which value is positive with --positive-value 1"
     else:
         known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
         hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}"

@@ -18,11 +18,12 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.classes import Reading, understand
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.io import tables
 from hitmiss.io.checks import check_ids, check_labels, check_repeats
-from hitmiss.io.columns import FILES, Reading, refuse_undeclared, understand
+from hitmiss.io.columns import FILES, refuse_undeclared
 from hitmiss.io.parse import Ledger, Place, Stop
 from hitmiss.io.reader import keep_rows, look, open_side
 
@@ -149,9 +150,10 @@ def read_manifest(
     Paths are relative to `root` (by default the manifest's folder); `suffix` is added to each (`.flac`). `file_column`
     names the column of paths if it is not the id. Labels are interpreted as everywhere (`options` declares classes).
 
-    >>> m = read_manifest(pl.DataFrame({"file": ["1.wav", "2.wav"], "label": ["real", "fake"], "codec": ["-", "C01"]}))
+    >>> rows = {"file": ["1.wav", "2.wav"], "label": ["bonafide", "spoof"], "codec": ["-", "C01"]}
+    >>> m = read_manifest(pl.DataFrame(rows))
     >>> m.items, m.positive, m.slices
-    (['1.wav', '2.wav'], 'real', ('codec',))
+    (['1.wav', '2.wav'], 'bonafide', ('codec',))
     """
     wanted, ledger = options or ReadSpec(), Ledger()
     if isinstance(source, str | Path) and Path(source).is_dir():

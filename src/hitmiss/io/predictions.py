@@ -13,13 +13,14 @@ from typing import Final
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+from hitmiss.core.classes import understand
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
 from hitmiss.core.shared import ABSTAIN, dataclass
 from hitmiss.core.trials import Source
 from hitmiss.io import tables
 from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, numbers_of
-from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise, understand
+from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise
 from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
 from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_nan
 from hitmiss.io.tables import TextRows
@@ -420,7 +421,7 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, ledger: Ledger) ->
         raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
     match = recognise(shape, "predictions", spec, ledger)
     if group is None and "group" not in match.picks:
-        raise no_column("group", names, "predictions", shape.name, ledger)
+        raise no_column({"group": ""}, names, "predictions", shape.name, ledger)
     picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
     text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in picks.values()), None)
     picks |= {} if text is None else {TEXT: text}

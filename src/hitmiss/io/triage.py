@@ -12,11 +12,12 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.classes import FAMILIES, same_class
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import OWN, ReadSpec, apart, stored
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Source, Trials
-from hitmiss.io.columns import FAMILIES, UNCERTAIN, flag, is_absent, is_known, same_class, verdict
+from hitmiss.io.columns import UNCERTAIN, flag, is_absent, is_known, verdict
 from hitmiss.io.reader import read, read_rows
 from hitmiss.io.tables import Conflict, Repeated, Reshaped, Reshaping, TextRows, strict_json
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from hitmiss.core.classes import AMBIGUOUS, UNDECLARED, Reading
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
@@ -21,14 +22,15 @@ from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.io.checks import Coverage, check_labels, note_missing
-from hitmiss.io.columns import SYSTEM_PREFIX, Reading
+from hitmiss.io.checks import Coverage, check_labels, note_missing, undeclared_sentence
+from hitmiss.io.columns import SYSTEM_PREFIX
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
     Words,
     is_reversed,
     note_oddities,
     open_finished,
+    refuse_other_direction,
     reversed_note,
     unpaired_note,
 )
@@ -106,6 +108,10 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     decisions = () if own is None else {cell[own] for cell in tally.cells}
     words = words_of({cell[0] for cell in tally.cells}, decisions, plan)
     reading = words["label"]
+    if reading.choices:
+        what, fix = undeclared_sentence(reading)
+        kind = next(p.kind for p in reading.problems if p.kind in (AMBIGUOUS, UNDECLARED))
+        raise DataError(f"{what}; {fix}", code=kind, choices=reading.choices)
     if reading.problems:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
@@ -114,6 +120,8 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
             f"{n:,} rows have the label {quoted(word)}, which beside the labels of the other shards names no class; known "
             f"here: {known}. Declare the classes with --positive and --negative, or say --positive-value"
         )
+    columns = tally.shards[0].facts.get("columns") if tally.shards else None
+    refuse_other_direction(str(columns.get("score", "")) if isinstance(columns, Mapping) else "", reading, options)
     if (options.higher is not None and is_reversed(reading, options.higher)) != plan.turned:
         raise DataError(
             "the first rows of the shards do not show which class is positive; declare it with --positive and --negative"
@@ -148,6 +156,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
     return Header(
         positive=reading.positive,
         negative=reading.negative,
+        settled=reading.settled,
         score_kind=options.kind,
         runs=options.runs,
         slices=tuple(name for name in plan.cells if name not in fixed),

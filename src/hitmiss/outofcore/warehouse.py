@@ -12,11 +12,12 @@ from typing import Final, cast
 import numpy as np
 import polars as pl
 
+from hitmiss.core.classes import understand
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.checks import check_labels, check_scores, conflict, differing, no_common_id, refuse_missing
-from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared, understand
+from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
 from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress, quoted
 from hitmiss.io.reader import settle as settle_stack
 from hitmiss.io.tables import Stack, head_of, settle

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.core.classes import understand
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.tally import Array, Floats, Tally, check_trials
 from hitmiss.engine.measure import form_of
-from hitmiss.io.columns import understand
 from hitmiss.metrics import detection
 from hitmiss.probes.domain import accuracy_as_documented
 from hitmiss.stats import intervals

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.classes import understand
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
 from hitmiss.core.results import Estimate, Results, merged
@@ -28,7 +29,6 @@ from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_tria
 from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.measure import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
-from hitmiss.io.columns import understand
 from hitmiss.io.embeddings import item_name
 from hitmiss.io.parse import Ledger
 from hitmiss.io.predictions import (
