@@ -334,15 +334,20 @@ def _show(
 
 
 def _title(evaluation: Triage, rule: Bins) -> str:
+    from hitmiss.protocols.triage import own_classes
+
     trials, figures = evaluation.trials, evaluation.figures
     items = trials.frame.unique(["item", "target"])
     fakes = int(items["label"].sum())
     n_runs = trials.frame.select(trials.header.runs).n_unique() if trials.header.runs else 1
     many = f" × {n_runs} runs = {len(trials):,} trials" if n_runs > 1 else ""
+    positive, negative = own_classes(trials)
     lines = [
-        "Triage: three-way verdicts (real, fake, uncertain); positive = fake",
-        f"{items.height:,} items ({fakes:,} fake, {items.height - fakes:,} real){many}",
+        f"Triage: three-way verdicts ({negative}, {positive}, uncertain); positive = {positive}",
+        f"{items.height:,} items ({fakes:,} {positive}, {items.height - fakes:,} {negative}){many}",
     ]
+    if positive != trials.header.positive:
+        lines.append(f"in the names of the figures fake means {positive} and real means {negative}")
     if evaluation.repeated:
         lines.append("value: mean over trials [interval over items]; sd: over trials, what comes from the run alone")
     lines += [

@@ -84,6 +84,13 @@ Declaration = Mapping[str, str]
 """Options of a reader that declare the positive class: `{"positive": "fake"}`."""
 
 
+UNDECLARED: Final = "undeclared-positive"
+"""The kind of a problem with words that do not say which class is positive."""
+AMBIGUOUS: Final = "ambiguous-label"
+"""The kind of a problem with 0 and 1 beside words, or where a declared class has neither as its value."""
+ONE_OF_THESE: Final = "say it in one of these ways"
+
+
 @dataclass(frozen=True)
 class Problem:
     """A word that a label column must not hold: what is wrong with it, and which word was probably meant."""
@@ -109,11 +116,12 @@ class Reading:
     settled: str = ""
     choices: tuple[Declaration, ...] = ()
 
-
-UNDECLARED: Final = "undeclared-positive"
-"""The kind of a problem with words that do not say which class is positive."""
-AMBIGUOUS: Final = "ambiguous-label"
-"""The kind of a problem with 0 and 1 beside words, or where a declared class has neither as its value."""
+    def question(self, column: str = "label") -> tuple[str, str]:
+        """Return the kind of the problem that `choices` settle, and a sentence that asks what is open."""
+        own = [p for p in self.problems if p.kind in (AMBIGUOUS, UNDECLARED)]
+        named = f"the {column}{'s are' if len(own) > 1 else ' is'} {' and '.join(repr(p.word) for p in own)}"
+        asked = f"of 1 and 0 is {self.positive}" if own[0].kind == AMBIGUOUS else "class is the positive one"
+        return own[0].kind, f"{named}, and nothing says which {asked}"
 
 
 def understand(
@@ -184,6 +192,16 @@ def same_class(one: str, other: str) -> bool:
     """
     pair = {spelt(one), spelt(other)}
     return len(pair) == 1 or any(pair <= spellings(side) for f in FAMILIES for side in (f.positive, f.negative))
+
+
+def named_classes(positive: str, negative: str) -> tuple[str, str]:
+    """Return the names of two classes; a negative of another family than the positive one is replaced by its own.
+
+    >>> named_classes("toxic", "real"), named_classes("fake", "real"), named_classes("machine", "person")
+    (('toxic', 'non-toxic'), ('fake', 'real'), ('machine', 'person'))
+    """
+    own, other = family_of((), positive), family_of((), negative)
+    return (positive, negative) if own is None or own is other else (positive, own.sides(positive)[1][0])
 
 
 def about_spoofing(positive: str) -> bool:

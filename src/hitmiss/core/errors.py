@@ -161,6 +161,10 @@ class EnvironmentFault(HitmissError):
     code = "environment"
 
 
+class AssumedMeaning(UserWarning):
+    """Warns that labels were read as documented because the caller did not say what they mean; it names the mapping."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to `name`, or None if no name is similar enough.
 

@@ -8,6 +8,7 @@ from dataclasses import field, fields, replace
 from functools import cache
 from typing import Final, Literal, Self
 
+from hitmiss.core.classes import OPPOSITE, code_of, same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
 from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
@@ -232,7 +233,7 @@ class ReadSpec(Stated):
 
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed; a class may be named by its label, as 1 or True."""
-        return super().changed(**{n: _label(v) if n in CLASSES else v for n, v in changes.items()})
+        return super().changed(**{n: label_text(v) if n in CLASSES else v for n, v in changes.items()})
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -286,12 +287,23 @@ class ReadSpec(Stated):
 
         >>> ReadSpec(score_kind="raw").over(ReadSpec(score_kind="llr", positive="real")).kind
         'raw'
+        >>> found = ReadSpec(positive="fake").over(ReadSpec(positive="real", negative="fake", positive_value="1"))
+        >>> found.negative, found.positive_value
+        ('real', '0')
         """
         said = {name: getattr(self, name) for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid}
         for name in ("columns", "key_columns", "rename", "itself", "where"):
             if name in said:
                 said[name] = {**getattr(base, name), **said[name]}
-        return replace(base, **said)
+        return replace(base._for_class(self.positive, self.negative), **said)
+
+    def _for_class(self, positive: str | None, negative: str | None) -> ReadSpec:
+        """Return the same spec about a positive class of the caller; if it is our negative class, the classes swap."""
+        if positive is None or self.negative is None or not same_class(positive, self.negative):
+            return self
+        code = code_of(self.positive_value) if self.positive_value is not None else None
+        value = self.positive_value if code is None else OPPOSITE[code]
+        return replace(self, positive=self.negative, negative=negative or self.positive, positive_value=value)
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -302,10 +314,10 @@ class ReadSpec(Stated):
 CLASSES: Final = ("positive", "negative", "positive_value", "higher")
 
 
-def _label(value: object) -> object:
+def label_text(value: object) -> object:
     """Return a label as a file writes it; labels in Python may be numbers and truth values.
 
-    >>> _label(True), _label(1), _label(0.0), _label("toxic")
+    >>> label_text(True), label_text(1), label_text(0.0), label_text("toxic")
     ('true', '1', '0', 'toxic')
     """
     if type(value).__name__ in ("bool", "bool_"):  # numpy's, too

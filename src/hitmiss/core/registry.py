@@ -246,16 +246,38 @@ def parse(text: str | Spec) -> Spec:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(f"cannot read {text[:200]!r} as a metric; write a name, or name(setting=value)") from None
     if isinstance(node, ast.Name):
-        return Spec(node.id)
+        return Spec(_usual(node.id))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
         given = {_key(k, text): _literal(k.value, text) for k in node.keywords}
         if len(given) < len(node.keywords):
             raise UsageError(f"{text!r}: a setting is given twice")
-        return Spec.of(node.func.id, **given)
+        return Spec.of(_usual(node.func.id), **given)
     fix = "write a name, or name(setting=value)"
     if isinstance(node, ast.Tuple) and node.elts:
         fix = f"give several one by one: {' '.join(f'-m {ast.unparse(one)}' for one in node.elts)}"
     raise UsageError(f"cannot read {text!r} as a metric; {fix}")
+
+
+OTHER_NAMES: Final = {
+    "auc": "roc_auc",
+    "auroc": "roc_auc",
+    "ap": "average_precision",
+    "far": "fpr",
+    "frr": "fnr",
+}
+"""Other names of metrics. False acceptance and rejection are those of the positive class, which is accepted: FAR is the
+share of negatives that were decided positive, FRR the share of positives that were not."""
+
+
+def _usual(name: str) -> str:
+    """Return the usual name of a metric; capital letters do not matter where no metric is spelt with them."""
+    small = name.lower()
+    if name in _entries["metric"] or (small == name and small not in OTHER_NAMES):
+        return name
+    _load("metric")
+    if name in _entries["metric"]:
+        return name
+    return OTHER_NAMES.get(small, small if small in _entries["metric"] else name)
 
 
 def _key(keyword: ast.keyword, text: str) -> str:

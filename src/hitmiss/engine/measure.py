@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss._version import __version__
+from hitmiss.core import errors
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
@@ -400,7 +401,7 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
     if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
         raise DataError(
             f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
-            f"{trials.header.positive!r}; read them with positive={entry.positive!r}",
+            f"{trials.header.positive!r}; read them with --positive {entry.positive}",
             code="wrong-positive",
         )
     return Question(str(Spec.of(spec.name, **shown)), entry, settings, form_of(entry, settings))
@@ -412,7 +413,11 @@ def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
     if not absent:
         return
     if absent[0] == "decision":
-        how = "decide at a threshold (--threshold 0.5, or decisions.at_threshold)"
+        how = (
+            "decide at a threshold with --threshold 0.5"
+            if errors.is_command
+            else "make them with hm.decide(trials, 0.5)"
+        )
         raise UsageError(f"{name} needs decisions, and these trials have none; {how}", code="no-decisions")
     own = sorted({*trials.frame.columns} - {"item", "target"})
     raise UnknownName(f"column that {name} needs", absent[0], own)

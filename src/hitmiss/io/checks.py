@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 import numpy as np
 import polars as pl
 
-from hitmiss.core.classes import AMBIGUOUS, UNDECLARED, Problem, Reading, understand
+from hitmiss.core.classes import AMBIGUOUS, ONE_OF_THESE, UNDECLARED, Problem, Reading, understand
 from hitmiss.core.question import INNER, ReadSpec, shown
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX
@@ -207,19 +207,9 @@ def refuse_undeclared_class(stack: Stack, column: str, reading: Reading, ledger:
     """Report once that nothing says which class is positive, with the declarations to choose from."""
     if not reading.choices or any(finding.choices for finding in ledger.findings):
         return
-    what, fix = undeclared_sentence(reading, column)
-    kind = next(p.kind for p in reading.problems if p.kind in (AMBIGUOUS, UNDECLARED))
+    kind, what = reading.question(column)
     place = Place(stack.tables[0].name)
-    ledger.add(kind, what, fix, [place], stack.title(column), what, reading.choices)
-
-
-def undeclared_sentence(reading: Reading, column: str = "label") -> tuple[str, str]:
-    """Return what is open about the positive class, and how to settle it."""
-    words = [quoted(p.word) for p in reading.problems if p.kind in (AMBIGUOUS, UNDECLARED)]
-    named = f"the {column}{'s are' if len(words) > 1 else ' is'} {' and '.join(words)}"
-    if reading.problems[-1].kind == AMBIGUOUS:
-        return f"{named}, and nothing says which of 1 and 0 is {reading.positive}", "say it in one of these ways"
-    return f"{named}, and nothing says which class is the positive one", "say it in one of these ways"
+    ledger.add(kind, what, ONE_OF_THESE, [place], stack.title(column), what, reading.choices)
 
 
 def _refuse_word(

@@ -12,7 +12,7 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.core.classes import FAMILIES, same_class
+from hitmiss.core.classes import about_spoofing, family_of, named_classes, same_class
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import OWN, ReadSpec, apart, stored
 from hitmiss.core.shared import ABSTAIN
@@ -306,10 +306,13 @@ class Verdicts:
     @classmethod
     def of(cls, options: ReadSpec) -> Verdicts:
         """Make it from the names of the classes and the words for an abstention."""
-        positive, negative = options.positive or "fake", options.negative or "real"
-        is_own = not {positive, negative} <= {*FAMILIES[0].words}
+        positive, negative = named_classes(options.positive or "fake", options.negative or "real")
+        is_own = not (about_spoofing(positive) and about_spoofing(negative))
         classes = ("fake", "real") if is_own else (positive, negative)
-        declared = dict(zip(map(_folded, (positive, negative)), classes, strict=True))
+        family = family_of((), positive)
+        sides = family.sides(positive) if is_own and family is not None else ((), ())
+        declared = {_folded(word): name for name, side in zip(classes, sides, strict=True) for word in side}
+        declared |= dict(zip(map(_folded, (positive, negative)), classes, strict=True))
         code = _folded(options.positive_value or "")
         if code in OPPOSITE:  # verdicts may be codes if labels are
             declared |= {code: classes[0], OPPOSITE[code]: classes[1]}

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
-from hitmiss.core.classes import AMBIGUOUS, UNDECLARED, Reading
+from hitmiss.core.classes import ONE_OF_THESE, Reading
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
@@ -22,7 +22,7 @@ from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import USUAL_UNITS, form_of
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.io.checks import Coverage, check_labels, note_missing, undeclared_sentence
+from hitmiss.io.checks import Coverage, check_labels, note_missing
 from hitmiss.io.columns import SYSTEM_PREFIX
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
@@ -109,9 +109,8 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     words = words_of({cell[0] for cell in tally.cells}, decisions, plan)
     reading = words["label"]
     if reading.choices:
-        what, fix = undeclared_sentence(reading)
-        kind = next(p.kind for p in reading.problems if p.kind in (AMBIGUOUS, UNDECLARED))
-        raise DataError(f"{what}; {fix}", code=kind, choices=reading.choices)
+        kind, what = reading.question()
+        raise DataError(f"{what}; {ONE_OF_THESE}", code=kind, choices=reading.choices)
     if reading.problems:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
