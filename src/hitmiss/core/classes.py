@@ -80,6 +80,15 @@ def code_of(word: str) -> str | None:
     return next((code for code, known in SPELLINGS.items() if text in known), None)
 
 
+def class_name(declared: str | None) -> str | None:
+    """Return the declared positive class if it is a name; None if it is a value, such as 1.
+
+    >>> class_name("toxic"), class_name("1"), class_name(None)
+    ('toxic', None, None)
+    """
+    return None if declared is None or code_of(declared) is not None else declared
+
+
 Declaration = Mapping[str, str]
 """Options of a reader that declare the positive class: `{"positive": "fake"}`."""
 

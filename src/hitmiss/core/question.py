@@ -8,7 +8,7 @@ from dataclasses import field, fields, replace
 from functools import cache
 from typing import Final, Literal, Self
 
-from hitmiss.core.classes import OPPOSITE, code_of, same_class
+from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
 from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
@@ -291,6 +291,8 @@ class ReadSpec(Stated):
         >>> found.negative, found.positive_value
         ('real', '0')
         """
+        if self.positive is not None and self.positive_value is None and code_of(self.positive) is not None:
+            return replace(self, positive=None, positive_value=self.positive).over(base)  # it names a value
         said = {name: getattr(self, name) for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid}
         for name in ("columns", "key_columns", "rename", "itself", "where"):
             if name in said:
@@ -298,9 +300,12 @@ class ReadSpec(Stated):
         return replace(base._for_class(self.positive, self.negative), **said)
 
     def _for_class(self, positive: str | None, negative: str | None) -> ReadSpec:
-        """Return the same spec about a positive class of the caller; if it is our negative class, the classes swap."""
-        if positive is None or self.negative is None or not same_class(positive, self.negative):
+        """Return the same spec about a positive class of the caller: our negative class, or one of another name."""
+        if positive is None or self.positive is None or self.negative is None or same_class(positive, self.positive):
             return self
+        if not same_class(positive, self.negative):
+            higher = positive if self.higher == self.positive else self.higher
+            return replace(self, negative=named_classes(positive, self.negative)[1], higher=higher)
         code = code_of(self.positive_value) if self.positive_value is not None else None
         value = self.positive_value if code is None else OPPOSITE[code]
         return replace(self, positive=self.negative, negative=negative or self.positive, positive_value=value)

@@ -13,14 +13,14 @@ from typing import Final
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from hitmiss.core.classes import understand
+from hitmiss.core.classes import code_of, understand
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
 from hitmiss.core.shared import ABSTAIN, dataclass
 from hitmiss.core.trials import Source
 from hitmiss.io import tables
 from hitmiss.io.checks import ABSTAINED, check_ids, check_numbers, check_repeats, numbers_of
-from hitmiss.io.columns import ABSENT, OURS, PREDICTED, TRUE, Match, no_column, plain, recognise
+from hitmiss.io.columns import ABSENT, OURS, PREDICTED, Match, no_column, plain, recognise
 from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
 from hitmiss.io.reader import Choice, choose, look, read_rows, settle, settle_nan
 from hitmiss.io.tables import TextRows
@@ -339,6 +339,8 @@ def _understood(spec: ReadSpec) -> ReadSpec:
         )
     if spec.score_columns:
         spec = spec.changed(columns={**spec.columns, "score": spec.score_columns[0]}, score_columns=())
+    if spec.positive is not None and code_of(spec.positive) is not None and spec.positive_value is None:
+        spec = spec.changed(positive=None, positive_value=spec.positive)  # `--positive 0` names a value, not a class
     asked = {*spec.where, *spec.runs, *spec.numbers, *(spec.slices or ())}
     for ours in spec.columns:
         if OURS.get(ours, ours) not in PREDICTED and ours not in asked:
@@ -567,7 +569,7 @@ def _meanings(words: Sequence[str], is_decision: bool, spec: ReadSpec) -> dict[s
 
 def _is_usual(spec: ReadSpec) -> bool:
     """Return whether 1 is the positive class."""
-    return spec.positive_value in (None, *TRUE)
+    return spec.positive_value is None or code_of(spec.positive_value) == "1"
 
 
 def _number(text: str) -> float | None:

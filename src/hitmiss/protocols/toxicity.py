@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core.classes import understand
+from hitmiss.core.classes import class_name, understand
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
 from hitmiss.core.results import Estimate, Results, merged
@@ -429,7 +429,7 @@ def run_of(
     predictions = _turned(predictions, chosen)
     decided = decide_groups(predictions.frame, how, _titles(predictions))
     kinds = dict.fromkeys(rule.origin for rule in decided.rules.values())
-    named = understand((), chosen.positive or "toxic", chosen.negative)
+    named = understand((), class_name(chosen.positive) or "toxic", chosen.negative)
     header = Header(
         positive=named.positive,
         negative=named.negative,
@@ -471,7 +471,7 @@ def run_of(
 
 def _turned(predictions: Predictions, spec: ReadSpec) -> Predictions:
     """Reverse scores so that a higher one means toxic, where the caller says that it means the other class."""
-    named = understand((), spec.positive or "toxic", spec.negative)
+    named = understand((), class_name(spec.positive) or "toxic", spec.negative)
     header = Header(named.positive, named.negative, spec.kind if any_scores(spec) else "probability")
     if spec.higher is None or not is_reversed(header, spec.higher):
         return predictions
