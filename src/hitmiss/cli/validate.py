@@ -44,7 +44,7 @@ def validate(
 
 
 def _report(seen: Examination) -> dict[str, object]:
-    told = {"summary": seen.summary, "faults": seen.faults, "fixes": seen.fixes}
+    told: dict[str, object] = {"summary": seen.summary, "faults": seen.faults, "fixes": seen.fixes}
     return {**told, "choices": seen.choices} if seen.choices else told
 
 

@@ -10,7 +10,7 @@ from typing import Final, Literal, Self
 
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain
+from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, parse, plain, usual_name
 from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
 
 # ----------------------------------------------------------------------
@@ -742,6 +742,14 @@ class Design(Stated):
     languages: Languages | None = None
     drift: Drift | None = None
     contest: Contest | None = None
+
+    def changed(self, **changes: object) -> Self:
+        """Return the same with some fields changed; metrics may have other names that are in use, as auc and far."""
+        asked = changes.get("metrics")
+        if isinstance(asked, tuple | list):
+            known = () if self.protocol is None else self.protocol.derived
+            changes["metrics"] = tuple(usual_name(m) if isinstance(m, str) and m not in known else m for m in asked)
+        return super().changed(**changes)
 
     def __post_init__(self) -> None:
         _ = self.plan  # raises if the plan is invalid

@@ -246,12 +246,12 @@ def parse(text: str | Spec) -> Spec:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(f"cannot read {text[:200]!r} as a metric; write a name, or name(setting=value)") from None
     if isinstance(node, ast.Name):
-        return Spec(_usual(node.id))
+        return Spec(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
         given = {_key(k, text): _literal(k.value, text) for k in node.keywords}
         if len(given) < len(node.keywords):
             raise UsageError(f"{text!r}: a setting is given twice")
-        return Spec.of(_usual(node.func.id), **given)
+        return Spec.of(node.func.id, **given)
     fix = "write a name, or name(setting=value)"
     if isinstance(node, ast.Tuple) and node.elts:
         fix = f"give several one by one: {' '.join(f'-m {ast.unparse(one)}' for one in node.elts)}"
@@ -269,15 +269,21 @@ OTHER_NAMES: Final = {
 share of negatives that were decided positive, FRR the share of positives that were not."""
 
 
-def _usual(name: str) -> str:
-    """Return the usual name of a metric; capital letters do not matter where no metric is spelt with them."""
+def usual_name(text: str) -> str:
+    """Return what is asked for under the usual name of the metric; capital letters do not matter.
+
+    >>> usual_name("AUC"), usual_name("far"), usual_name("EER(ties=official)"), usual_name("no_such")
+    ('roc_auc', 'fpr', 'eer(ties=official)', 'no_such')
+    """
+    name = text.partition("(")[0].strip()
     small = name.lower()
-    if name in _entries["metric"] or (small == name and small not in OTHER_NAMES):
-        return name
+    if small == name and small not in OTHER_NAMES:
+        return text
     _load("metric")
     if name in _entries["metric"]:
-        return name
-    return OTHER_NAMES.get(small, small if small in _entries["metric"] else name)
+        return text
+    usual = OTHER_NAMES.get(small, small if small in _entries["metric"] else name)
+    return text.replace(name, usual, 1)
 
 
 def _key(keyword: ast.keyword, text: str) -> str:

@@ -144,11 +144,13 @@ def read_manifest(
     suffix: str = "",
     file_column: str | None = None,
     options: ReadSpec | None = None,
+    are_labels_read: bool = True,
 ) -> Manifest:
     """Read a manifest from a file, a frame, or a folder with one subfolder per class (`real/1.jpg`, `fake/a/2.jpg`).
 
     Paths are relative to `root` (by default the manifest's folder); `suffix` is added to each (`.flac`). `file_column`
-    names the column of paths if it is not the id. Labels are interpreted as everywhere (`options` declares classes).
+    names the column of paths if it is not the id. Labels are interpreted as everywhere (`options` declares classes), or
+    left as they are where only the files are wanted.
 
     >>> rows = {"file": ["1.wav", "2.wav"], "label": ["bonafide", "spoof"], "codec": ["-", "C01"]}
     >>> m = read_manifest(pl.DataFrame(rows))
@@ -163,7 +165,7 @@ def read_manifest(
         side = open_side([look(source, "key", wanted, ledger)], "manifest", wanted, ledger)
         refuse_undeclared(wanted, tuple(side.names), side.shapes[0].name, ledger)
         stack = keep_rows(side.stack, side.match, wanted)
-        reading = _labels(stack, wanted) if "label" in stack.frame.columns else None
+        reading = _labels(stack, wanted) if are_labels_read and "label" in stack.frame.columns else None
         frame = _checked(stack, reading, wanted, ledger)
     except Stop:
         raise ledger.error() from None

@@ -335,7 +335,7 @@ def _interval(
     if held < 2:
         return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)
     columns = {"hit": answers.hit, "share": answers.weight, "unit": unit}
-    items = Trials.of(np.ones(n), header=Header(numbers=("hit", "share")), **columns)
+    items = Trials.of(np.ones(n), None, header=Header(numbers=("hit", "share")), **columns)  # type: ignore[arg-type]
     (found,) = measure_share(items, "hit", Plan(REPLICATES, ("unit",), seed, level), of="share")
     low, high = (math.nan if end is None else end for end in (found.low, found.high))
     few = () if found.low is not None or found.note is None else (found.note,)

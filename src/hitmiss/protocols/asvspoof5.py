@@ -260,7 +260,7 @@ def is_bonafide(labels: Values, bonafide: Bonafide = None) -> NDArray[np.bool_]:
     """
     given = np.asarray(_list(labels))
     if given.dtype == np.bool_:
-        return given == _meant(bonafide, "truth values", True)
+        return np.asarray(given == _meant(bonafide, "truth values", True))
     if given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.isin(given, (0, 1)).all()):
         wrong = ~np.isin(given, (0, 1))
         if wrong.any():
@@ -272,10 +272,10 @@ def is_bonafide(labels: Values, bonafide: Bonafide = None) -> NDArray[np.bool_]:
     named = bonafide if isinstance(bonafide, str) else "bonafide"
     reading = understand(sorted(set(words.tolist())), named, None if isinstance(bonafide, str) else "spoof")
     if reading.problems:
-        wrong = reading.problems[0]
-        hint = f"; did you mean {wrong.meant!r}?" if wrong.meant else ""
+        first = reading.problems[0]
+        hint = f"; did you mean {first.meant!r}?" if first.meant else ""
         raise DataError(
-            f"{int((words == wrong.word).sum())} labels are {wrong.word!r}, which is not a known class{hint}"
+            f"{int((words == first.word).sum())} labels are {first.word!r}, which is not a known class{hint}"
         )
     return np.isin(words, reading.positive_words)
 
