@@ -284,3 +284,17 @@ def test_a_metric_of_decisions_names_a_function_that_exists() -> None:
     with pytest.raises(UsageError, match=r"hm\.decide\(trials, 0\.5\)"):
         hm.measure(trials, ["f1"])
     assert hm.measure(hm.decide(trials, 0.5), ["f1"]).one("f1").value > 0
+
+
+def test_a_detector_is_run_on_the_documents_own_labels(tmp_path: Path, command: Run) -> None:
+    (tmp_path / "mine.py").write_text(
+        "import numpy as np\ndef score(texts):\n    return np.array([float(len(t)) for t in texts])\n"
+    )
+    lines = [f"i{i},{'xx' if one else 'x'},{int(one)}" for i, one in enumerate(IS_ONE)]
+    (tmp_path / "t.csv").write_text("\n".join(["item,text,label", *lines]) + "\n")
+    words = ("detect", "--data", tmp_path / "t.csv", "--detector", f"{tmp_path / 'mine.py'}:score", "--input", "text")
+    code, _, errors = command(*words, "--outputs", "logit", "-p", "deepfake-audio", "-o", tmp_path / "run")
+    assert code == 0, errors
+    code, text, _ = command("score", tmp_path / "run", "-p", "deepfake-audio", "-m", "roc_auc", "--json")
+    assert code == 0 and auc_of(text) == 1.0
+    assert hm.read(str(tmp_path / "run")).header.positive == "real"

@@ -123,6 +123,14 @@ def test_a_column_that_the_key_lacks_is_named_with_the_option_for_the_key(
     assert code == 0, errors
 
 
+def test_triage_without_a_verdict_asks_for_one(tmp_path: Path, command: Run) -> None:
+    path = saved(tmp_path, "id,label,says\na,fake,fake\nb,real,real\n")
+    code, _, errors = command("triage", path)
+    assert code == 3 and "--column verdict=NAME" in errors
+    code, _, errors = command("triage", path, "--column", "verdict=says", "--bootstrap", "0")
+    assert code == 0, errors
+
+
 def test_column_8_of_the_2021_pa_key_is_the_replay_device(tmp_path: Path) -> None:
     key = saved(
         tmp_path,

@@ -644,7 +644,7 @@ def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str,
         "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
         "score": (
             "score" in found if is_prediction else has_answer or role in ("key", "manifest"),
-            "" if is_prediction else " or --score-column NAME",
+            "" if is_prediction else " or --score-column NAME, or --column verdict=NAME if it holds decisions",
         ),
     }
     lacking = {ours: otherwise for ours, (is_met, otherwise) in needs.items() if not is_met}
