@@ -135,7 +135,7 @@ def detect(
     >>> louder = {"real": 2.0, "fake": 0.5}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     trials = detect(lambda batch: np.log(batch.std(axis=1)), table, f"{folder}/run",
-    ...                     load=lambda row: np.tile([1.0, -1.0], 8000) * louder[row["label"]])
+    ...                     load=lambda row: np.tile([1.0, -1.0], 8000) * louder[row["label"]], positive="real")
     >>> trials.frame.select("item", "label", "score").rows()[:2]
     [('a', 1, 0.6931471805599453), ('b', 0, -0.6931471805599453)]
     """

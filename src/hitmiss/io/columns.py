@@ -383,7 +383,8 @@ def _claim_published(ours: str, columns: Columns, ledger: Ledger) -> int | None:
     hits = columns.called(PUBLISHED[ours])
     if ours == "score":
         hits = [at for at, name in enumerate(columns.names) if at not in columns.taken and class_of_score(name)]
-    sure = [at for at in hits if plain(columns.names[at]) in TRUTHS]
+    is_sure = columns.role == "predictions"  # nothing else can be meant there, so odd values are faults of the file
+    sure = [at for at in hits if is_sure or plain(columns.names[at]) in TRUTHS]
     return _only(ours, columns, columns.fitting(ours, hits) or sure, ledger)
 
 
@@ -658,7 +659,7 @@ def no_column(lacking: Mapping[str, str], names: Row, role: Role, file: str, led
     what = f"no column is the {' and none the '.join(ours)}; there are {listed(names)}"
     if role == "predictions":
         known = "; ".join(f"it may be called {', '.join(predicted_names(one))}" for one in ours)
-        what = f"there is no {' and no '.join(ours)} column; {known}; there are {listed(names)}"
+        what = f"there is no {' column and no '.join(ours)} column; {known}; there are {listed(names)}"
     options = " ".join(f"{option_of(role)} {one}=NAME" for one in ours)
     others = "".join(dict.fromkeys(lacking.values()))
     which = "which they are" if len(ours) > 1 else "which one it is"

@@ -445,7 +445,7 @@ def examine(scores: object, key: object = None, options: ReadSpec | None = None,
     """Read without raising for faults in the data: return what was recognised, and every fault with its place.
 
     >>> import polars as pl
-    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["real", "fakee"], "score": ["1", "nan"]}))
+    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["bonafide", "spooof"], "score": ["1", "nan"]}))
     >>> [fault.kind for fault in seen.faults]
     ['nan-score', 'unknown-label']
     """
