@@ -75,7 +75,7 @@ def test_nearest() -> None:
 @pytest.mark.parametrize(
     ("rows", "option"),
     [
-        ("id,label,score\na,1,0.9\nb,0,0.1\n", "--positive toxic --positive-value 1"),
+        ("id,label,score\na,fake,0.9\nb,real,0.1\n", "--positive fake"),
         ("id,label,score\na,spoof,0.9\na,spoof,0.9\nb,bonafide,0.1\n", "--dedupe"),
         ("id,label,score\na,spoof,nan\nb,bonafide,0.1\nc,spoof,0.3\n", "--on-nan drop"),
         ("id,label,score,prob\na,spoof,1,.5\nb,bonafide,0,.1\n", "--column score=score"),

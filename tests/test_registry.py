@@ -106,7 +106,7 @@ def test_a_column_that_the_trials_do_not_have_is_named() -> None:
     trials = hm.Trials.of([1, 0], [0.5, 0.25])
     with pytest.raises(UnknownName, match="column that odd_column needs 'scores'; did you mean 'score'"):
         hm.measure(trials, ["odd_column"])
-    with pytest.raises(UsageError, match=r"threshold=0\.5") as refused:
+    with pytest.raises(UsageError, match=r"hm\.decide\(trials, 0\.5\)") as refused:
         hm.measure(trials, ["f1"])
     assert refused.value.code == "no-decisions"
 

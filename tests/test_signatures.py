@@ -76,7 +76,7 @@ def test_a_run_is_signed_by_its_manifest(tmp_path: Path, keys: tuple[Path, Path,
     (tmp_path / "mine.py").write_text(
         "import numpy as np\ndef score(texts):\n    return np.array([float(len(t)) for t in texts])\n"
     )
-    (tmp_path / "t.csv").write_text("item,text,label\na,x,real\nb,yy,fake\nc,zzz,real\nd,,fake\n")
+    (tmp_path / "t.csv").write_text("item,text,label\na,x,bonafide\nb,yy,spoof\nc,zzz,bonafide\nd,,spoof\n")
     words = ["detect", "--data", str(tmp_path / "t.csv"), "--detector", f"{tmp_path / 'mine.py'}:score"]
     words += ["--input", "text", "--outputs", "logit", "-o", str(tmp_path / "run")]
     assert run(["--sign", str(own), *words]) == 0

@@ -23,7 +23,7 @@ def clips(tmp_path: Path) -> Path:
     (tmp_path / "data" / "wav").mkdir(parents=True)
     for i in range(8):
         (tmp_path / "data" / "wav" / f"c{i}.wav").write_bytes(tone(300.0 + 50 * i, 0.5 + 0.1 * i))
-    rows = [f"c{i}\twav/c{i}.wav\t{'real' if i % 2 else 'fake'}" for i in range(8)]
+    rows = [f"c{i}\twav/c{i}.wav\t{'bonafide' if i % 2 else 'spoof'}" for i in range(8)]
     (tmp_path / "data" / "list.tsv").write_text("\n".join(["id\tfile\tlabel", *rows]) + "\n")
     (tmp_path / "scorer.py").write_text(SCORER)
     return tmp_path
@@ -96,7 +96,7 @@ def test_a_score_file_with_a_column_of_paths(tmp_path: Path) -> None:
 
 
 def test_media_that_is_nowhere_is_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "s.tsv").write_text("item\tlabel\tscore\na\treal\t1\nb\tfake\t0\n")
+    (tmp_path / "s.tsv").write_text("item\tlabel\tscore\na\tbonafide\t1\nb\tspoof\t0\n")
     assert (
         run(
             [

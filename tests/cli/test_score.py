@@ -147,9 +147,9 @@ def test_one_file_twice_is_not_two_seeds(command: Command, files: Path) -> None:
 
 def test_a_unit_is_never_ignored_in_silence(command: Command, files: Path) -> None:
     assert any("--bootstrap" in w for w in command.json(*official(files, "--unit", "speaker"))["warnings"])
-    command("score", *official(files, "--unit", "spk"), code=2)
+    command("score", *official(files, "--unit", "speeker"), code=2)
     assert "speaker" in command.errors
-    command("score", *official(files, "--unit", "spk", "--bootstrap", "20"), code=2)
+    command("score", *official(files, "--unit", "speeker", "--bootstrap", "20"), code=2)
 
 
 def test_seeds_give_mean_sd_min_max(command: Command, files: Path) -> None:

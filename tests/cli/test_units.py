@@ -172,9 +172,7 @@ def test_drift_counts_its_units(tmp_path: Path, capsys: Capture) -> None:
         real, level = i % 2, 2.0 * (i % 2) + rng.normal()
         for k, shift in enumerate((0.0, -0.5)):
             name = ("clean", "mp3")[k]
-            row = (
-                f"{i}-{k},{'real' if real else 'fake'},{level + shift + 0.2 * rng.normal():.4f},{name},c{i},s{i // 10}"
-            )
+            row = f"{i}-{k},{'bonafide' if real else 'spoof'},{level + shift + 0.2 * rng.normal():.4f},{name},c{i},s{i // 10}"
             lines.append(row)
     path = tmp_path / "d.csv"
     path.write_text("\n".join(lines) + "\n")

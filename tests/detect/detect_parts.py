@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.question import ReadSpec
 from hitmiss.io.manifest import Manifest, read_manifest
 
 Clip = NDArray[np.float32]
@@ -22,7 +23,7 @@ def corpus(n: int = 120, **columns: list[str]) -> Manifest:
     """A manifest of n made-up clips, every second one real."""
     words = ["real" if i % 2 else "fake" for i in range(n)]
     frame = pl.DataFrame({"file": [f"c{i:04d}" for i in range(n)], "label": words, **columns})
-    return read_manifest(frame)
+    return read_manifest(frame, options=ReadSpec(positive="real"))
 
 
 def clip(row: Mapping[str, Any]) -> Clip:

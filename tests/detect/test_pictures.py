@@ -15,6 +15,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.question import ReadSpec
 from hitmiss.io import read
 from hitmiss.io.manifest import read_manifest
 from hitmiss.media.image import SCALES, PictureInput
@@ -80,7 +81,7 @@ def test_a_folder_per_class_is_a_manifest(tmp_path: Path) -> None:
     pictures(tmp_path / "data")
     (tmp_path / "data" / ".hidden").mkdir()
     (tmp_path / "data" / "real" / ".DS_Store").write_text("no")
-    manifest = read_manifest(tmp_path / "data")
+    manifest = read_manifest(tmp_path / "data", options=ReadSpec(positive="real"))
     assert manifest.items[0] == "fake/sub/0.png" and len(manifest) == 6 and manifest.positive == "real"
     assert manifest.frame["label"].to_list() == ["fake"] * 3 + ["real"] * 3
     (tmp_path / "none").mkdir()
@@ -97,6 +98,7 @@ def test_torch_and_timm_models_get_pictures_as_they_take_them(
     made = pictures(tmp_path / "data")
     (tmp_path / "net.py").write_text(NETWORK)
     words = ["detect", "--data", str(tmp_path / "data"), "--input", "image", "--device", "cpu", "--check", "0"]
+    words += ["--positive", "real"]
     asked = ["--picture", "resize=36, crop=32, scale=half", "-o", str(tmp_path / "asked")]
     assert run([*words, "--detector", f"{tmp_path}/net.py:plain", *asked]) == 0
     assert run([*words, "--detector", f"{tmp_path}/net.py:of_timm", "-o", str(tmp_path / "timm")]) == 0
@@ -121,6 +123,7 @@ def test_sixteen_bits_are_scaled_and_pictures_are_turned_upright(tmp_path: Path)
     Image.fromarray(turned).save(tmp_path / "data" / "fake" / "turned.png", exif=exif)
     (tmp_path / "top.py").write_text("def top(batch):\n    return batch[:, 0].mean(axis=(1, 2))\n")
     words = ["detect", "--data", str(tmp_path / "data"), "--input", "image", "--outputs", "logit", "--check", "0"]
+    words += ["--positive", "real"]
     assert run([*words, "--detector", f"{tmp_path}/top.py:top", "-o", str(tmp_path / "run")]) == 0
     frame = read(str(tmp_path / "run")).frame
     found = dict(zip(frame["item"], frame["score"], strict=True))
@@ -131,7 +134,7 @@ def test_sixteen_bits_are_scaled_and_pictures_are_turned_upright(tmp_path: Path)
 MEMORY = """
 import resource, sys
 from hitmiss.cli.main import run
-code = run(["detect", "--data", sys.argv[1], "--detector", sys.argv[2], "--input", "image", "--picture", "crop=224",
+code = run(["detect", "--positive", "real", "--data", sys.argv[1], "--detector", sys.argv[2], "--input", "image", "--picture", "crop=224",
             "--outputs", "logit", "--check", "0", "-o", sys.argv[3]])
 print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """

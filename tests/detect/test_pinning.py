@@ -60,7 +60,7 @@ def test_a_resumed_run_refuses_changed_code_beside_the_detector(
     (tmp_path / "mine.py").write_text(
         "import numpy as np\nfrom pinned_weights import W\n\ndef score(texts):\n    return np.array([W * len(t) for t in texts])\n"
     )
-    rows = pl.DataFrame({"item": list("abcd"), "text": ["x", "yy", "zzz", ""], "label": ["real", "fake"] * 2})
+    rows = pl.DataFrame({"item": list("abcd"), "text": ["x", "yy", "zzz", ""], "label": ["bonafide", "spoof"] * 2})
     rows.write_csv(tmp_path / "items.csv")
     words = [
         "detect",
@@ -143,7 +143,7 @@ def test_a_run_does_not_go_on_over_other_files(
         (tmp_path / name).write_text(text)
     (tmp_path / "f3.txt").write_text("broken")
     (tmp_path / "mine.py").write_text(READING)
-    rows = [f"{name},{('real', 'fake')[i % 2]}" for i, name in enumerate(files)]
+    rows = [f"{name},{('bonafide', 'spoof')[i % 2]}" for i, name in enumerate(files)]
     (tmp_path / "d.csv").write_text("\n".join(["file,label", *rows]) + "\n")
     words = [
         "detect",

@@ -203,7 +203,7 @@ RUNS = (
         computed=True,
     ),
     Golden("probe", "probe embeddings.npz --labels codec --groups speaker --json"),
-    Golden("shortcuts", "shortcuts clips/manifest.csv --root clips --json", computed=True),
+    Golden("shortcuts", "shortcuts clips/manifest.csv --root clips --positive real --json", computed=True),
 )
 
 COMMANDS = (*SCORE, *TOXICITY, *TRIAGE, *COMPARE, *GATE, *RUNS)

@@ -91,7 +91,7 @@ def test_a_key_may_repeat_a_row_only_when_told_and_never_contradict_itself() -> 
 
 
 def test_labels_on_both_sides_must_agree() -> None:
-    scores = both(["a", "b"], ["real", "fake"], ["1", "2"])
+    scores = both(["a", "b"], ["bonafide", "spoof"], ["1", "2"])
     assert read(scores, pl.DataFrame({"id": ["b", "a"], "key": ["spoof", "bonafide"]})).label.tolist() == [1, 0]
     with pytest.raises(DataError, match="1 row with another label than in the key"):
         read(scores, pl.DataFrame({"id": ["b", "a"], "key": ["bonafide", "bonafide"]}))
@@ -174,12 +174,12 @@ def test_ids_are_text_and_stay_so(tmp_path: Path) -> None:
 
 def test_higher_can_mean_the_negative_class() -> None:
     frame = both(["a", "b"], ["spoof", "bonafide"], ["0.75", "0.25"])
-    turned = read(frame, higher="fake")
+    turned = read(frame, higher="spoof")
     assert turned.score.tolist() == [-0.75, -0.25]
     assert "higher:spoof" in turned.header.choices
     assert any("reversed" in note for note in turned.header.notes)
-    assert read(frame, higher="fake", score_kind="probability").score.tolist() == [0.25, 0.75]
-    assert read(frame, higher="real").header.choices == ()
+    assert read(frame, higher="spoof", score_kind="probability").score.tolist() == [0.25, 0.75]
+    assert read(frame, higher="bonafide").header.choices == ()
     with pytest.raises(UnknownName):
         read(frame, higher="toxic")
 
@@ -275,7 +275,9 @@ def test_a_source_in_memory_makes_the_digest_cover_the_columns() -> None:
 def test_a_key_in_memory_changes_the_digest_too(tmp_path: Path) -> None:
     path = tmp_path / "s.tsv"
     path.write_text("a 1\nb 2\n")
-    keys = [pl.DataFrame({"id": ["a", "b"], "label": labels}) for labels in (["real", "fake"], ["fake", "real"])]
+    keys = [
+        pl.DataFrame({"id": ["a", "b"], "label": labels}) for labels in (["bonafide", "spoof"], ["spoof", "bonafide"])
+    ]
     assert read(path, keys[0]).digest != read(path, keys[1]).digest
 
 
@@ -318,7 +320,7 @@ def test_official_scores_round_trip_to_the_last_bit(tmp_path: Path) -> None:
 def test_official_scores_refuse_what_the_format_cannot_say(tmp_path: Path) -> None:
     path = tmp_path / "s.tsv"
     with pytest.raises(UsageError, match="higher score means bonafide"):
-        write_official_scores(Trials.of([1, 0], [1, 2], header=Header(positive="fake", negative="real")), path)
+        write_official_scores(Trials.of([1, 0], [1, 2], header=Header(positive="spoof", negative="bonafide")), path)
     with pytest.raises(DataError, match="no way to write"):
         write_official_scores(Trials.of([1, 0], [1, 2], item=["a\tb", "c"]), path)
     two = Trials.of([1, 1], [1, 2], item=["a", "a"], header=Header(runs=("system",)), system=["p", "q"])

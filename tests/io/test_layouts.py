@@ -41,7 +41,7 @@ KEYS = {
     "asvspoof2019-protocol": "LA_1 E_01 - A07 spoof\nLA_2 E_02 - - bonafide\nLA_1 E_03 - A08 spoof\n",
     "asvspoof2021-key": "LA_1 E_01 alaw ita A07 spoof notrim eval\nLA_2 E_02 none - - bonafide notrim eval\n"
     "LA_1 E_03 alaw ita A08 spoof notrim progress\n",
-    "item-label": "E_01 fake\nE_02 real\nE_03 fake\n",
+    "item-label": "E_01 spoof\nE_02 bonafide\nE_03 spoof\n",
     "table": "Utterance;Y_True\nE_01;spoof\nE_02;bonafide\nE_03;spoof\n",
 }
 
@@ -56,8 +56,8 @@ def test_keys(tmp_path: Path, layout: str) -> None:
 SINGLE = {
     "speaker-item-score-label": "S1 E_01 -1.5 spoof\nS2 E_02 2.25 bonafide\nS1 E_03 .5 spoof\n",
     "item-attack-label-score": "E_01 A07 spoof -1.5\nE_02 - bonafide 2.25\nE_03 A08 spoof 5e-1\n",
-    "item-score-label": "E_01,-1.5,fake\nE_02,2.25,real\nE_03,0.5,fake\n",
-    "item-label-score": "E_01\tfake\t-1.5\nE_02\treal\t2.25\nE_03\tfake\t0.5\n",
+    "item-score-label": "E_01,-1.5,spoof\nE_02,2.25,bonafide\nE_03,0.5,spoof\n",
+    "item-label-score": "E_01\tspoof\t-1.5\nE_02\tbonafide\t2.25\nE_03\tspoof\t0.5\n",
     "table": "LLR,key,File\n-1.5,spoof,E_01\n2.25,bonafide,E_02\n0.5,spoof,E_03\n",
 }
 
@@ -77,7 +77,7 @@ def test_headerless_scores_join_whatever_the_order(tmp_path: Path) -> None:
 
 def test_files_without_ids_are_read_numbered_and_called_unpaired(tmp_path: Path) -> None:
     path = save(tmp_path, "- - real 0.85\n- - fake 0.23\n- - real 0.85\n")
-    trials = read(path)
+    trials = read(path, positive="real")
     assert (trials.items, trials.label.tolist(), trials.header.positive) == (["1", "2", "3"], [1, 0, 1], "real")
     assert layouts(trials) == ["unpaired"]
     assert any("unpaired" in note for note in trials.header.notes)
@@ -138,7 +138,7 @@ def test_track_two_asked_about_spoofing(tmp_path: Path) -> None:
         ("id,label,LABEL,score\na,spoof,bonafide,1\n", "ambiguous-column", "--column label=label"),
         ("id,Id,label,score\na,b,spoof,1\n", "ambiguous-column", "--column item=id"),
         ("id,label,system\na,spoof,1\n", "missing-column", "--column score=NAME"),
-        ("id,truth,score\na,spoof,1\n", "missing-column", "--column label=NAME"),
+        ("id,kind,score\na,spoof,1\n", "missing-column", "--column label=NAME"),
         ("a b c d e f g\n1 2 3 4 5 6 x\n", "missing-column", "--column"),
         ("E_01 0.5 1\nE_02 0.5 0\n", "missing-column", "--column"),
     ],
@@ -190,7 +190,7 @@ def test_several_systems_in_one_file_become_runs(tmp_path: Path) -> None:
 
 
 def test_a_forced_layout_overrules_recognition(tmp_path: Path) -> None:
-    path = save(tmp_path, "real 1 fake\nfake 2 real\n")
+    path = save(tmp_path, "real 1 spoof\nfake 2 bonafide\n")
     assert read(path, layout="item-score-label").items == ["real", "fake"]
     with pytest.raises(UnknownName, match="item-score"):
         read(path, layout="item-scor")

@@ -31,7 +31,7 @@ def test_ids_stay_text_and_columns_become_slices(tmp_path: Path) -> None:
 
 
 def test_an_id_beside_a_path_is_the_item(tmp_path: Path) -> None:
-    manifest = read_manifest(written(tmp_path, "id,path,label\na,x/1.wav,real\nb,x/2.wav,fake\n"))
+    manifest = read_manifest(written(tmp_path, "id,path,label\na,x/1.wav,bonafide\nb,x/2.wav,spoof\n"))
     assert manifest.items == ["a", "b"] and manifest.row(1)["file"] == "x/2.wav"
 
 
@@ -52,7 +52,7 @@ def test_a_blind_set_has_no_labels(tmp_path: Path) -> None:
         ("file\tlabel\na\treal\na\tfake\n", "both labels"),
         ("file\tlabel\na\treal\na\treal\n", "repeated row"),
         ("file\tlabel\na\treel\nb\tfake\n", "did you mean 'real'"),
-        ("file\tlabel\na\t1\nb\t0\n", "positive_value"),
+        ("file\tlabel\na\treal\nb\tfake\n", "positive='fake'"),
         ("file\tlabel\tseconds\na\treal\t1\nb\tfake\t2\n", "column 'seconds'"),
         ("file\tlabel\n\treal\nb\tfake\n", "without an id"),
     ],
@@ -79,7 +79,9 @@ def test_a_path_that_leads_out_is_refused(tmp_path: Path, file: str) -> None:
 
 
 def test_rows_are_chosen_and_crossed() -> None:
-    frame = pl.DataFrame({"file": list("abc"), "label": ["real", "fake", "fake"], "split": ["dev", "eval", "eval"]})
+    frame = pl.DataFrame(
+        {"file": list("abc"), "label": ["bonafide", "spoof", "spoof"], "split": ["dev", "eval", "eval"]}
+    )
     manifest = read_manifest(frame).where(split="eval")
     assert manifest.items == ["b", "c"]
     crossed = manifest.crossed([{"codec": "NONE"}, {"codec": "C01"}])
@@ -100,7 +102,7 @@ def trials() -> Trials:
 
 def test_a_table_comes_back_to_the_last_bit(trials: Trials, tmp_path: Path) -> None:
     write_scores(trials, tmp_path / "s.tsv")
-    back = hm.read(tmp_path / "s.tsv")
+    back = hm.read(tmp_path / "s.tsv", positive="real")
     assert back.header.score_kind == "logit"
     assert back.score.tolist() == trials.score.tolist() and back.items == trials.items
     assert back.label.tolist() == trials.label.tolist() and back.header.slices == ("codec",)
@@ -110,10 +112,10 @@ def test_the_documents_lines_hold_probabilities(trials: Trials, tmp_path: Path) 
     write_scores(trials, tmp_path / "s.txt", "unpaired")
     lines = (tmp_path / "s.txt").read_text().splitlines()
     assert lines[1] == "- - fake 0.5" and lines[2] == "- - real 1.0" and len(lines) == 4
-    back = hm.read(tmp_path / "s.txt")
+    back = hm.read(tmp_path / "s.txt", positive="real")
     assert back.label.tolist() == [1, 0, 1, 0] and "unpaired" in " ".join(back.header.notes)
     write_scores(trials, tmp_path / "odds.txt", "unpaired", probability=False)
-    assert hm.read(tmp_path / "odds.txt").score.tolist() == trials.score.tolist()
+    assert hm.read(tmp_path / "odds.txt", positive="real").score.tolist() == trials.score.tolist()
 
 
 def test_the_official_form_and_unknown_forms(trials: Trials, tmp_path: Path) -> None:

@@ -141,7 +141,7 @@ def test_python(way: Callable[[str], Figures], name: str) -> None:
     )  # a column without a name cannot be asked for
 
 
-WORD = ["real" if label else "fake" for label in LABEL]
+WORD = ["bonafide" if label else "spoof" for label in LABEL]
 
 
 def table(name: str) -> dict[str, Sequence[Any]]:

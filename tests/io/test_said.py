@@ -83,9 +83,10 @@ def test_rows_to_keep_are_chosen_before_anything_is_joined(tmp_path: Path) -> No
 def test_labels_as_codes_beside_decisions_as_words(tmp_path: Path, value: str) -> None:
     other = {"1": "0", "0": "1"}[value]
     table = write(
-        tmp_path / "t.csv", f"id,label,decision\na,{value},fake\nb,{other},real\nc,{value},unsure\nd,{other},fake\n"
+        tmp_path / "t.csv",
+        f"id,label,decision\na,{value},spoof\nb,{other},bonafide\nc,{value},unsure\nd,{other},spoof\n",
     )
-    trials = read(table, positive="fake", negative="real", positive_value=value, abstain=("unsure",))
+    trials = read(table, positive="spoof", negative="bonafide", positive_value=value, abstain=("unsure",))
     assert trials.label.tolist() == [1, 0, 1, 0] and trials.column("decision").to_list() == [1, 0, -1, 1]
 
 
@@ -101,28 +102,29 @@ def test_labels_as_codes_beside_decisions_as_words(tmp_path: Path, value: str) -
 def test_confidence_in_per_cent_or_missing(
     tmp_path: Path, header: str, cells: list[str], columns: dict[str, str]
 ) -> None:
-    rows = zip("abcd", ["real", "fake"] * 2, cells, strict=True)
+    rows = zip("abcd", ["bonafide", "spoof"] * 2, cells, strict=True)
     body = "".join(f"{i},{label},{label},{cell}\n" for i, label, cell in rows)
     table = write(tmp_path / "t.csv", f"id,label,verdict,{header}\n{body}")
     assert read(table, columns=columns).column("confidence").to_list() == [0.85, 0.5, None, None]
 
 
 def test_confidence_beyond_one_says_how_to_declare_per_cent(tmp_path: Path) -> None:
-    table = write(tmp_path / "t.csv", "id,label,verdict,conf\na,real,real,95\nb,fake,fake,60\n")
+    table = write(tmp_path / "t.csv", "id,label,verdict,conf\na,bonafide,bonafide,95\nb,spoof,spoof,60\n")
     with pytest.raises(DataError) as error:
         read(table, columns={"confidence": "conf"})
     assert error.value.code == "not-a-probability" and "columns={'confidence_percent': 'conf'}" in str(error.value)
 
 
 def test_arrays_and_objects_of_json(tmp_path: Path) -> None:
-    rows = [{"id": "a", "label": "real", "score": 0.10}, {"id": "b", "label": "fake", "score": -1}]
+    rows = [{"id": "a", "label": "bonafide", "score": 0.10}, {"id": "b", "label": "spoof", "score": -1}]
     for indent in (None, 2):
         trials = read(write(tmp_path / "a.json", json.dumps(rows, indent=indent)))
         assert trials.items == ["a", "b"] and trials.score.tolist() == [0.1, -1.0]
     flat = write(tmp_path / "o.json", json.dumps({i: n + 0.5 for n, (i, *_) in enumerate(ROWS)}, indent=1))
     assert read(flat, key(tmp_path, DF)).score.tolist() == [0.5, 1.5, 2.5, 3.5]
     wrong = write(
-        tmp_path / "w.json", '[\n{"id": "a", "label": "real", "score": 1},\n{"id": "b", "label": "cat", "score": 2}\n]'
+        tmp_path / "w.json",
+        '[\n{"id": "a", "label": "bonafide", "score": 1},\n{"id": "b", "label": "cat", "score": 2}\n]',
     )
     fault = next(f for f in examine(wrong).faults if f.kind == "unknown-label")
     assert fault.row == 3
@@ -131,7 +133,7 @@ def test_arrays_and_objects_of_json(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"id": "a", "verdict": "fake", "verdict": "real"}', "'fake' and 'real'"),
+        ('{"id": "a", "verdict": "spoof", "verdict": "bonafide"}', "'spoof' and 'bonafide'"),
         ('{"id": "a", "confidence": nan}', "write null"),
         ('{"id": "a", "confidence": None}', "write null"),
         ("{'id': 'a'}", "double quotes"),

@@ -14,7 +14,7 @@ from hitmiss.io.parse import Shape, read_even
 from hitmiss.io.reader import read
 
 ROWS = pl.DataFrame(
-    {"item": ["a", "b", "c", "d"], "label": ["real", "fake"] * 2, "score": [0.1, 1 / 3, 1e-320, float("inf")]}
+    {"item": ["a", "b", "c", "d"], "label": ["bonafide", "spoof"] * 2, "score": [0.1, 1 / 3, 1e-320, float("inf")]}
 )
 
 
@@ -55,7 +55,7 @@ def test_numbers_that_are_parsed_at_once_are_those_that_the_text_says(cells: lis
 
 def test_a_fault_is_told_as_the_file_says_it_though_other_scores_are_parsed_at_once(tmp_path: Path) -> None:
     path = tmp_path / "s.csv"
-    path.write_text("id,score,label\na,0.50,real\nb,1.70,fake\nc,0.2,real\n")
+    path.write_text("id,score,label\na,0.50,bonafide\nb,1.70,spoof\nc,0.2,bonafide\n")
     with pytest.raises(DataError) as caught:
         read(path, score_kind="probability")
     assert [(f.kind, f.row, f.value) for f in caught.value.faults] == [("not-a-probability", 3, "1.70")]

@@ -13,7 +13,9 @@ from hitmiss.core.errors import DataError
 from hitmiss.io import examine, read
 
 SCORES = [0.1, 1e-17, -3.3333333333333335]
-FRAME = pl.DataFrame({"id": ["0001", "b", "NA"], "label": ["real", "fake", "fake"], "score": SCORES, "n": [1, 2, 3]})
+FRAME = pl.DataFrame(
+    {"id": ["0001", "b", "NA"], "label": ["bonafide", "spoof", "spoof"], "score": SCORES, "n": [1, 2, 3]}
+)
 
 
 def test_parquet(tmp_path: Path) -> None:
@@ -43,7 +45,7 @@ def test_damaged_and_empty_parquet(tmp_path: Path) -> None:
 def test_json_lines_keep_numbers_as_they_are_written(tmp_path: Path) -> None:
     rows = [{"id": i, "label": y, "score": s, "n": {"deep": 1}} for i, y, s, _ in FRAME.iter_rows()]
     path = tmp_path / "s.jsonl"
-    path.write_text("\n".join(map(json.dumps, rows)) + "\n\n" + '{"id": 7, "label": "fake", "score": NaN, "n": null}')
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n\n" + '{"id": 7, "label": "spoof", "score": NaN, "n": null}')
     trials = read(path, on_nan="drop")
     assert (trials.items, trials.score.tolist()) == (["0001", "b", "NA"], SCORES)
     fault = examine(path).faults[0]
@@ -51,25 +53,25 @@ def test_json_lines_keep_numbers_as_they_are_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ['{"id": 1', "[1, 2]", '{"id": "a", "id": "b", "label": "fake", "score": 1}', "null", '{"a":' * 200_000]
+    "line", ['{"id": 1', "[1, 2]", '{"id": "a", "id": "b", "label": "spoof", "score": 1}', "null", '{"a":' * 200_000]
 )
 def test_json_lines_that_are_no_objects_are_named(tmp_path: Path, line: str) -> None:
     path = tmp_path / "s.jsonl"
-    path.write_text('{"id": "x", "label": "fake", "score": 1}\n' + line + "\n")
+    path.write_text('{"id": "x", "label": "spoof", "score": 1}\n' + line + "\n")
     faults = examine(path).faults
     assert [(f.kind, f.row) for f in faults] == [("ragged-row", 2)]
 
 
 def test_json_ids_that_are_numbers_stay_as_they_are_written(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
-    path.write_text('{"id": 1.10, "label": "real", "score": 1}\n{"id": 1.1, "label": "fake", "score": 2}\n')
+    path.write_text('{"id": 1.10, "label": "bonafide", "score": 1}\n{"id": 1.1, "label": "spoof", "score": 2}\n')
     assert read(path).items == ["1.10", "1.1"]
 
 
 def test_json_lines_without_a_key_are_empty_and_noted(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_text(
-        '{"id": "x", "label": "fake", "score": 1, "codec": "C1"}\n{"id": "y", "label": "real", "score": 2}\n'
+        '{"id": "x", "label": "spoof", "score": 1, "codec": "C1"}\n{"id": "y", "label": "bonafide", "score": 2}\n'
     )
     trials = read(path)
     assert trials.frame["codec"].to_list() == ["C1", ""]
@@ -79,7 +81,12 @@ def test_json_lines_without_a_key_are_empty_and_noted(tmp_path: Path) -> None:
 def test_frames_of_pandas() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame(
-        {"id": ["0001", "b", "NA"], "label": ["real", "fake", "fake"], "score": SCORES, "codec": ["C1", None, np.nan]}
+        {
+            "id": ["0001", "b", "NA"],
+            "label": ["bonafide", "spoof", "spoof"],
+            "score": SCORES,
+            "codec": ["C1", None, np.nan],
+        }
     )
     trials = read(frame)
     assert (trials.items, trials.score.tolist()) == (["0001", "b", "NA"], SCORES)

@@ -15,7 +15,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.tsv").write_text("filename\tcm-score\na\t1.5\nb\tnan\nb\x1b[31m\t0.5\n")
     (tmp_path / "k.tsv").write_text("filename\tcm-label\na\tbonafide\nb\tspoof\nc\tspoof\n")
-    (tmp_path / "good.csv").write_text("utt,truth,llr\na,real,1\nb,fake,2\n")
+    (tmp_path / "good.csv").write_text("utt,truth,llr\na,bonafide,1\nb,spoof,2\n")
     return tmp_path
 
 
@@ -24,7 +24,7 @@ def test_clean_files(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "good.csv", "--column", "label=truth"]) == 0
     out = capsys.readouterr().out
     assert "good.csv: 2 rows, table, utf-8" in out
-    assert "2 trials: 1 real, 1 fake; positive = real" in out
+    assert "2 trials: 1 bonafide, 1 spoof; positive = bonafide" in out
     assert out.endswith("no faults\n")
 
 
@@ -53,8 +53,8 @@ def test_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "value": "nan",
     }
     assert [file["layout"] for file in report["summary"]["files"]] == ["cm-scores", "cm-key"]
-    assert run(["validate", "good.csv", "--column", "label=truth", "--positive", "fake", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["summary"]["positive"] == "fake"
+    assert run(["validate", "good.csv", "--column", "label=truth", "--positive", "spoof", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["summary"]["positive"] == "spoof"
 
 
 def test_a_file_that_is_not_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

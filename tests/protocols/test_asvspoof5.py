@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
 from hitmiss import metrics
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import AssumedMeaning, DataError, UsageError
 from hitmiss.evaluation.protocol import find_protocol, read_trials
 from hitmiss.protocols.asvspoof5 import (
     OFFICIAL,
@@ -43,7 +43,9 @@ def test_signatures_are_those_of_the_document() -> None:
         train_domain_probe: "(embeddings, domain_labels)",
     }
     for function, text in expected.items():
-        plain = [p.replace(annotation=inspect.Parameter.empty) for p in inspect.signature(function).parameters.values()]
+        given = inspect.signature(function).parameters.values()
+        assert all(p.name == "bonafide" for p in given if p.kind is p.KEYWORD_ONLY)
+        plain = [p.replace(annotation=p.empty) for p in given if p.kind is not p.KEYWORD_ONLY]
         assert str(inspect.Signature(plain)) == text
     assert list(inspect.signature(bootstrap_ci).parameters)[:5] == [
         "scores",
@@ -56,10 +58,26 @@ def test_signatures_are_those_of_the_document() -> None:
 
 def test_booleans_and_words_mean_bonafide_and_integers_follow_the_docstring(frame: pd.DataFrame) -> None:
     is_bonafide = frame["key"] == "bonafide"
-    by_word, by_bool = compute_eer(frame["score"], frame["key"]), compute_eer(frame["score"], is_bonafide)
-    by_number = compute_eer(frame["score"], np.where(is_bonafide, 0, 1))
+    by_word = compute_eer(frame["score"], frame["key"])
+    with pytest.warns(AssumedMeaning, match="True = bona fide, False = spoof"):
+        by_bool = compute_eer(frame["score"], is_bonafide)
+    with pytest.warns(AssumedMeaning, match="0 = bona fide, 1 = spoof"):
+        by_number = compute_eer(frame["score"], np.where(is_bonafide, 0, 1))
     assert by_word == by_bool == by_number
     assert by_word[0] == metrics.eer(is_bonafide, frame["score"], ties="official") < 0.5
+
+
+@pytest.mark.parametrize(
+    ("labels", "bonafide"), [((0, 1), 0), ((1, 0), 1), ((True, False), True), ((False, True), False), ((1.0, 0.0), 1)]
+)
+def test_a_declared_label_is_read_without_a_warning(frame: pd.DataFrame, labels: tuple, bonafide: object) -> None:  # type: ignore[type-arg]
+    given = np.where(frame["key"] == "bonafide", *labels)
+    for function in (compute_eer, compute_min_dcf):
+        assert function(frame["score"], given, bonafide=bonafide) == function(frame["score"], frame["key"])
+    numbered = frame.assign(key=given)
+    pd.testing.assert_frame_equal(evaluate_per_domain(numbered, bonafide=bonafide), evaluate_per_domain(frame))
+    few = bootstrap_ci(frame["score"], given, compute_eer, 50, bonafide=bonafide)
+    assert few == bootstrap_ci(frame["score"], frame["key"], compute_eer, 50)
 
 
 def test_a_wrong_word_or_number_is_refused() -> None:
@@ -86,7 +104,10 @@ def test_per_domain_by_position_whatever_the_index(frame: pd.DataFrame) -> None:
     assert list(plain.columns)[:4] == ["domain", "n_samples", "eer", "min_dcf"]
     assert list(plain["domain"]) == ["C01", "C02", "NONE"] and plain["n_samples"].sum() == len(frame)
     part = frame[frame["codec"] == "-"]
-    assert plain.set_index("domain").loc["NONE", "eer"] == compute_eer(part["score"], part["key"] == "bonafide")[0]
+    assert (
+        plain.set_index("domain").loc["NONE", "eer"]
+        == compute_eer(part["score"], part["key"] == "bonafide", bonafide=True)[0]
+    )
 
 
 def test_a_domain_with_one_class_is_undefined_not_a_half() -> None:

@@ -41,7 +41,7 @@ def clips(tmp_path: Path) -> Path:
     (tmp_path / "listener.py").write_text(LISTENER)
     for i in range(6):
         (tmp_path / f"c{i}.wav").write_bytes(tone(300.0 + 50 * i, 0.5))
-    rows = [f"c{i}\tc{i}.wav\t{'real' if i % 2 else 'fake'}" for i in range(6)]
+    rows = [f"c{i}\tc{i}.wav\t{'bonafide' if i % 2 else 'spoof'}" for i in range(6)]
     (tmp_path / "list.tsv").write_text("\n".join(["id\tfile\tlabel", *rows]) + "\n")
     return tmp_path
 
@@ -59,7 +59,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("words", "how_many"),
     [
-        (["--manipulate", "gain(db=-6); noise(snr=12)", "--only", "fake"], 6),
+        (["--manipulate", "gain(db=-6); noise(snr=12)", "--only", "spoof"], 6),
         (["--codecs", "gsm,opus:1+3"], 18),
     ],
 )
@@ -129,7 +129,7 @@ def gallery(tmp_path: Path) -> Path:
         pixels = np.zeros((64, 48, 3), np.uint8)
         pixels[8 * i : 8 * i + 24, 10:30] = (250, 40 * i, 20)
         image.fromarray(pixels).save(tmp_path / f"p{i}.png")
-    rows = [f"p{i}\tp{i}.png\t{'real' if i % 2 else 'fake'}" for i in range(4)]
+    rows = [f"p{i}\tp{i}.png\t{'bonafide' if i % 2 else 'spoof'}" for i in range(4)]
     (tmp_path / "list.tsv").write_text("\n".join(["id\tfile\tlabel", *rows]) + "\n")
     return tmp_path
 

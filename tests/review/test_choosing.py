@@ -110,7 +110,7 @@ def test_a_finished_run_of_detect(tmp_path: Path) -> None:
         lines.append(f"c{i}.wav\t{'real' if i % 2 else 'fake'}\n")
     (tmp_path / "m.tsv").write_text("file\tlabel\n" + "".join(lines))
     words = ["detect", "--detector", f"{tmp_path}/detector.py:score", "--data", f"{tmp_path}/m.tsv", "--input", "path"]
-    assert run([*words, "-o", f"{tmp_path}/run", "--outputs", "logit", "--higher", "fake"]) == 0
+    assert run([*words, "-o", f"{tmp_path}/run", "--outputs", "logit", "--positive", "fake"]) == 0
     library = Library(tmp_path)
     chosen = choose(str(tmp_path / "run"), Wish(("all",)), library, str(tmp_path / "m.tsv"))
     assert {e.kind for e in chosen.entries} == {"audio"} and chosen.pinned["run"] == "run"

@@ -68,7 +68,7 @@ def test_an_unknown_value_or_column_is_refused(files: tuple[str, str, str], wher
 
 def test_a_word_for_no_answer_is_one_in_a_stream(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
-    rows = [(f"u{i}", ("fake", "real")[i % 2], ("fake", "real", "hm")[i % 3]) for i in range(60)]
+    rows = [(f"u{i}", ("spoof", "bonafide")[i % 2], ("spoof", "bonafide", "hm")[i % 3]) for i in range(60)]
     path.write_text("id,label,score,decision\n" + "".join(f"{i},{t},{n % 5},{d}\n" for n, (i, t, d) in enumerate(rows)))
     said = {"abstain": ("hm",)}
     memory = hm.evaluate(str(path), metrics=["accuracy", "abstain_rate"], **said)

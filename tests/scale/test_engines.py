@@ -138,7 +138,7 @@ def test_the_command_counts_by_an_engine(tmp_path: Path, capsys: pytest.CaptureF
 
 
 def test_counts_need_no_engine(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(pl.DataFrame({"label": ["real", "fake"], "score": [1.0, 0.0], "n": [2, 3]}), tmp_path / "a.csv")
+    write(pl.DataFrame({"label": ["bonafide", "spoof"], "score": [1.0, 0.0], "n": [2, 3]}), tmp_path / "a.csv")
     assert (
         run(["score", str(tmp_path / "a.csv"), "-m", "eer", "--counts", "--engine", "polars"]) == UsageError.exit_code
     )

@@ -10,7 +10,7 @@ from hitmiss.core import registry
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore.stream import evaluate_streamed
 
-ROWS = [(f"u{i}", "real" if i % 3 else "fake", (i * 7) % 20 / 4, f"c{i % 2}") for i in range(40)]
+ROWS = [(f"u{i}", "bonafide" if i % 3 else "spoof", (i * 7) % 20 / 4, f"c{i % 2}") for i in range(40)]
 
 
 def piped(path: str | Path) -> pl.DataFrame:

@@ -162,10 +162,10 @@ def test_decisions_at_a_threshold_are_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("labels", "decisions", "reading", "code"),
     [
-        (("real", "fake"), ("1", "0"), {}, "ambiguous-label"),
+        (("real", "fake"), ("1", "0"), {"positive": "real"}, "ambiguous-label"),
         (("1", "0"), ("toxic", "non-toxic"), {"positive": "toxic", "positive_value": "1"}, None),
         (("1", "0"), ("1", "0"), {"positive": "toxic", "positive_value": "1"}, None),
-        (("real", "fake"), ("bonafide", "abstain"), {}, None),
+        (("real", "fake"), ("bonafide", "abstain"), {"positive": "real"}, None),
     ],
 )
 def test_words_of_decisions_mean_what_they_mean_in_memory(

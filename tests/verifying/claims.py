@@ -52,6 +52,7 @@ def write_files(folder: Path) -> None:
     ]
     text = "id,label,score\n" + "".join(f"{i},{label},{score}\n" for i, label, score in rows)
     (folder / "ones.csv").write_text(text.replace("fake", "1").replace("real", "0"), encoding="utf-8")
+    (folder / "words.csv").write_text(text.replace("fake", "yes").replace("real", "no"), encoding="utf-8")
     (folder / "latin.csv").write_text(text.replace("fake", "f\u00e4lschung"), encoding="latin-1")
     (folder / "tilde.csv").write_text(text.replace(",", "~"), encoding="utf-8")
     (folder / "pipe.csv").write_text(text.replace("fake", "fa|ke").replace("real", "re|al"), encoding="utf-8")

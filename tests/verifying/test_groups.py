@@ -22,7 +22,7 @@ READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity
 MEASURING = {"score": (), "report": ("matrix",), "gate": ("metric", "matrix")}
 FILES = {
     "--encoding": "latin.csv --encoding latin-1 --positive f\u00e4lschung",
-    "--positive-value": "ones.csv --positive-value 1",
+    "--positive-value": "words.csv --positive-value yes",
     "--separator": "tilde.csv --separator ~ --positive fake",
     "--on-nan": "gaps.csv --on-nan drop --positive fake",
     "--dedupe": "twice.csv --dedupe --positive fake",

@@ -180,6 +180,17 @@ def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
     return found
 
 
+def options(choice: Mapping[str, str]) -> str:
+    """Write options of a choice as a command line takes them.
+
+    >>> options({"positive": "not real", "positive_value": "1"})
+    "--positive 'not real' --positive-value 1"
+    """
+    import shlex
+
+    return shlex.join(part for name, value in choice.items() for part in (f"--{name.replace('_', '-')}", value))
+
+
 def expanded(patterns: Sequence[str]) -> list[str]:
     """Expand globs in file names, sorted; a pattern without a match is kept and reported as missing later."""
     from glob import glob

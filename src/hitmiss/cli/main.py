@@ -6,6 +6,7 @@ import atexit
 import gc
 import os
 import re
+import shlex
 import sys
 import textwrap
 import time
@@ -448,15 +449,32 @@ def code_of(error: BaseException) -> str:
     return "environment" if isinstance(error, MemoryError) else "bug"
 
 
-def document(error: BaseException) -> dict[str, object]:
-    """Return what a failure prints with `--json`: its code, its message, and every place with a fault.
+def complete(error: BaseException, words: Sequence[str]) -> list[str]:
+    """Return the commands of which one settles what an error leaves open: the given one with each of the choices.
+
+    An option that a choice sets replaces the one that was given.
+
+    >>> complete(DataError("which?", choices=[{"positive": "real"}, {"positive": "not real"}]), ["score", "a b.csv"])
+    ["hitmiss score 'a b.csv' --positive real", "hitmiss score 'a b.csv' --positive 'not real'"]
+    """
+    found = []
+    for choice in error.choices if isinstance(error, HitmissError) else ():
+        names = {f"--{name.replace('_', '-')}" for name in choice}
+        kept = [w for w, before in zip(words, ["", *words], strict=False) if not {w.partition("=")[0], before} & names]
+        found.append(f"{shlex.join(['hitmiss', *kept])} {common.options(choice)}")
+    return found
+
+
+def document(error: BaseException, commands: Sequence[str] = ()) -> dict[str, object]:
+    """Return what a failure prints with `--json`: its code, its message, every place with a fault, commands to choose.
 
     >>> document(DataError("a score is NaN", [Fault("nan-score", "it is NaN", file="s.csv", row=7)]))["error"]["code"]
     'nan-score'
     """
     faults = [asdict(fault) for fault in getattr(error, "faults", ())]
     message = sentence(error).partition("\n")[0]
-    return {"schema": SCHEMA, "error": {"code": code_of(error), "message": message, "faults": faults}}
+    told: dict[str, object] = {"code": code_of(error), "message": message, "faults": faults}
+    return {"schema": SCHEMA, "error": {**told, "commands": list(commands)} if commands else told}
 
 
 def _command(error: TyperException) -> str:
@@ -661,9 +679,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
-        common.note(f"hitmiss: {sentence(error)}")
+        commands = complete(error, words)
+        common.note("\n".join([f"hitmiss: {sentence(error)}", *(f"  {visible(command)}" for command in commands)]))
         if is_json and not common.has_result():  # a gate that failed has already printed its own object
-            common.out_json(document(error))
+            common.out_json(document(error, commands))
         return exit_code(error)
     return code
 

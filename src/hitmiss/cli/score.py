@@ -307,6 +307,7 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
         protocol.title if protocol else "",
         f"{size}: {counts}",
         f"{head.score_kind} scores, higher = {head.negative if head.scale.is_reversed else head.positive}",
+        head.settled,
         f"decisions: {head.decided}" if head.decided else "",
     ]
     coverage = [] if there.is_full else [f"covers {there} trials"]

@@ -343,6 +343,7 @@ def _show(
 
 
 def _title(evaluation: Triage, rule: Bins) -> str:
+    from hitmiss.protocols.triage import own_classes
     from hitmiss.verdicts.stability import uneven
 
     trials, figures = evaluation.trials, evaluation.figures
@@ -354,10 +355,13 @@ def _title(evaluation: Triage, rule: Bins) -> str:
     many += f" = {len(trials):,} trials" if many and there.is_full else ""
     many += "" if there.is_full else f", incomplete: {there} trials"
     many = many if trials.header.unnamed is None else f": rows without ids{f', of {n_runs} runs' if n_runs > 1 else ''}"
+    positive, negative = own_classes(trials)
     lines = [
-        "Triage: three-way verdicts (real, fake, uncertain); positive = fake",
-        f"{items.height:,} items ({fakes:,} fake, {items.height - fakes:,} real){many}",
+        f"Triage: three-way verdicts ({negative}, {positive}, uncertain); positive = {positive}",
+        f"{items.height:,} items ({fakes:,} {positive}, {items.height - fakes:,} {negative}){many}",
     ]
+    if positive != trials.header.positive:
+        lines.append(f"in the names of the figures fake means {positive} and real means {negative}")
     if evaluation.repeated:
         mean = "over trials" if not uneven(trials) else "over items, each by its own trials"
         lines.append(f"value: mean {mean} [interval over items]; sd: over trials, what comes from the run alone")

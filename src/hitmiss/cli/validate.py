@@ -44,7 +44,8 @@ def validate(
 
 
 def _report(seen: Examination) -> dict[str, object]:
-    return {"summary": seen.summary, "faults": seen.faults, "fixes": seen.fixes}
+    told: dict[str, object] = {"summary": seen.summary, "faults": seen.faults, "fixes": seen.fixes}
+    return {**told, "choices": seen.choices} if seen.choices else told
 
 
 def _print(seen: Examination) -> None:
@@ -66,6 +67,8 @@ def _print(seen: Examination) -> None:
         common.out(f"{fault.kind}: {fault}")
     for kind, fix in seen.fixes.items():
         common.out(f"to fix {kind}: {fix}")
+    for choice in seen.choices:
+        common.out(f"  {common.options(choice)}")
     common.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
 
 

@@ -56,19 +56,25 @@ class HitmissError(Exception):
         The message, as for `Exception`.
     code
         A code more specific than that of the class.
+    choices
+        Options of which one settles the question, by keyword: `[{"positive": "real"}, {"positive": "fake"}]`. The
+        command line prints a complete command for each, a Python message the keywords.
     """
 
     exit_code = 1
     code = "error"
+    choices: tuple[Mapping[str, str], ...] = ()
 
-    def __init__(self, *arguments: object, code: str | None = None) -> None:
+    def __init__(self, *arguments: object, code: str | None = None, choices: Sequence[Mapping[str, str]] = ()) -> None:
         super().__init__(*arguments)
         if code is not None:
             self.code = code
+        if choices:
+            self.choices = tuple(choices)
 
     def __str__(self) -> str:
         text = super().__str__()
-        return text if is_command else in_python(text)
+        return text if is_command else "\n".join([in_python(text), *map(_keywords, self.choices)])
 
 
 class GateFailed(HitmissError):
@@ -128,14 +134,23 @@ class DataError(HitmissError, ValueError):
         One `Fault` for each place in the data; kept in the attribute `faults`.
     code
         The kind of failure; by default the kind of the first fault.
+    choices
+        Options of which one settles the question.
     """
 
     exit_code = 3
     code = "data"
 
-    def __init__(self, message: str, faults: Sequence[Fault] = (), *, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        faults: Sequence[Fault] = (),
+        *,
+        code: str | None = None,
+        choices: Sequence[Mapping[str, str]] = (),
+    ) -> None:
         self.faults = tuple(faults)
-        super().__init__(message, code=code or (self.faults[0].kind if self.faults else None))
+        super().__init__(message, code=code or (self.faults[0].kind if self.faults else None), choices=choices)
 
 
 class IncompleteRun(HitmissError):
@@ -150,6 +165,10 @@ class EnvironmentFault(HitmissError):
 
     exit_code = 5
     code = "environment"
+
+
+class AssumedMeaning(UserWarning):
+    """Warns that labels were read as documented because the caller did not say what they mean; it names the mapping."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -221,6 +240,11 @@ def in_python(text: str) -> str:
     while n:  # an option may be given twice, a keyword once
         told, n = _AGAIN.subn(r"\1=\2\3, ", told)
     return told
+
+
+def _keywords(choice: Mapping[str, str]) -> str:
+    """Return the options of a choice as keywords, on a line of their own below the message."""
+    return f"  {', '.join(f'{name}={value!r}' for name, value in choice.items())}"
 
 
 def _keyword(found: re.Match[str]) -> str:

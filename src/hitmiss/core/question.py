@@ -8,6 +8,7 @@ from dataclasses import field, fields, replace
 from functools import cache
 from typing import Any, Final, Literal, Self
 
+from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, known_text, parse, plain
 from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
@@ -62,13 +63,26 @@ def shown(name: str) -> str:
     return name.removeprefix(OWN)
 
 
+SYNONYMS: Final[Mapping[str, str]] = {
+    "speaker_id": "speaker",
+    "spk": "speaker",
+    "speaker_gender": "gender",
+    "attack_label": "attack",
+    "attack_anon": "attack",
+}
+"""Names that published files use for columns of ours; either name may be used to ask for the column."""
+
+
 def find(name: str, columns: Collection[str]) -> str | None:
     """Return the column that a caller means by a name: the user's comes before the engine's. None if there is none.
 
     >>> find("target", ["item", "target", "user:target"]), find("target", ["item", "target"]), find("x", ["item"])
     ('user:target', 'target', None)
+    >>> find("spk", ["item", "speaker"]), find("SPEAKER_ID", ["item", "speaker"])
+    ('speaker', 'speaker')
     """
-    return next((known for known in (apart(name), name) if known in columns), None)
+    ours = SYNONYMS.get(name.strip().lower().replace("-", "_").replace(" ", "_"), name)
+    return next((known for known in (apart(name), name, ours) if known in columns), None)
 
 
 # ----------------------------------------------------------------------
@@ -160,9 +174,10 @@ class ReadSpec(Stated):
     score_columns
         The score columns of several systems in one file; the trials get a run column `system`.
     positive, negative
-        Names of the two classes; synonyms of both are understood.
+        Names of the two classes; synonyms of both are understood. Needed where the labels do not say which class is
+        positive, as real and fake; labels may be given too (`1`, `True`).
     positive_value
-        The value of the label column for the positive class if it is not a word, such as `1`.
+        The value of the label column for the positive class if it is not its name, such as `1` or `yes`.
     higher
         The class that a higher score means. If it is the negative class, the scores are negated, and a note says so.
     abstain
@@ -245,6 +260,10 @@ class ReadSpec(Stated):
     def _several(self) -> dict[str, Callable[[Any], object]]:
         return dict.fromkeys(("score_columns", "abstain", "slices", "runs", "numbers", "identities"), _names)
 
+    def changed(self, **changes: object) -> Self:
+        """Return the same with some fields changed; a class may be named by its label, as 1 or True."""
+        return super().changed(**{n: label_text(v) if n in CLASSES else v for n, v in changes.items()})
+
     def __post_init__(self) -> None:
         self._read_several()
         for what, value, known in (
@@ -302,12 +321,28 @@ class ReadSpec(Stated):
 
         >>> ReadSpec(score_kind="raw").over(ReadSpec(score_kind="llr", positive="real")).kind
         'raw'
+        >>> found = ReadSpec(positive="fake").over(ReadSpec(positive="real", negative="fake", positive_value="1"))
+        >>> found.negative, found.positive_value
+        ('real', '0')
         """
+        if self.positive is not None and self.positive_value is None and code_of(self.positive) is not None:
+            return replace(self, positive=None, positive_value=self.positive).over(base)  # it names a value
         said = {name: getattr(self, name) for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid}
         for name in ("columns", "key_columns", "rename", "itself", "where"):
             if name in said:
                 said[name] = {**getattr(base, name), **said[name]}
-        return replace(base, **said)
+        return replace(base._for_class(self.positive, self.negative), **said)
+
+    def _for_class(self, positive: str | None, negative: str | None) -> ReadSpec:
+        """Return the same spec about a positive class of the caller: our negative class, or one of another name."""
+        if positive is None or self.positive is None or self.negative is None or same_class(positive, self.positive):
+            return self
+        if not same_class(positive, self.negative):
+            higher = positive if self.higher == self.positive else self.higher
+            return replace(self, negative=named_classes(positive, self.negative)[1], higher=higher)
+        code = code_of(self.positive_value) if self.positive_value is not None else None
+        value = self.positive_value if code is None else OPPOSITE[code]
+        return replace(self, positive=self.negative, negative=negative or self.positive, positive_value=value)
 
     @property
     def said(self) -> tuple[str, ...]:
@@ -326,6 +361,21 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
         raise UsageError(
             f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
         )
+
+
+CLASSES: Final = ("positive", "negative", "positive_value", "higher")
+
+
+def label_text(value: object) -> object:
+    """Return a label as a file writes it; labels in Python may be numbers and truth values.
+
+    >>> label_text(True), label_text(1), label_text(0.0), label_text("toxic")
+    ('true', '1', '0', 'toxic')
+    """
+    if type(value).__name__ in ("bool", "bool_"):  # numpy's, too
+        return str(bool(value)).lower()
+    is_whole = type(value) is int or (isinstance(value, float) and value.is_integer())
+    return str(int(value)) if is_whole else value  # type: ignore[call-overload]
 
 
 @cache

@@ -17,9 +17,21 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.classes import ONE_OF_THESE, code_of, understand
 from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import ANSWERS, FIXED, ReadSpec, WeightKind, apart, find, refuse_unkind, shown, stored
+from hitmiss.core.question import (
+    ANSWERS,
+    FIXED,
+    ReadSpec,
+    WeightKind,
+    apart,
+    find,
+    label_text,
+    refuse_unkind,
+    shown,
+    stored,
+)
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind, dataclass
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
@@ -182,6 +194,8 @@ class Header:
     ----------
     positive, negative
         The names of the two classes.
+    settled
+        How the positive class was found if the caller did not name it; empty if it was declared.
     score_kind
         `llr`, `logit`, `probability` or `raw`.
     runs, slices, numbers
@@ -236,6 +250,7 @@ class Header:
     """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""
     weight: str | None = None
     repeated_by: str | None = None
+    settled: str = ""
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:
@@ -321,6 +336,8 @@ class Trials:
         weight: ArrayLike | None = None,
         weight_kind: WeightKind | None = None,
         header: Header | None = None,
+        positive: str | int | bool | None = None,
+        negative: str | int | bool | None = None,
         **columns: ArrayLike,
     ) -> Trials:
         """Make trials from arrays, which are copied.
@@ -328,7 +345,7 @@ class Trials:
         Parameters
         ----------
         label
-            1 for the positive class, 0 for the other.
+            1 or True for the positive class, 0 or False for the other; or words, as files have them.
         score
             The scores; higher means positive.
         item
@@ -342,6 +359,8 @@ class Trials:
             whole numbers) or `sampling` (one over the chance that the trial was sampled; any number from 0).
         header
             What the columns mean.
+        positive, negative
+            The classes, as for `read`: needed where the words do not say which class is positive, as real and fake.
         **columns
             Further columns; they become slices unless the header says otherwise. A column `target` says what each row
             asks about if items repeat; otherwise it is a slice like any other.
@@ -356,15 +375,14 @@ class Trials:
         DataError
             If a value is not allowed in its column.
         """
-        positive = check_label(label)
-        items = pl.int_range(len(positive), eager=True).cast(pl.String) if item is None else list(item)
-        data: dict[str, object] = {"item": items, "label": positive.astype(np.int8)}
+        is_positive, head = _read_labels(label, positive, negative, header or Header())
+        items = pl.int_range(len(is_positive), eager=True).cast(pl.String) if item is None else list(item)
+        data: dict[str, object] = {"item": items, "label": is_positive.astype(np.int8)}
         for name, values in (("score", score), ("confidence", confidence)):
             if values is not None:
-                data[name] = _numbers(name, values, len(positive))
+                data[name] = _numbers(name, values, len(is_positive))
         if decision is not None:
             data["decision"] = _decisions(decision)
-        head = header or Header()
         if "target" in columns and item is not None and len(set(items)) < len(items):
             data["target"] = _texts(columns.pop("target"))
         names = {name: stored(name) for name in columns}
@@ -372,19 +390,19 @@ class Trials:
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in names.values() if c not in named)))
         for name, values in columns.items():
-            _refuse_one_value(name, values, len(positive))
+            _refuse_one_value(name, values, len(is_positive))
             data[names[name]] = np.array(values, dtype=np.float64) if names[name] in head.numbers else _texts(values)
         for name, given in data.items():
-            if len(given) != len(positive):  # type: ignore[arg-type]
+            if len(given) != len(is_positive):  # type: ignore[arg-type]
                 raise DataError(
-                    f"label and {shown(name)} must be equally long; found {len(positive):,} and {len(given):,}",  # type: ignore[arg-type]
+                    f"label and {shown(name)} must be equally long; found {len(is_positive):,} and {len(given):,}",  # type: ignore[arg-type]
                     code="unequal-length",
                 )
         if weight is None and weight_kind is None:
             return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
         refuse_unkind(None if weight is None else "weight", weight_kind)
         assert weight is not None and weight_kind is not None
-        data["weight"] = _weights(weight, weight_kind, len(positive))
+        data["weight"] = _weights(weight, weight_kind, len(is_positive))
         return cls.from_frame(*weigh(pl.DataFrame(data), head, "weight", weight_kind), is_unique=item is None)
 
     @classmethod
@@ -710,6 +728,37 @@ def _with_own_names(frame: pl.DataFrame, header: Header) -> tuple[pl.DataFrame, 
     if "target" in clash and not frame["item"].is_duplicated().any():
         frame = frame.drop("target")
     return frame, header.renamed({n: apart(n) for n in clash})
+
+
+def _read_labels(
+    label: ArrayLike, positive: object, negative: object, head: Header
+) -> tuple[NDArray[np.bool_], Header]:
+    """Return a mask of the positives and the header with the names of the classes; words are read as those of files."""
+    given = np.asarray(label)
+    ours, other = (None if name is None else str(label_text(name)) for name in (positive, negative))
+    if given.dtype.kind not in "UOT" or not any(isinstance(value, str) for value in given.flat):
+        mask = check_label(label)
+        code = None if ours is None else code_of(ours)
+        if ours is None or code is not None:
+            return (~mask if code == "0" else mask), head
+        return mask, replace(head, positive=ours, negative=other or f"not {ours}")
+    words = [str(value) for value in given.tolist()]
+    found = sorted(set(words))
+    is_named = head.positive != "positive"
+    reading = understand(
+        found, ours or (head.positive if is_named else None), other or (head.negative if is_named else None)
+    )
+    if reading.choices:
+        kind, what = reading.question()
+        raise DataError(f"{what}; {ONE_OF_THESE}", code=kind, choices=reading.choices)
+    if reading.problems:
+        wrong = reading.problems[0]
+        hint = f"; did you mean {wrong.meant!r}?" if wrong.meant else ""
+        raise DataError(
+            f"{words.count(wrong.word):,} labels are {wrong.word!r}, which names no class{hint}", code=wrong.kind
+        )
+    head = replace(head, positive=reading.positive, negative=reading.negative, settled=reading.settled)
+    return np.isin(np.array(words), reading.positive_words), head
 
 
 def _texts(values: ArrayLike) -> pl.Series | list[str]:

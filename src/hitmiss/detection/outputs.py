@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, TypeGuard, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 
 Floats = NDArray[np.float64]
@@ -159,9 +160,7 @@ def positive_index_of(labels: Sequence[str], positive: str) -> int:
     >>> positive_index_of(["Fake", "Real"], "bonafide")
     1
     """
-    from hitmiss.io.columns import same_class  # it loads the table readers, which a model alone does not need
-
-    hits = [i for i, label in enumerate(labels) if same_class(label.strip().lower(), positive.lower())]
+    hits = [i for i, label in enumerate(labels) if same_class(label.strip(), positive)]
     if len(hits) != 1:
         raise UsageError(
             f"the model's classes are {', '.join(labels[:8])}; which of them is {positive!r}? Say --positive-index"

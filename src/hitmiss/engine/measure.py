@@ -16,6 +16,7 @@ import numpy as np
 from hitmiss._version import __version__
 from hitmiss.core import errors
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
@@ -44,7 +45,6 @@ from hitmiss.engine.resample import (
     without_width,
 )
 from hitmiss.engine.weighted import UNDRAWN, columns_of_trials, plan_for, refuse_unweighted
-from hitmiss.io.columns import same_class
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats import intervals
 from hitmiss.stats.forms import (
@@ -464,7 +464,7 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
     if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
         raise DataError(
             f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
-            f"{trials.header.positive!r}; read them with positive={entry.positive!r}",
+            f"{trials.header.positive!r}; read them with --positive {entry.positive}",
             code="wrong-positive",
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)

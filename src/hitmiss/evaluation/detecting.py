@@ -135,7 +135,7 @@ def detect(
     >>> louder = {"real": 2.0, "fake": 0.5}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     trials = detect(lambda batch: np.log(batch.std(axis=1)), table, f"{folder}/run",
-    ...                     load=lambda row: np.tile([1.0, -1.0], 8000) * louder[row["label"]])
+    ...                     load=lambda row: np.tile([1.0, -1.0], 8000) * louder[row["label"]], positive="real")
     >>> trials.frame.select("item", "label", "score").rows()[:2]
     [('a', 1, 0.6931471805599453), ('b', 0, -0.6931471805599453)]
     """
@@ -343,7 +343,7 @@ def _manipulated(
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
     from hitmiss.attacks.audio import preset
     from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
-    from hitmiss.io.columns import same_class
+    from hitmiss.core.classes import same_class
 
     if codecs is not None:
         raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
@@ -367,8 +367,8 @@ def _manipulated(
 
 def _extraction(positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest) -> Extraction:
     """Return how a score is made from the outputs of the detector."""
+    from hitmiss.core.classes import same_class
     from hitmiss.detection.outputs import Extraction
-    from hitmiss.io.columns import same_class
 
     is_reversed = higher is not None and same_class(higher, manifest.negative)
     if higher is not None and not is_reversed and not same_class(higher, manifest.positive):

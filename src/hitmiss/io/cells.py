@@ -14,12 +14,13 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core import classes
+from hitmiss.core.classes import AMBIGUOUS, ONE_OF_THESE, UNDECLARED, Problem, Reading
 from hitmiss.core.question import ReadSpec, shown
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.weights import not_allowed
-from hitmiss.io import columns
-from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, Problem, Reading, flag, is_absent
-from hitmiss.io.parse import Ledger, quoted
+from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, flag, is_absent
+from hitmiss.io.parse import Ledger, Place, quoted
 from hitmiss.io.tables import Stack
 
 # ----------------------------------------------------------------------
@@ -124,9 +125,9 @@ def _read(words: Sequence[str], positive: str | None, negative: str | None, valu
     codes = [word for word in words if word in CODE or word in TRUTH]
     others = [word for word in words if word not in codes]
     if not (codes and others) or (value not in CODE and value not in TRUTH):
-        return columns.understand(words, positive, negative, value)
-    one = columns.understand(codes, positive, negative, value)
-    two = columns.understand(others, one.positive, one.negative)
+        return classes.understand(words, positive, negative, value)
+    one = classes.understand(codes, positive, negative, value)
+    two = classes.understand(others, one.positive, one.negative)
     return replace(
         one,
         positive_words=(*one.positive_words, *two.positive_words),
@@ -188,13 +189,25 @@ def check_labels(
     if not is_dropped:
         kinds = {p.word: p for p in reading.problems}
         problems = [*problems, *(kinds.get(cell, Problem("missing-label", cell)) for cell in absent)]
+    if reading.choices:
+        problems = [p for p in problems if p.kind not in (AMBIGUOUS, UNDECLARED)]
     _refuse_words(stack, column, [p for p in problems if p.word not in silent], reading, ledger, fix)
+    _refuse_undeclared(stack, column, reading, ledger)
     values = cells.is_in(list(reading.positive_words)).cast(pl.Int8)
     for cell in absent:
         values = values.set(cells == cell, None)
     for cell in silent:
         values = values.set(cells == cell, ABSTAIN)
     return stack.put(values.alias(column))
+
+
+def _refuse_undeclared(stack: Stack, column: str, reading: Reading, ledger: Ledger) -> None:
+    """Report once that nothing says which class is positive, with the declarations to choose from."""
+    if not reading.choices or any(finding.choices for finding in ledger.findings):
+        return
+    kind, what = reading.question(column)
+    place = Place(stack.tables[0].name)
+    ledger.add(kind, what, ONE_OF_THESE, [place], stack.title(column), what, reading.choices)
 
 
 def _refuse_words(
@@ -241,7 +254,10 @@ def _refuse_word(
         fix = fix or "fix them, or say --negative -1 if it is a class"
     elif problem.kind == "ambiguous-label":
         what, each = f"{{n}} {column}{{s}} {word} without a known meaning", f"the {column} names no class"
-        fix = "say what the positive class is called and which value it has, as --positive toxic --positive-value 1"
+        fix = (
+            "words and numbers are mixed: write all of them in one way, or say which value is positive with "
+            "--positive-value 1"
+        )
     else:
         known = ", ".join(dict.fromkeys(map(str.strip, (*reading.positive_words, *reading.negative_words)))) or "none"
         hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}"

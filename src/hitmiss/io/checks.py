@@ -12,9 +12,9 @@ from typing import Final, TypeVar
 import numpy as np
 import polars as pl
 
+from hitmiss.core.classes import Reading
 from hitmiss.core.question import FIXED, INNER, ReadSpec
 from hitmiss.io.cells import understand
-from hitmiss.io.columns import Reading
 from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack
 

@@ -3,69 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import field, replace
-from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Final, Literal
 
 import polars as pl
 
+from hitmiss.core.classes import FAMILIES, about_spoofing, code_of, is_word, same_class
 from hitmiss.core.errors import DataError, UsageError, nearest
-from hitmiss.core.question import SCORES, ReadSpec, apart, find, shown, stored
+from hitmiss.core.question import SCORES, SYNONYMS, ReadSpec, apart, find, shown, stored
 from hitmiss.core.results import MIXED, Remark
 from hitmiss.core.shared import ScoreKind, dataclass
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
 
 # ----------------------------------------------------------------------
-# The words that name classes and the meaning of a column of labels; also which texts mean yes, no or nothing.
-#
-# `Real`, `FAKE` and `bona-fide` are known words in another spelling: case, hyphen, underscore and inner space do not
-# matter. Any other word that is close to a known word is refused, with that word as a suggestion: guessing here could
-# silently drop a class.
+# Which texts mean yes, no or nothing.
 
-Words = tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Family:
-    """Two classes and the words for each, the usual name first. Which one is positive follows the field's custom."""
-
-    positive: Words
-    negative: Words
-
-    @property
-    def words(self) -> Words:
-        """All words of both classes."""
-        return self.positive + self.negative
-
-    def sides(self, positive: str | None) -> tuple[Words, Words]:
-        """Return the words of the positive class and of the other class; `positive` names one (None: the custom)."""
-        return (self.negative, self.positive) if positive in self.negative else (self.positive, self.negative)
-
-
-FAMILIES: Final = (
-    Family(("bonafide", "real", "genuine", "human"), ("spoof", "spoofed", "fake", "deepfake")),
-    Family(("target",), ("nontarget", "spoof")),  # speaker verification with spoofing: both count as non-target
-    Family(("toxic",), ("non-toxic", "nontoxic", "not-toxic", "non_toxic", "not_toxic")),
-    Family(("hateful",), ("non-hateful", "nonhateful", "not-hateful")),
-    Family(("offensive",), ("not-offensive", "non-offensive")),
-    Family(("abnormal",), ("normal",)),
-    Family(("positive",), ("negative",)),
-)
-
-CODES: Final = {
-    "1": "0",
-    "0": "1",
-    "1.0": "0.0",
-    "0.0": "1.0",
-    "true": "false",
-    "false": "true",
-    "True": "False",
-    "False": "True",
-}
-"""Labels that name no class, each with its counterpart. Which class they mean must be declared."""
 ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
 """Texts, in lower case, that mean "missing"."""
 TRUE: Final = ("true", "1", "1.0", "yes", "y", "on", "t")
@@ -89,153 +44,6 @@ def is_absent(value: object) -> bool:
     (True, True, False, False)
     """
     return value is None or str(value).strip().lower() in ABSENT
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A word that a label column must not hold: what is wrong with it, and which word was probably meant."""
-
-    kind: str
-    word: str
-    meant: str | None = None
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How the words of a label column are interpreted."""
-
-    positive: str
-    negative: str
-    positive_words: Words
-    negative_words: Words
-    problems: tuple[Problem, ...] = ()
-
-
-def understand(
-    found: Sequence[str], positive: str | None = None, negative: str | None = None, value: str | None = None
-) -> Reading:
-    """Interpret the distinct words of a label column, given what the caller has declared.
-
-    >>> r = understand(["spoof", "bonafide"])
-    >>> r.positive, r.negative
-    ('bonafide', 'spoof')
-    >>> understand(["fake", "real"], positive="fake").negative_words[:2]
-    ('bonafide', 'real')
-    >>> understand(["Bona-fide", "SPOOF"]).positive_words[-1]
-    'Bona-fide'
-    >>> understand(["bonafied", "spoof"]).problems
-    (Problem(kind='unknown-label', word='bonafied', meant='bonafide'),)
-    """
-    if value is not None and (value in found or not any(map(is_word, found))):
-        return _by_value(found, positive or "positive", negative or "negative", value)
-    family = family_of(found, positive)
-    if family is not None:
-        return _by_family(found, family, positive, negative)
-    if positive is not None:
-        return _by_declaration(found, positive, negative)
-    return Reading("positive", "negative", (), (), tuple(_problem(w, _all_words()) for w in found))
-
-
-def family_of(found: Iterable[str], positive: str | None = None) -> Family | None:
-    """Return the family of the declared class, or else the family of most of the words.
-
-    >>> family_of(["target", "nontarget", "spoof"]).positive
-    ('target',)
-    >>> family_of(["cat"]) is None
-    True
-    """
-    words = {_spelt(w) for w in found}
-    if positive is not None:
-        known = [f for f in FAMILIES if positive in f.words]
-        return max(known, key=lambda f: len(words & _spellings(f.words)), default=None)
-    best = max(FAMILIES, key=lambda f: len(words & _spellings(f.words)))
-    return best if words & _spellings(best.words) else None
-
-
-def is_word(text: str) -> bool:
-    """Return whether the text names a class in any family, ignoring case; used to recognise a label column.
-
-    >>> is_word("Bonafide"), is_word("A17")
-    (True, False)
-    """
-    return _spelt(text) in _spellings(_all_words())
-
-
-def same_class(one: str, other: str) -> bool:
-    """Return whether two words name the same class of one family.
-
-    >>> same_class("real", "bonafide"), same_class("real", "fake"), same_class("cat", "cat")
-    (True, False, True)
-    """
-    return one == other or any({one, other} <= set(side) for f in FAMILIES for side in (f.positive, f.negative))
-
-
-def _all_words() -> set[str]:
-    return {w for f in FAMILIES for w in f.words}
-
-
-def _by_value(found: Sequence[str], positive: str, negative: str, value: str) -> Reading:
-    ours = next((pair for pair in (("1", "1.0"), ("0", "0.0")) if value in pair), (value,))
-    others = [w for w in found if w not in ours]
-    # An unknown value among several others is a typo somewhere: only a single other value can be the negative class.
-    allowed = tuple(CODES[w] for w in ours) if value in CODES else tuple(others) if len(others) == 1 else ()
-    wrong = tuple(_problem(w, (*ours, *allowed)) for w in others if w not in allowed)
-    return Reading(positive, negative, ours, allowed, wrong)
-
-
-def _by_family(found: Sequence[str], family: Family, positive: str | None, negative: str | None) -> Reading:
-    ours, theirs = family.sides(positive)
-    if negative is not None and negative in ours:
-        raise UsageError(f"{positive or ours[0]!r} and {negative!r} name the same class")
-    extra = (negative,) if negative is not None and negative not in theirs else ()
-    theirs = (*theirs, *extra)
-    ours, theirs = ((*side, *_respelt(found, side)) for side in (ours, theirs))
-    wrong = tuple(_problem(w, (*ours, *theirs)) for w in found if w not in ours and w not in theirs)
-    return Reading(positive or _name(ours, found), negative or _name(theirs, found), ours, theirs, wrong)
-
-
-def _by_declaration(found: Sequence[str], positive: str, negative: str | None) -> Reading:
-    others = [w for w in found if w != positive]
-    if negative is None and len(others) == 1 and not _is_near(others[0], positive) and others[0] not in CODES:
-        negative = others[0]
-    theirs = (negative,) if negative is not None else ()
-    wrong = tuple(_problem(w, (positive, *theirs)) for w in others if w not in theirs)
-    return Reading(positive, negative or f"not {positive}", (positive,), theirs, wrong)
-
-
-def _spelt(word: str) -> str:
-    """Return a word without case, hyphen, underscore and inner space; a word with outer space stays unchanged."""
-    return word.lower().translate({ord(c): None for c in "-_ "}) if word == word.strip() else word
-
-
-def _spellings(words: Iterable[str]) -> set[str]:
-    return {_spelt(word) for word in words}
-
-
-def _respelt(found: Sequence[str], side: Words) -> Words:
-    """Return the words of a file that are words of a class in another spelling."""
-    known = _spellings(side)
-    return tuple(word for word in found if word not in side and _spelt(word) in known)
-
-
-def _name(side: Words, found: Sequence[str]) -> str:
-    """Return the file's own word if it uses only one for the class, else the usual name."""
-    used = [w for w in side if w in found]
-    return used[0] if len(used) == 1 else side[0]
-
-
-def _is_near(word: str, other: str) -> bool:
-    return SequenceMatcher(None, word.lower(), other.lower()).ratio() >= 0.8
-
-
-def _problem(word: str, known: Iterable[str]) -> Problem:
-    words = sorted(known)
-    if word in CODES and word not in words:
-        return Problem("ambiguous-label", word)
-    by_case = [w for w in words if w.lower() == word.strip().lower()]
-    if by_case and word.strip() != by_case[0]:
-        return Problem("label-case", word, by_case[0])
-    return Problem("unknown-label", word, by_case[0] if by_case else nearest(word, words))
 
 
 # ----------------------------------------------------------------------
@@ -338,10 +146,10 @@ LAYOUTS: Final = (
     ),
     Layout(
         "asvspoof2021-pa-key",
-        "speaker, item, rooms, microphones and distances, label, trim, subset",
+        "speaker, item, room, microphone, distance, the attacker's room and microphone, replay device, distance, label, …",
         (
             *("speaker", "item", "room", "microphone", "distance", "attack_room", "attack_microphone"),
-            *("attack_distance", "attack_to_speaker", "label", "trim", "subset"),
+            *("replay_device", "attack_to_speaker", "label", "trim", "subset"),
         ),
     ),
     Layout("asvspoof2019-key", "source, item, attack, label", ("source", "item", "attack", "label")),
@@ -383,12 +191,20 @@ def _looks_like(ours: str, cells: Sequence[str], need: str) -> bool:
     if ours == "score":
         return 2 * sum(map(is_number, cells)) > len(cells)
     if ours == "label":
-        return 2 * sum(is_word(cell) or (need == "label" and cell in CODES) for cell in cells) > len(cells)
+        return 2 * sum(is_word(cell) or (need == "label" and code_of(cell) is not None) for cell in cells) > len(cells)
     return ours != "" or all(cell == "-" for cell in cells)
 
 
 # ----------------------------------------------------------------------
 # Which of our columns the named columns of a file are.
+
+Role = Literal["scores", "key", "both", "manifest", "predictions"]
+"""The role of a file.
+
+scores: a file with scores. key: a file with labels. both: a file that must hold both, because there is no other.
+manifest: a key whose items are files and whose labels may be absent. predictions: the output of a text classifier, with
+decisions and thresholds.
+"""
 
 SYSTEM_PREFIX: Final = SCORES
 SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
@@ -406,10 +222,21 @@ ALIASES: Final[Mapping[str, Row]] = {
     "confidence": ("confidence", "confidence_percent", "confidence_pct"),
     "error": ("error",),
 }
+TRUTHS: Final = ("ground_truth", "groundtruth", "truth", "gold", "gold_label", "true_label")
+"""Names that mean the label whatever words are used for the classes."""
+PUBLISHED: Final[Mapping[str, Row]] = {
+    "item": (
+        *("question_id", "comment_id", "text_id", "image_id", "audio_id", "video_id", "trial_id", "uuid"),
+        *("flac_file", "image_path", "audio_path", "video_path", "file_path", "filepath", "path", "image", "img"),
+    ),
+    "label": (*TRUTHS, "y", "target", "class", "toxic"),
+    "score": (),
+}
+"""Further names that published files use. They apply if no column has one of the usual names, and its values fit."""
 PREDICTED: Final[Mapping[str, Row]] = {
     "item": ("id", "item", "item_id", "comment_id"),
     "group": ("language", "lang"),
-    "label": ("y_true", "label", "target", "toxic"),
+    "label": ("y_true", "label"),
     "score": ("y_prob", "prob", "probability", "prediction", "pred_score", "pred", "score", "y_score"),
     "decision": ("y_pred", "pred_label", "prediction_binary", "decision"),
     "threshold": ("best_threshold", "threshold"),
@@ -419,11 +246,7 @@ DECIDED: Final = ("pred", "prediction", "predicted", "y_hat", "flagged")
 """Further names of a column of decisions, if it is binary and another column has the score."""
 EXTRAS: Final[Mapping[str, str]] = {
     **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
-    "speaker_id": "speaker",
-    "spk": "speaker",
-    "speaker_gender": "gender",
-    "attack_label": "attack",
-    "attack_anon": "attack",
+    **SYNONYMS,
 }
 OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_percent": "confidence", "id": "item"}
 """Further words that a caller may use for our columns."""
@@ -440,7 +263,36 @@ MADE_BY: Final = ("model", "model_id", "model_name", "system", "system_id", "sys
 """Columns that say who answered, or how the item was made: their values are runs if items occur under several."""
 REPETITIONS: Final = ("trial", "seed", "repeat", "repetition", "epoch")
 """Columns that number repetitions: runs if items occur under several of their values."""
-KNOWN: Final = {alias for aliases in ALIASES.values() for alias in aliases} | set(EXTRAS)
+KNOWN: Final = {
+    *(name for names in ALIASES.values() for name in names),
+    *(name for names in PUBLISHED.values() for name in names if not is_word(name)),  # `target` may be a label
+    *EXTRAS,
+}
+OF_A_CLASS: Final = re.compile(
+    r"(?P<first>.+?)_(?:probability|probabilities|prob|proba|score|llr|logit)|(?:p|prob|proba|probability|score)_(?P<last>.+)"
+)
+"""Names of columns with the score of one class, as `fake_probability` and `prob_fake`."""
+
+
+def class_of_score(name: str) -> str | None:
+    """Return the class that a higher score means by the name of its column; None if the name does not say.
+
+    >>> class_of_score("fake_probability"), class_of_score("Prob-Spoof"), class_of_score("cm_score")
+    ('fake', 'spoof', None)
+    """
+    found = OF_A_CLASS.fullmatch(plain(name))
+    word = (found["first"] or found["last"]) if found else None
+    return word if word is not None and is_word(word) else None
+
+
+def _fits(ours: str, cells: Sequence[str]) -> bool:
+    """Return whether the first cells of a column can be ours: numbers for a score, known classes for a label."""
+    held = [cell for cell in cells if not is_absent(cell)]
+    if ours == "score":
+        return all(map(is_number, held))
+    if ours == "label":
+        return all(is_word(cell) or code_of(cell.strip()) is not None for cell in held)
+    return True
 
 
 def plain(name: str) -> str:
@@ -515,12 +367,14 @@ def resolve(
     ledger: Ledger,
     is_settled: bool = False,
     aliases: Mapping[str, Row] = ALIASES,
+    role: Role = "both",
+    rows: Sequence[Row] = (),
 ) -> dict[str, int]:
     """Map our name to the position of every column. `wanted` are the fixed columns that this file may hold.
 
     Columns that the caller declares come first (if this file has them: another file may), then the known names. All
     other columns keep their own names, or get a modified one if the name is reserved. `is_settled`: a layout has
-    already done so.
+    already done so. `rows` are the first rows: a name that fits several columns means the one whose values fit.
     """
     found = {OURS.get(ours, ours): names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
     found |= {apart(name): names.index(name) for name in options.identities if name in names}
@@ -529,7 +383,10 @@ def resolve(
         wanted -= {"score"} if options.score_columns else set()
     for ours in sorted(wanted - set(found)):
         known = _target_names(names, options) if ours == "target" else aliases[ours]
-        at = _claim(ours, names, known, set(found.values()), options, file, ledger, aliases is PREDICTED)
+        columns = Columns(names, rows, file, frozenset(found.values()), role)
+        at = _claim(ours, columns, known, options, ledger, aliases is PREDICTED)
+        if at is None and not is_settled:
+            at = _claim_published(ours, columns, ledger)
         if at is not None:
             found[ours] = at
     taken = set(found.values())
@@ -546,30 +403,67 @@ def _kept(name: str, taken: Collection[str]) -> str:
     return own if own not in taken else apart(name)
 
 
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a file among which one of ours is looked for: names, first rows, and those that are taken."""
+
+    names: Row
+    rows: Sequence[Row]
+    file: str
+    taken: frozenset[int]
+    role: Role
+
+    def called(self, aliases: Collection[str]) -> list[int]:
+        """Return the columns that have one of the names and no other role."""
+        return [at for at, name in enumerate(self.names) if at not in self.taken and plain(name) in aliases]
+
+    def fitting(self, ours: str, hits: Sequence[int]) -> list[int]:
+        """Return those of some columns whose values can be ours."""
+        return [at for at in hits if _fits(ours, [row[at] for row in self.rows if at < len(row)])]
+
+
 def _claim(
-    ours: str,
-    names: Row,
-    aliases: Row,
-    taken: set[int],
-    options: ReadSpec,
-    file: str,
-    ledger: Ledger,
-    first_wins: bool = False,
+    ours: str, columns: Columns, aliases: Row, options: ReadSpec, ledger: Ledger, first_wins: bool = False
 ) -> int | None:
     """Return the column that has one of the names of ours; two such columns are an error unless the first name wins."""
-    hits = [at for at, name in enumerate(names) if at not in taken and plain(name) in aliases]
+    hits, names = columns.called(aliases), columns.names
     spelled = [plain(names[at]) for at in hits]  # `score` and `Score` are two columns with one name
     if first_wins and spelled.count(aliases[0]) == 1:
         return hits[spelled.index(aliases[0])]
     if len(hits) > 1 and set(spelled) <= {*SASV_LABELS, *SASV_SCORES}:
         preferred = _track_two(ours, names, options)
         hits = [at for at in hits if plain(names[at]) == preferred] or hits
+    return _only(ours, columns, hits, ledger)
+
+
+def _claim_published(ours: str, columns: Columns, ledger: Ledger) -> int | None:
+    """Return the column with a name that published files use for ours, if its values fit."""
+    if ours not in PUBLISHED or (ours == "label" and columns.role == "scores"):  # the key has the labels
+        return None
+    hits = columns.called(PUBLISHED[ours])
+    if ours == "score":
+        hits = [at for at, name in enumerate(columns.names) if at not in columns.taken and class_of_score(name)]
+    is_sure = columns.role == "predictions"  # nothing else can be meant there, so odd values are faults of the file
+    sure = [at for at in hits if is_sure or plain(columns.names[at]) in TRUTHS]
+    return _only(ours, columns, columns.fitting(ours, hits) or sure, ledger)
+
+
+def _only(ours: str, columns: Columns, hits: Sequence[int], ledger: Ledger) -> int | None:
+    """Return the one column that can be ours; several are an error, unless the values of one alone fit."""
     if len(hits) > 1:
-        several = [names[at] for at in hits]
+        fitting = columns.fitting(ours, hits)
+        hits = fitting if len(fitting) == 1 else hits
+    if len(hits) > 1:
+        several = [columns.names[at] for at in hits]
         what = f"the {ours} could be any of the columns {', '.join(map(quoted, several))}"
-        fix = f"say which, as --column {ours}={several[0]}"
-        raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1)], column=ours)
+        fix = f"say which, as {option_of(columns.role)} {ours}={several[0]}"
+        raise ledger.stop("ambiguous-column", what, fix, [Place(columns.file, 1)], column=ours)
     return hits[0] if hits else None
+
+
+def option_of(role: Role) -> str:
+    """Return the option that says which column is which in a file of this role."""
+    return "--key-column" if role == "key" else "--column"
 
 
 def _track_two(ours: str, names: Row, options: ReadSpec) -> str:
@@ -586,7 +480,7 @@ def is_about_spoofing(names: Row, options: ReadSpec) -> bool:
     """
     if options.positive is None:
         return "trial_anon" in map(plain, names)
-    return options.positive in FAMILIES[0].words
+    return about_spoofing(options.positive)
 
 
 def _target_names(names: Row, options: ReadSpec) -> Row:
@@ -615,14 +509,6 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger
 #
 # Also writes the official ASVspoof 5 score file, whose column names belong to that format.
 
-Role = Literal["scores", "key", "both", "manifest", "predictions"]
-"""The role of a file.
-
-scores: a file with scores. key: a file with labels. both: a file that must hold both, because there is no other.
-manifest: a key whose items are files and whose labels may be absent. predictions: the output of a text classifier, with
-decisions and thresholds.
-"""
-
 WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "scores": frozenset(FIXED),
     "both": frozenset(FIXED),
@@ -630,8 +516,8 @@ WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "manifest": frozenset(("item", "label")),
     "predictions": frozenset(PREDICTED),
 }
-FILES: Final = ("file", "filename", "path")
-IDS: Final = ("item", "id", "utt", "utt_id")
+FILES: Final = ("file", "filename", "path", "file_path", "filepath", "image_path", "audio_path", "flac_file")
+IDS: Final = ("item", "id", "utt", "utt_id", "question_id")
 
 
 @dataclass(frozen=True)
@@ -703,7 +589,8 @@ def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger, *, is
         layout_name = "predictions" if role == "predictions" else _layout_of(names, role)
         aliases = PREDICTED if role == "predictions" else ALIASES
         options = _with_decision(shape, names, role, options, aliases, ledger)
-        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled, aliases)
+        rows = shape.first if shape.names is not None else shape.first[1:]
+        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled, aliases, role, rows)
     else:
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)
@@ -746,7 +633,7 @@ def _with_decision(
 def _is_binary(cells: Sequence[str]) -> bool:
     """Return whether cells hold 0 and 1, true and false or words for classes, and not only blanks."""
     texts = [cell.strip() for cell in cells if not is_absent(cell)]
-    return bool(texts) and all(text.lower() in CODES or is_word(text) for text in texts)
+    return bool(texts) and all(code_of(text) is not None or is_word(text) for text in texts)
 
 
 def unused_weights(names: Sequence[str], role: Role, options: ReadSpec) -> list[str]:
@@ -820,7 +707,8 @@ def _by_position(
     if need not in found:
         first = quoted(shape.separator.join(shape.first[0]))
         what = f"the layout was not recognised: there is no header, and the first of its {shape.width}-column rows is {first}"
-        fix = f"say which column is which by position, as --column item=1 --column {need}=2"
+        option = option_of(role)
+        fix = f"say which column is which by position, as {option} item=1 {option} {need}=2"
         raise ledger.stop("missing-column", what, fix, [Place(shape.name, 1)], column=need)
     silent = {at for at, ours in enumerate(columns) if not ours}
     rest = {f"column_{at + 1}": at for at in range(shape.width) if at not in found.values() and at not in silent}
@@ -900,22 +788,30 @@ def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str,
         "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
         "score": (
             "score" in found if is_prediction else has_answer or role in ("key", "manifest"),
-            "" if is_prediction else " or --score-column NAME",
+            "" if is_prediction else " or --score-column NAME, or --column verdict=NAME if it holds decisions",
         ),
     }
-    for ours, (is_met, otherwise) in needs.items():
-        if not is_met:
-            raise no_column(ours, names, role, file, ledger, otherwise)
+    lacking = {ours: otherwise for ours, (is_met, otherwise) in needs.items() if not is_met}
+    if lacking:
+        raise no_column(lacking, names, role, file, ledger)
 
 
-def no_column(ours: str, names: Row, role: Role, file: str, ledger: Ledger, otherwise: str = "") -> Stop:
-    """Return the finding that a required column is missing, to be raised."""
-    what = f"no column is the {ours}; there are {listed(names)}"
+def no_column(lacking: Mapping[str, str], names: Row, role: Role, file: str, ledger: Ledger) -> Stop:
+    """Return the finding that required columns are missing, to be raised; each with what else would do."""
+    ours = list(lacking)
+    what = f"no column is the {' and none the '.join(ours)}; there are {listed(names)}"
     if role == "predictions":
-        what = f"there is no {ours} column; it may be called {', '.join(PREDICTED[ours])} and there are {listed(names)}"
-    return ledger.stop(
-        "missing-column", what, f"say which one it is with --column {ours}=NAME{otherwise}", [Place(file, 1)], ours
-    )
+        known = "; ".join(f"it may be called {', '.join(predicted_names(one))}" for one in ours)
+        what = f"there is no {' column and no '.join(ours)} column; {known}; there are {listed(names)}"
+    options = " ".join(f"{option_of(role)} {one}=NAME" for one in ours)
+    others = "".join(dict.fromkeys(lacking.values()))
+    which = "which they are" if len(ours) > 1 else "which one it is"
+    return ledger.stop("missing-column", what, f"say {which} with {options}{others}", [Place(file, 1)], ours[0])
+
+
+def predicted_names(ours: str) -> Row:
+    """Return the names that a column of predictions may have, the documented one first."""
+    return tuple(dict.fromkeys((*PREDICTED[ours], *PUBLISHED.get(ours, ()))))
 
 
 def no_weight(wanted: str, names: Sequence[str], file: str, ledger: Ledger) -> Stop:

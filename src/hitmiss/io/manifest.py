@@ -18,12 +18,13 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.classes import Reading
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.io import tables
 from hitmiss.io.cells import check_labels, understand
 from hitmiss.io.checks import check_ids, check_repeats
-from hitmiss.io.columns import FILES, Reading, refuse_undeclared
+from hitmiss.io.columns import FILES, refuse_undeclared
 from hitmiss.io.parse import Ledger, Place, Stop
 from hitmiss.io.reader import keep_rows, look, open_side
 
@@ -144,15 +145,18 @@ def read_manifest(
     suffix: str = "",
     file_column: str | None = None,
     options: ReadSpec | None = None,
+    are_labels_read: bool = True,
 ) -> Manifest:
     """Read a manifest from a file, a frame, or a folder with one subfolder per class (`real/1.jpg`, `fake/a/2.jpg`).
 
     Paths are relative to `root` (by default the manifest's folder); `suffix` is added to each (`.flac`). `file_column`
-    names the column of paths if it is not the id. Labels are interpreted as everywhere (`options` declares classes).
+    names the column of paths if it is not the id. Labels are interpreted as everywhere (`options` declares classes), or
+    left as they are where only the files are wanted.
 
-    >>> m = read_manifest(pl.DataFrame({"file": ["1.wav", "2.wav"], "label": ["real", "fake"], "codec": ["-", "C01"]}))
+    >>> rows = {"file": ["1.wav", "2.wav"], "label": ["bonafide", "spoof"], "codec": ["-", "C01"]}
+    >>> m = read_manifest(pl.DataFrame(rows))
     >>> m.items, m.positive, m.slices
-    (['1.wav', '2.wav'], 'real', ('codec',))
+    (['1.wav', '2.wav'], 'bonafide', ('codec',))
     """
     wanted, ledger = options or ReadSpec(), Ledger()
     if isinstance(source, str | Path) and Path(source).is_dir():
@@ -162,7 +166,7 @@ def read_manifest(
         side = open_side([look(source, "key", wanted, ledger)], "manifest", wanted, ledger)
         refuse_undeclared(wanted, tuple(side.names), side.shapes[0].name, ledger)
         stack = keep_rows(side.stack, side.match, wanted)
-        reading = _labels(stack, wanted) if "label" in stack.frame.columns else None
+        reading = _labels(stack, wanted) if are_labels_read and "label" in stack.frame.columns else None
         frame = _checked(stack, reading, wanted, ledger)
     except Stop:
         raise ledger.error() from None

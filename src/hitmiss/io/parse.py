@@ -68,6 +68,7 @@ class Finding:
     places: tuple[Place, ...]
     column: str | None = None
     each: str = ""
+    choices: tuple[Mapping[str, str], ...] = ()
 
     @property
     def likeness(self) -> tuple[str | None, ...]:
@@ -109,8 +110,11 @@ class Ledger:
         places: Sequence[Place],
         column: str | None = None,
         each: str = "",
+        choices: Sequence[Mapping[str, str]] = (),
     ) -> None:
         """Record a finding; a finding without places is ignored, and one like an earlier one is merged with it.
+
+        `choices` are options of which one settles the question.
 
         >>> ledger = Ledger()
         >>> for row in (2, 9):
@@ -119,7 +123,7 @@ class Ledger:
         [2]
         """
         if places:
-            self._record(Finding(kind, what, fix, tuple(places), column, each))
+            self._record(Finding(kind, what, fix, tuple(places), column, each, tuple(choices)))
 
     def _record(self, new: Finding) -> None:
         for at, known in enumerate(self.findings):
@@ -158,7 +162,12 @@ class Ledger:
         first, *others = self.findings
         more = "".join(f"; also {f.count}" for f in others[:SHOWN])
         more += f"; and {len(others) - SHOWN:,} more kinds of faults" if len(others) > SHOWN else ""
-        return DataError(first.sentence + more, self.faults)
+        return DataError(first.sentence + more, self.faults, choices=self.open_choices)
+
+    @property
+    def open_choices(self) -> tuple[Mapping[str, str], ...]:
+        """Return the options of which one settles what is open."""
+        return next((finding.choices for finding in self.findings if finding.choices), ())
 
 
 class Stop(Exception):

@@ -13,6 +13,7 @@ from typing import Final
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+from hitmiss.core.classes import code_of
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
 from hitmiss.core.shared import dataclass
@@ -372,6 +373,8 @@ def _understood(spec: ReadSpec) -> ReadSpec:
         raise not_by_sampling(spec.weight, "the table of predictions by language")
     if spec.score_columns:
         spec = spec.changed(columns={**spec.columns, "score": spec.score_columns[0]}, score_columns=())
+    if spec.positive is not None and code_of(spec.positive) is not None and spec.positive_value is None:
+        spec = spec.changed(positive=None, positive_value=spec.positive)  # `--positive 0` names a value, not a class
     asked = {*spec.where, *spec.runs, *spec.numbers, *(spec.slices or ())}
     for ours in spec.columns:
         if OURS.get(ours, ours) not in PREDICTED and ours not in asked:
@@ -464,7 +467,7 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, further: bool, led
         raise no_weight(spec.weight, names, shape.name, ledger)
     match = _with_runs(match, names)
     if group is None and "group" not in match.picks:
-        raise no_column("group", names, "predictions", shape.name, ledger)
+        raise no_column({"group": ""}, names, "predictions", shape.name, ledger)
     picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
     asked = {at for ours, at in picks.items() if not further or ours not in match.slices}
     text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in asked), None)

@@ -11,6 +11,7 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core import registry
+from hitmiss.core.classes import Reading, is_word, same_class
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
 from hitmiss.core.scale import ScoreScale
@@ -38,11 +39,10 @@ from hitmiss.io.columns import (
     REPETITIONS,
     SYSTEM_PREFIX,
     Match,
-    Reading,
     Role,
+    class_of_score,
     find_positional,
     is_condition,
-    is_word,
     looks_headed,
     may_name_runs,
     mixed_note,
@@ -52,7 +52,6 @@ from hitmiss.io.columns import (
     recognise,
     refuse_twins,
     refuse_undeclared,
-    same_class,
 )
 from hitmiss.io.parse import Content, Kinds, Ledger, Place, Shape, Stop, Table, expand, fetch, is_remote, quoted
 from hitmiss.io.runs import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
@@ -318,6 +317,8 @@ class Examination:
     summary: Mapping[str, object]
     fixes: Mapping[str, str]
     """How to fix each kind of fault that was found."""
+    choices: tuple[Mapping[str, str], ...] = ()
+    """Options of which one settles what is open."""
 
     @property
     def is_clean(self) -> bool:
@@ -455,7 +456,7 @@ def examine(scores: object, key: object = None, options: ReadSpec | None = None,
     """Read without raising for faults in the data: return what was recognised, and every fault with its place.
 
     >>> import polars as pl
-    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["real", "fakee"], "score": ["1", "nan"]}))
+    >>> seen = examine(pl.DataFrame({"id": ["a", "b"], "label": ["bonafide", "spooof"], "score": ["1", "nan"]}))
     >>> [fault.kind for fault in seen.faults]
     ['nan-score', 'unknown-label']
     """
@@ -463,7 +464,7 @@ def examine(scores: object, key: object = None, options: ReadSpec | None = None,
     summary = {"files": visit.files, "notes": visit.ledger.notes, "choices": visit.ledger.choices}
     summary |= describe_trials(trials) if trials is not None else {}
     fixes = {finding.kind: finding.fix for finding in visit.ledger.findings}
-    return Examination(visit.ledger.faults, trials, summary, fixes)
+    return Examination(visit.ledger.faults, trials, summary, fixes, visit.ledger.open_choices)
 
 
 def _visit(
@@ -540,6 +541,7 @@ def _checked(scores: Side, key: Side | None, visit: Visit) -> Trials | None:
     visit.weight = scores.match.weight or (key.match.weight if key else None)
     scores, key = _chosen_rows(scores, key, options, ledger)
     reading = _read_words(scores, key, options)
+    refuse_other_direction(scores.match.theirs.get("score", ""), reading["label"], options)
     answers = _check_answers(_settle(scores, options, ledger), scores, reading, visit)
     _note_conditions(answers, scores.match.slices, options.runs, ledger)
     coverage = visit.coverage
@@ -994,6 +996,7 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
     return Header(
         positive=reading.positive,
         negative=reading.negative,
+        settled=reading.settled,
         score_kind=options.score_kind or KIND_OF_SCORE.get(plain(scores.match.theirs.get("score", "")), "raw"),
         runs=runs,
         slices=tuple(name for name in slices if name not in runs),
@@ -1052,6 +1055,21 @@ def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:
         for s in systems
     ]
     return pl.concat(parts)
+
+
+def refuse_other_direction(column: str, reading: Reading, options: ReadSpec) -> None:
+    """Refuse scores whose column is named after the negative class, if nobody says what a higher score means."""
+    named = class_of_score(column)
+    if options.higher is not None or named is None or reading.choices or not same_class(named, reading.negative):
+        return
+    if same_class(named, reading.positive):
+        return
+    raise UsageError(
+        f"the column {quoted(column)} says that a higher score means {named}, and the positive class is "
+        f"{reading.positive}; say what a higher score means, or make {named} the positive class",
+        code="score-direction",
+        choices=({"higher": named}, {"positive": named}),
+    )
 
 
 def is_reversed(header: Header | Reading, higher: str) -> bool:

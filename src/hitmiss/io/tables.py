@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core import artifacts, registry
+from hitmiss.core.classes import named_classes
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
 from hitmiss.core.shared import dataclass
@@ -818,8 +819,9 @@ def reshape(
     unknown = {ours: theirs for ours, theirs in options.columns.items() if theirs not in known}
     changed = options.changed(runs=tuple(runs), numbers=tuple(numbers), columns=unknown)
     if made[0].classes is not None:
+        own, other = named_classes(options.positive or "", options.negative or "")
         ledger.notes.append(
-            f"{options.positive} is read as {made[0].classes[0]}, {options.negative} as {made[0].classes[1]}"
+            f"{own} is read as {made[0].classes[0]}, {other} as {made[0].classes[1]}: the figures have the names of the document"
         )
         changed = changed.changed(positive=made[0].classes[0], negative=made[0].classes[1])
     return flat, changed, merged([table.facts for table in made])

@@ -12,13 +12,13 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.classes import about_spoofing, family_of, named_classes, same_class
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import OWN, ReadSpec, apart, stored
 from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Source, Trials
 from hitmiss.io.cells import amount_in, number_in, word_of
 from hitmiss.io.columns import (
-    FAMILIES,
     UNCERTAIN,
     flag,
     is_absent,
@@ -26,7 +26,6 @@ from hitmiss.io.columns import (
     is_known,
     may_name_runs,
     numbers_repetitions,
-    same_class,
     verdict,
 )
 from hitmiss.io.reader import read, read_rows
@@ -346,10 +345,13 @@ class Verdicts:
     @classmethod
     def of(cls, options: ReadSpec) -> Verdicts:
         """Make it from the names of the classes and the words for an abstention."""
-        positive, negative = options.positive or "fake", options.negative or "real"
-        is_own = not {positive, negative} <= {*FAMILIES[0].words}
+        positive, negative = named_classes(options.positive or "fake", options.negative or "real")
+        is_own = not (about_spoofing(positive) and about_spoofing(negative))
         classes = ("fake", "real") if is_own else (positive, negative)
-        declared = dict(zip(map(_folded, (positive, negative)), classes, strict=True))
+        family = family_of((), positive)
+        sides = family.sides(positive) if is_own and family is not None else ((), ())
+        declared = {_folded(word): name for name, side in zip(classes, sides, strict=True) for word in side}
+        declared |= dict(zip(map(_folded, (positive, negative)), classes, strict=True))
         code = CODE.get(word_of(options.positive_value or ""))
         if code is not None:  # verdicts may be codes if labels are
             declared |= {word: classes[0] if own == code else classes[1] for word, own in CODE.items()}

@@ -227,7 +227,12 @@ def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     return specificity_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(fpr_of), prevalence=False, also=("false_positive_rate",))
+@metric(
+    best="low",
+    form=lambda: OfCounts(fpr_of),
+    prevalence=False,
+    also=("false_positive_rate", "far", "false_acceptance_rate"),
+)
 def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-positive rate (false alarms): share of the answered negatives that were called positive.
 
@@ -240,7 +245,12 @@ def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     return fpr_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(fnr_of), prevalence=False, also=("false_negative_rate", "miss_rate"))
+@metric(
+    best="low",
+    form=lambda: OfCounts(fnr_of),
+    prevalence=False,
+    also=("false_negative_rate", "miss_rate", "frr", "false_rejection_rate"),
+)
 def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-negative rate (misses): share of the answered positives that were called negative.
 

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core import shared
+from hitmiss.core.classes import Reading, same_class
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
 from hitmiss.core.shared import dataclass
@@ -31,7 +32,7 @@ from hitmiss.io.checks import (
     refuse_conflicts,
     refuse_missing,
 )
-from hitmiss.io.columns import SYSTEM_PREFIX, Match, Reading, Role, recognise, refuse_undeclared, same_class
+from hitmiss.io.columns import SYSTEM_PREFIX, Match, Role, recognise, refuse_undeclared
 from hitmiss.io.parse import GZIP, Kinds, Ledger, Place, Shape, Stop, Table, digest, expand, quoted
 from hitmiss.io.reader import Side, Words, look_by_plugin, names_in, open_side, read_words, settle, worst_scores
 from hitmiss.io.tables import Read, Stack, damaged_parquet, is_plain_number

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import polars as pl
 
+from hitmiss.core.classes import ONE_OF_THESE, Reading
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of, shown
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
@@ -24,13 +25,14 @@ from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.cells import check_labels
 from hitmiss.io.checks import Coverage, note_missing
-from hitmiss.io.columns import SYSTEM_PREFIX, Reading, may_name_runs, unused_weights
+from hitmiss.io.columns import SYSTEM_PREFIX, may_name_runs, unused_weights
 from hitmiss.io.parse import Ledger, Table, expand, fetched, quoted, refuse_changes, stamp
 from hitmiss.io.reader import (
     Words,
     is_reversed,
     note_oddities,
     open_finished,
+    refuse_other_direction,
     reversed_note,
     unpaired_note,
 )
@@ -109,6 +111,9 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     decisions = () if own is None else {cell[own] for cell in tally.cells}
     words = words_of({cell[0] for cell in tally.cells}, decisions, plan)
     reading = words["label"]
+    if reading.choices:
+        kind, what = reading.question()
+        raise DataError(f"{what}; {ONE_OF_THESE}", code=kind, choices=reading.choices)
     if reading.problems:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
@@ -117,6 +122,8 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
             f"{n:,} rows have the label {quoted(word)}, which beside the labels of the other shards names no class; known "
             f"here: {known}. Declare the classes with --positive and --negative, or say --positive-value"
         )
+    columns = tally.shards[0].facts.get("columns") if tally.shards else None
+    refuse_other_direction(str(columns.get("score", "")) if isinstance(columns, Mapping) else "", reading, options)
     if (options.higher is not None and is_reversed(reading, options.higher)) != plan.turned:
         raise DataError(
             "the first rows of the shards do not show which class is positive; declare it with --positive and --negative"
@@ -152,6 +159,7 @@ def _header(tally: ShardTally, plan: ShardPlan, reading: Reading, how: str) -> H
     header = Header(
         positive=reading.positive,
         negative=reading.negative,
+        settled=reading.settled,
         score_kind=options.kind,
         runs=options.runs,
         slices=tuple(name for name in plan.cells if name not in fixed),

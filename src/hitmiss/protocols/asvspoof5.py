@@ -5,9 +5,10 @@ Conventions
 Positive = bona fide, higher score = bona fide. `scores` and `labels` may be lists, numpy arrays, pandas Series with any
 index, or polars Series: they are matched by position, never by index.
 
-Labels. Booleans and words mean "is bona fide" (True, "bonafide"); integers follow the docstring in the evaluation
-document (0 = bona fide, 1 = spoof). The per-domain code of the same document contradicts this: it passes
-`key == "bonafide"`, which is a boolean here, so True means bona fide.
+Labels. Words say themselves what they mean ("bonafide", "spoof"). Numbers and truth values do not, and the evaluation
+document reads them in opposite ways: its docstring has 0 = bona fide and 1 = spoof, its per-domain code passes
+`key == "bonafide"`, so True means bona fide. Say which label is bona fide: `bonafide=0`, `bonafide=1` or
+`bonafide=True`. Without it both are read as documented, and a warning (`AssumedMeaning`) names the mapping.
 
 minDCF. `compute_min_dcf` keeps the documented defaults (costs 1 and 1, p_target = P(bona fide) = 0.05). The
 official parameters are P_spoof 0.05, C_miss 1, C_fa 10, i.e. `compute_min_dcf(s, y, **OFFICIAL)`. The two are different
@@ -16,6 +17,7 @@ figures; the result shows its parameters.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -23,11 +25,11 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.classes import understand
+from hitmiss.core.errors import AssumedMeaning, DataError, UsageError
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.tally import Array, Floats, Tally, check_trials
 from hitmiss.engine.measure import form_of
-from hitmiss.io.columns import understand
 from hitmiss.metrics import detection
 from hitmiss.probes.domain import accuracy_as_documented
 from hitmiss.stats import intervals
@@ -66,35 +68,54 @@ Values = Iterable[object]
 MetricFunction = Callable[..., float | tuple[float, ...]]
 
 
+Bonafide = int | bool | str | None
+"""The label that means bona fide; None: as documented, with a warning where labels are numbers or truth values."""
+
+
 def compute_min_dcf(
-    scores: Values, labels: Values, c_miss: float = 1.0, c_fa: float = 1.0, p_target: float = 0.05
+    scores: Values,
+    labels: Values,
+    c_miss: float = 1.0,
+    c_fa: float = 1.0,
+    p_target: float = 0.05,
+    *,
+    bonafide: Bonafide = None,
 ) -> float:
     """Compute the minimum detection cost, normalised by the better trivial system; p_target is P(bona fide).
 
     >>> compute_min_dcf([0.9, 0.6, 0.4, 0.1], ["bonafide", "bonafide", "spoof", "spoof"])
     MinDcf(0.0; p_target=0.05, c_miss=1, c_fa=1)
     """
-    value = detection.min_dcf(is_bonafide(labels), _array(scores), p_target=p_target, c_miss=c_miss, c_fa=c_fa)
+    positive = is_bonafide(labels, bonafide)
+    value = detection.min_dcf(positive, _array(scores), p_target=p_target, c_miss=c_miss, c_fa=c_fa)
     return MinDcf(value, {"p_target": p_target, "c_miss": c_miss, "c_fa": c_fa})
 
 
-def compute_eer(scores: Values, labels: Values) -> tuple[float, float]:
+def compute_eer(scores: Values, labels: Values, *, bonafide: Bonafide = None) -> tuple[float, float]:
     """Compute the official equal error rate and its threshold (the last rejected score: accept if score > threshold).
 
-    Integer labels: 0 = bona fide, 1 = spoof. Booleans and words: is it bona fide?
+    `bonafide` says which label is bona fide. Without it integers are read as documented (0 = bona fide, 1 = spoof) and
+    truth values as "is it bona fide?", each with a warning that says so.
 
-    >>> compute_eer([0.9, 0.6, 0.4, 0.1], [0, 0, 1, 1])
+    >>> compute_eer([0.9, 0.6, 0.4, 0.1], ["bonafide", "bonafide", "spoof", "spoof"])
     (0.0, 0.4)
-    >>> compute_eer([0.9, 0.6, 0.4, 0.1], [True, True, False, False])
+    >>> compute_eer([0.9, 0.6, 0.4, 0.1], [0, 0, 1, 1], bonafide=0)
+    (0.0, 0.4)
+    >>> compute_eer([0.9, 0.6, 0.4, 0.1], [True, True, False, False], bonafide=True)
     (0.0, 0.4)
     """
-    positive, values = is_bonafide(labels), _array(scores)
+    positive, values = is_bonafide(labels, bonafide), _array(scores)
     rate = detection.eer(positive, values, ties="official")
     return rate, detection.eer_threshold(positive, values, ties="official")
 
 
 def evaluate_per_domain(
-    df: pd.DataFrame, score_col: str = "score", label_col: str = "key", domain_col: str = "codec"
+    df: pd.DataFrame,
+    score_col: str = "score",
+    label_col: str = "key",
+    domain_col: str = "codec",
+    *,
+    bonafide: Bonafide = None,
 ) -> pd.DataFrame:
     """Compute EER and minDCF of each domain, with the documented columns domain, n_samples, eer and min_dcf, and more.
 
@@ -104,7 +125,7 @@ def evaluate_per_domain(
     import pandas as pd
 
     scores, labels, domains = (_column(df, c) for c in (score_col, label_col, domain_col))
-    positive, values = is_bonafide(labels), _array(scores)
+    positive, values = is_bonafide(labels, bonafide), _array(scores)
     named = normalize_domain(domains, domain_col)
     rows = [_domain_row(d, positive[named == d], values[named == d]) for d in sorted(set(named.tolist()))]
     return pd.DataFrame(rows)
@@ -151,6 +172,7 @@ def bootstrap_ci(
     ci: float = 0.95,
     *,
     seed: int = 0,
+    bonafide: Bonafide = None,
 ) -> tuple[float, float, float]:
     """Return (estimate, low, high): the sample's figure and its percentile interval, trials drawn within each class.
 
@@ -159,11 +181,12 @@ def bootstrap_ci(
     `metric_fn(scores, labels)` may be any function; where it returns a tuple, its first entry counts. The functions of
     this module and of `hitmiss.metrics` take the fast way. The same seed gives the same digits.
 
-    >>> estimate, low, high = bootstrap_ci([3, 2, 1, 0, 2.5, 0.5], [0, 0, 1, 1, 0, 1], compute_min_dcf, n_bootstrap=200)
+    >>> key = ["bonafide", "bonafide", "spoof", "spoof", "bonafide", "spoof"]
+    >>> estimate, low, high = bootstrap_ci([3, 2, 1, 0, 2.5, 0.5], key, compute_min_dcf, n_bootstrap=200)
     >>> low <= estimate <= high
     True
     """
-    positive, values = is_bonafide(labels), _array(scores)
+    positive, values = is_bonafide(labels, bonafide), _array(scores)
     check_trials(positive, values)
     rng = generator(seed, "bootstrap_ci")
     form = _form_of(metric_fn)
@@ -229,28 +252,48 @@ def _first(value: float | tuple[float, ...]) -> float:
     return float(value[0] if isinstance(value, tuple) else value)
 
 
-def is_bonafide(labels: Values) -> NDArray[np.bool_]:
-    """Convert labels to a mask: booleans and words mean "is bona fide"; integers are 0 = bona fide, 1 = spoof.
+def is_bonafide(labels: Values, bonafide: Bonafide = None) -> NDArray[np.bool_]:
+    """Convert labels to a mask; `bonafide` says which label of numbers or truth values is bona fide.
 
-    >>> is_bonafide([0, 1]).tolist(), is_bonafide([True, False]).tolist(), is_bonafide(["real", "spoof"]).tolist()
-    ([True, False], [True, False], [True, False])
+    >>> is_bonafide([0, 1], 1).tolist(), is_bonafide([True, False], True).tolist(), is_bonafide(["real", "spoof"]).tolist()
+    ([False, True], [True, False], [True, False])
     """
     given = np.asarray(_list(labels))
     if given.dtype == np.bool_:
-        return given
+        return np.asarray(given == _meant(bonafide, "truth values", True))
     if given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.isin(given, (0, 1)).all()):
-        if not np.isin(given, (0, 1)).all():
-            raise DataError(f"integer labels are 0 (bonafide) or 1 (spoof); found {given[~np.isin(given, (0, 1))][0]}")
-        return np.asarray(given == 0)
+        wrong = ~np.isin(given, (0, 1))
+        if wrong.any():
+            raise DataError(
+                f"integer labels are 0 and 1, and bonafide=0 or bonafide=1 says which; found {given[wrong][0]}"
+            )
+        return np.asarray(given == int(_meant(bonafide, "integers", 0)))
     words = given.astype(str)
-    reading = understand(sorted(set(words.tolist())), "bonafide", "spoof")
+    named = bonafide if isinstance(bonafide, str) else "bonafide"
+    reading = understand(sorted(set(words.tolist())), named, None if isinstance(bonafide, str) else "spoof")
     if reading.problems:
-        wrong = reading.problems[0]
-        hint = f"; did you mean {wrong.meant!r}?" if wrong.meant else ""
+        first = reading.problems[0]
+        hint = f"; did you mean {first.meant!r}?" if first.meant else ""
         raise DataError(
-            f"{int((words == wrong.word).sum())} labels are {wrong.word!r}, which is not a known class{hint}"
+            f"{int((words == first.word).sum())} labels are {first.word!r}, which is not a known class{hint}"
         )
     return np.isin(words, reading.positive_words)
+
+
+def _meant(bonafide: Bonafide, what: str, documented: int | bool) -> int | bool:
+    """Return the label that is bona fide: as declared, else as documented, with a warning that names the mapping."""
+    if bonafide is None:
+        other = not documented if isinstance(documented, bool) else 1 - documented
+        warnings.warn(
+            f"labels that are {what} were read as documented: {documented} = bona fide, {other} = spoof; say "
+            f"bonafide={documented} if this is so, bonafide={other} if not",
+            AssumedMeaning,
+            stacklevel=4,
+        )
+        return documented
+    if bonafide not in (0, 1):
+        raise UsageError(f"the labels are {what}; bonafide says which one is bona fide, found {bonafide!r}")
+    return bool(bonafide) if isinstance(documented, bool) else int(bonafide)
 
 
 def _column(df: pd.DataFrame, name: str) -> pd.Series:

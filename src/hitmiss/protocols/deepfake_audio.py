@@ -40,6 +40,7 @@ class Report(dict[str, float]):
     >>> print(Report({"EER": 0.25, "threshold": 0.5}, origin="given"))
     EER        0.2500
     threshold  0.5000
+    labels: 1 = real (positive), 0 = fake
     decisions: score > threshold; the threshold was given
     """
 
@@ -51,7 +52,8 @@ class Report(dict[str, float]):
     def __str__(self) -> str:
         width = max(map(len, self))
         lines = [f"{name:<{width}}  {value:.4f}" for name, value in self.items()]
-        return "\n".join([*lines, f"decisions: score > threshold; the threshold was {self.origin}", *self.notes])
+        decisions = f"decisions: score > threshold; the threshold was {self.origin}"
+        return "\n".join([*lines, "labels: 1 = real (positive), 0 = fake", decisions, *self.notes])
 
 
 def evaluate_beats_model(
@@ -180,7 +182,7 @@ def evaluate_from_file(
     With `plot_results` the histogram, the ROC and the DET curve are drawn into the folder `save_plots`, by default
     `<file>_plots` beside the file; the report's notes say where.
     """
-    trials = read(str(path), positive="real", negative="fake")
+    trials = read(str(path), positive="real", negative="fake", positive_value="1")
     report = compute_all_metrics(trials.label, trials.score, threshold)
     notes = list(trials.header.notes)
     if plot_results or save_plots is not None:

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.classes import class_name, understand
 from hitmiss.core.errors import DataError, Fault, UsageError, nearest
 from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
 from hitmiss.core.results import Estimate, Results, merged
@@ -31,7 +32,7 @@ from hitmiss.engine.measure import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.cells import to_numbers, word_of
 from hitmiss.io.checks import note_missing
-from hitmiss.io.columns import ABSENT, PREDICTED, plain, understand
+from hitmiss.io.columns import ABSENT, PREDICTED, plain
 from hitmiss.io.embeddings import item_name
 from hitmiss.io.parse import Ledger
 from hitmiss.io.predictions import (
@@ -568,7 +569,7 @@ def run_of(
     predictions, scale = _turned(predictions, chosen)
     decided = decide_groups(predictions.frame, how, _titles(predictions), scale)
     kinds = dict.fromkeys(rule.origin for rule in decided.rules.values())
-    named = understand((), chosen.positive or "toxic", chosen.negative)
+    named = understand((), class_name(chosen.positive) or "toxic", chosen.negative)
     header = Header(
         positive=named.positive,
         negative=named.negative,
@@ -621,7 +622,7 @@ def _is_crossed(rows: pl.DataFrame) -> bool:
 
 def _turned(predictions: Predictions, spec: ReadSpec) -> tuple[Predictions, ScoreScale]:
     """Reverse scores so that a higher one means toxic, where the caller says that it means the other class."""
-    named = understand((), spec.positive or "toxic", spec.negative)
+    named = understand((), class_name(spec.positive) or "toxic", spec.negative)
     header = Header(named.positive, named.negative, spec.kind if any_scores(spec) else "probability")
     if spec.higher is None or not is_reversed(header, spec.higher):
         return predictions, ScoreScale()

@@ -14,6 +14,7 @@ import polars as pl
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
+from hitmiss.core.classes import about_spoofing, code_of, named_classes
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import Design, Plan, ReadSpec
 from hitmiss.core.question import Triage as TriageDesign
@@ -266,6 +267,14 @@ class Confusion:
         return cls(run, counts, (yes[3], no[3]), (positive, negative))
 
 
+def own_classes(trials: Trials) -> tuple[str, str]:
+    """Return the caller's own words for the classes, which the layout reads as fake and real; else the usual ones."""
+    head, said = trials.header, trials.header.reading
+    if said is None or said.positive is None or about_spoofing(said.positive) or code_of(said.positive) is not None:
+        return head.positive, head.negative
+    return named_classes(said.positive, said.negative or head.negative)
+
+
 def _counted(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**53:
         raise ValueError(f"{str(value)[:40]!r} is not a number of trials")
@@ -455,7 +464,7 @@ def _beside(e: Estimate, chance: Mapping[tuple[str, tuple[tuple[str, str], ...]]
 
 def confusions(trials: Trials) -> list[Confusion]:
     """Count the three-way confusion of every run, with failures separate."""
-    found, classes = [], (trials.header.positive, trials.header.negative)
+    found, classes = [], own_classes(trials)
     for sample in samples_of_runs(Columns(trials)):
         unparsed = (0, 0)
         if "unparsed" in trials.frame.columns:

@@ -583,7 +583,7 @@ def open_shelf(place: str | Path) -> Shelf:
         return SignalShelf(path)
     if path.suffix.lower() not in TABLES:
         raise UsageError(f"--media {path.name}: give a folder, a manifest ({', '.join(TABLES)}) or an .npz of signals")
-    manifest = read_manifest(str(path))
+    manifest = read_manifest(str(path), are_labels_read=False)
     return FileShelf(path.parent, dict(zip(manifest.items, manifest.frame["file"].to_list(), strict=True)))
 
 

@@ -13,9 +13,10 @@ import numpy as np
 import polars as pl
 
 from hitmiss.claims.open import split_choice
+from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UnknownName, UsageError
 from hitmiss.core.question import Bands, ReadSpec
-from hitmiss.io.columns import UNCERTAIN, same_class, verdict
+from hitmiss.io.columns import UNCERTAIN, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete, run_facts
