@@ -243,12 +243,18 @@ class TorchDetector(Placed):
         self._pinned = dict(pinned or {})
         declared = str(getattr(module, "outputs", "auto"))
         self.output_kind: OutputKind = next((kind for kind in OUTPUT_KINDS if kind == declared), "auto")
+        self.kind_from = "its last step" if self.output_kind == "auto" else "the model"
         self._given = module.to(self.device).eval()
         self.module = in_precision(self.torch, self._given, self.precision)
         self._settled = Settled(self.module, self.output_kind)
         # On CUDA a compiled module is recorded as a CUDA graph for each shape: there are few if clips have one length.
         how = {"mode": "reduce-overhead"} if self.is_async else {}
         self._compiled = self.torch.compile(self.module, **how) if compiled and not self.layers else None
+
+    @property
+    def activation(self) -> str | None:  # type: ignore[override]
+        """The sigmoid or softmax that was taken off."""
+        return self._settled.activation if self._compiled is None else None
 
     @property
     def identity(self) -> Mapping[str, object]:
