@@ -17,9 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
+from hitmiss.detection.contract import Origin
 from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, Settled, is_torch_module, need
 from hitmiss.detection.onnx import OnnxDetector
-from hitmiss.detection.outputs import OutputKind, pick_output, pick_raw, to_log_odds, to_probability
+from hitmiss.detection.outputs import (
+    OutputKind,
+    are_distributions,
+    pick_output,
+    pick_raw,
+    settled_kind,
+    to_log_odds,
+    to_probability,
+)
 from hitmiss.detection.torch import TorchDetector, parameters_digest, pick_device
 
 if TYPE_CHECKING:
@@ -496,6 +505,8 @@ Layout = Literal["sample_lead", "lead_sample"]
 LAYOUTS: Final = ("sample_lead", "lead_sample")
 PART: Final = 64
 """Records in one call of the model."""
+SMALLEST: Final = 1e-7
+"""Probabilities are kept this far from 0 and 1 where a gradient needs their logarithm."""
 
 
 @dataclass(eq=False)
@@ -522,15 +533,28 @@ class Classifier:
     """Whether signals may be passed as transposed views, which saves a copy."""
     n_forward: int = 0
     """Records that went through the model so far."""
+    kind_from: Origin = "its values"
+    """How the kind of outputs is known."""
+    says_single: bool | None = None
+    """Whether the caller declared that exactly one class is true, or that each is by itself; None: neither."""
+    ending: str | None = None
+    """The last step of the model, sigmoid or softmax, where it is known."""
+    leads: tuple[str, ...] | None = None
+    """The leads that the model takes, in its order, if it says so."""
+    order: tuple[int, ...] | None = None
+    """Where the leads of the model are among those of the signals; None: they are the same."""
+    sample_rate: float | None = None
+    """Samples per second that the model was made for, if it says so."""
 
     def log_odds(self, x: ArrayLike) -> Floats:
         """Return one log-odds per record and class."""
         signals = np.asarray(x)
-        if not len(signals):
-            return np.zeros((0, len(self.classes or ())))
-        size = self.fixed or self.part
-        parts = [self._part(signals[i : i + size]) for i in range(0, len(signals), size)]
-        return self._settled(np.concatenate(parts))
+        return self.from_raw(self.raw(signals)) if len(signals) else np.zeros((0, len(self.classes or ())))
+
+    def raw(self, x: ArrayLike) -> Floats:
+        """Return the outputs of the model as they are, one row per record."""
+        signals, size = np.asarray(x), self.fixed or self.part
+        return np.concatenate([self._part(signals[i : i + size]) for i in range(0, len(signals), size)])
 
     def proba(self, x: ArrayLike) -> Floats:
         """Return one probability per record and class."""
@@ -541,7 +565,7 @@ class Classifier:
         if self.fixed is not None and len(x) < self.fixed:
             return self._part(np.concatenate([x, np.repeat(x[:1], self.fixed - len(x), axis=0)]))[: len(x)]
         self.n_forward += len(x)
-        given = np.ascontiguousarray(x, dtype=np.float32)
+        given = np.ascontiguousarray(x if self.order is None else x[..., list(self.order)], dtype=np.float32)
         if self.layout == "lead_sample":
             given = given.transpose(0, 2, 1) if self.takes_views else np.ascontiguousarray(given.transpose(0, 2, 1))
         raw = self._answer(given)
@@ -576,9 +600,17 @@ class Classifier:
             return binarize(values, threshold)
         return np.asarray(values.argmax(axis=-1)[..., None] == np.arange(values.shape[-1]), dtype=np.int8)
 
-    def _settled(self, outputs: Floats) -> Floats:
+    def settle(self, outputs: Floats) -> None:
+        """Decide once, by the values of some outputs, whether they are logits or probabilities."""
         if self.outputs == "auto":
-            self.outputs = self._told(outputs)
+            self.outputs, self.kind_from = self._told(outputs), "its values"
+        elif self.kind_from == "its last step" and self.ending is None:
+            self.outputs = settled_kind(outputs, self.outputs)
+            self.kind_from = "its last step" if self.outputs == "logit" else "its values"
+
+    def from_raw(self, outputs: Floats) -> Floats:
+        """Return one log-odds per record and class from the outputs of the model."""
+        self.settle(outputs)
         if self.single_label:
             return self._of_one(outputs)
         if self.outputs in ("logit", "multilabel"):  # independent bits in both cases
@@ -604,6 +636,8 @@ class Classifier:
     def _told(self, outputs: Floats) -> OutputKind:
         if ((outputs < 0) | (outputs > 1)).any():
             return "logit"
+        if are_distributions(outputs):
+            return "probability"
         raise DataError(
             f"all outputs of {self.name} lie in 0..1: they may be probabilities or logits; say which: "
             f"--outputs probability or --outputs logit",
@@ -640,10 +674,23 @@ def as_classifier(
         return model
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
+    if outputs == "raw":
+        raise UsageError("an attack needs decisions: --outputs logit or --outputs probability", code="raw-outputs")
     made = _made(model, outputs, layout, device)
     made.classes = tuple(classes) if classes is not None else made.classes
     made.single_label = made.single_label if single_label is None else single_label
+    made.says_single = single_label
+    made.kind_from = "declared" if outputs != "auto" else made.kind_from
+    leads, rate = _own(model, "leads"), _own(model, "sample_rate")
+    made.leads = tuple(map(str, leads)) if isinstance(leads, tuple | list) else made.leads
+    made.sample_rate = float(rate) if isinstance(rate, int | float) and rate else made.sample_rate
     return made
+
+
+def _own(model: object, name: str) -> object:
+    """Return what a model says about itself, or the object of the user inside a detector."""
+    inner = [getattr(model, part, None) for part in ("module", "function", "estimator")]
+    return next((found for one in (model, *inner) if (found := getattr(one, name, None)) is not None), None)
 
 
 def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
@@ -667,10 +714,10 @@ def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Cl
         return _of_estimator(model, layout)
     kind: OutputKind = "probability" if outputs == "auto" else outputs
     if hasattr(model, "predict"):
-        return Classifier(_predict(model), type(model).__name__, kind, layout)
+        return Classifier(_predict(model), type(model).__name__, kind, layout, kind_from="assumed")
     if callable(model):
-        name = getattr(model, "__name__", type(model).__name__)
-        return Classifier(model, name, kind, layout, differentiable=getattr(model, "differentiable", None))
+        name, own = getattr(model, "__name__", type(model).__name__), getattr(model, "differentiable", None)
+        return Classifier(model, name, kind, layout, differentiable=own, kind_from="assumed")
     raise UsageError(
         f"a {type(model).__name__} is not a model; give something with .predict, a callable or a torch module"
     )
@@ -684,9 +731,10 @@ def _of_keras(model: KerasModel, outputs: OutputKind, layout: Layout) -> Classif
     made = Classifier(
         (lambda x: logits_of(model, x)) if is_logits else _predict(model), type(model).__name__, kind, layout
     )
-    made.single_label = ending == "softmax"
+    made.single_label, made.ending = ending == "softmax", ending
+    made.kind_from = "its last step" if ending else "assumed"
     try:
-        made.differentiable = _oriented(torch_function(model), layout, lambda: "logit" if ending else kind)
+        made.differentiable = _oriented(torch_function(model), made, lambda: "logit" if ending else made.outputs)
     except EnvironmentFault:  # without torch, only the families that need no gradient are available
         made.differentiable = None
     return made
@@ -696,9 +744,17 @@ def _of_detector(model: Detector, outputs: OutputKind, layout: Layout) -> Classi
     """Wrap an object with `outputs`; it may declare `output_kind` and bring a torch function (`differentiable`)."""
     kind: OutputKind = getattr(model, "output_kind", "auto") if outputs == "auto" else outputs
     made = Classifier(model.outputs, model.name, kind, layout, getattr(model, "labels", None))
-    made.differentiable = getattr(model, "differentiable", None)
+    made.kind_from = "its values" if kind == "auto" else "the model"
+    made.differentiable = _reordered(getattr(model, "differentiable", None), made)
     made.identity = dict(getattr(model, "identity", {}))
     return made
+
+
+def _reordered(function: TensorFunction | None, made: Classifier) -> TensorFunction | None:
+    """Return a model's own torch function of its leads as one of the leads of the signals."""
+    if function is None:
+        return None
+    return lambda x: function(x if made.order is None else x[:, list(made.order)])
 
 
 def _predict(model: Any) -> Callable[[Signals], object]:
@@ -715,15 +771,24 @@ def _of_estimator(model: Any, layout: Layout) -> Classifier:
 
     def positive(x: Signals) -> object:
         found = model.predict_proba(x.reshape(len(x), -1))
-        return np.stack([p[:, -1] for p in found], axis=1) if isinstance(found, list) else np.asarray(found)
+        if not isinstance(found, list):
+            return np.asarray(found)
+        narrow = [at for at, p in enumerate(found) if p.shape[1] != 2]
+        if narrow:
+            raise DataError(
+                f"class {narrow[0] + 1} of {name} was learned from {found[narrow[0]].shape[1]} values; 0 and 1 are needed"
+            )
+        return np.stack([p[:, 1] for p in found], axis=1)
 
     def decide(x: Signals) -> object:
         return np.asarray(model.decision_function(x.reshape(len(x), -1)))
 
-    name = type(model).__name__
+    name, classes = type(model).__name__, getattr(model, "classes_", None)
+    words = tuple(classes) if isinstance(classes, np.ndarray) and classes.dtype.kind in "US" else None
+    named = tuple(map(str, words)) if words is not None and len(words) > 1 else None
     if hasattr(model, "predict_proba"):
-        return Classifier(positive, name, "probability", layout)
-    return Classifier(decide, name, "logit", layout)
+        return Classifier(positive, name, "probability", layout, named, kind_from="the model")
+    return Classifier(decide, name, "logit", layout, named if named and len(named) > 2 else None, kind_from="the model")
 
 
 def _of_session(session: InferenceSession, outputs: OutputKind, layout: Layout) -> Classifier:
@@ -746,7 +811,9 @@ def _of_onnx(detector: OnnxDetector, outputs: OutputKind, layout: Layout, device
 
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
     made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
-    made.differentiable = _oriented(onnx_function(detector.path, detector._answer, device), layout, lambda: kind)
+    made.kind_from = "its values" if kind == "auto" else "the model"
+    made.differentiable = _oriented(onnx_function(detector.path, detector._answer, device), made, lambda: made.outputs)
+    made.leads, made.sample_rate = detector.leads, detector.sample_rate
     made.device, made.fixed = device, detector.max_batch
     return made
 
@@ -769,27 +836,33 @@ def _of_torch(module: Module, outputs: OutputKind, layout: Layout, device: str) 
         with torch.inference_mode(), channels_last(place, len(x)):
             found = settled(torch.from_numpy(x).to(place))
         if made.outputs == "auto":
-            made.outputs = settled.kind
+            made.outputs, made.kind_from, made.ending = settled.kind, "its last step", settled.activation
             made.single_label = made.single_label or settled.activation == "softmax"
         return found
 
     name = type(module).__name__
     identity: dict[str, object] = {"name": name, "parameters": parameters_digest(module)}
     made = Classifier(forward, name, outputs, layout, device=place, identity=identity, takes_views=True)
-    made.differentiable = _oriented(settled, layout, lambda: settled.kind)
+    made.differentiable = _oriented(settled, made, lambda: settled.kind if made.outputs == "auto" else made.outputs)
     return made
 
 
 def _oriented(
-    function: Callable[[Tensor], object] | None, layout: Layout, kind: Callable[[], OutputKind]
+    function: Callable[[Tensor], object] | None, made: Classifier, kind: Callable[[], OutputKind]
 ) -> TensorFunction | None:
-    """Return a torch function from record × lead × sample to logits, for a model of either layout and kind."""
+    """Return a torch function from record × lead × sample to logits, for a model of either layout and kind.
+
+    Probabilities of exclusive classes become their logarithms: the softmax of those are the probabilities again.
+    """
     if function is None:
         return None
 
     def logits(x: Tensor) -> Tensor:
-        raw = pick_raw(function(x if layout == "lead_sample" else x.transpose(1, 2)))
-        return raw.clamp(1e-7, 1 - 1e-7).logit() if kind() == "probability" else raw
+        given = x if made.order is None else x[:, list(made.order)]
+        raw = pick_raw(function(given if made.layout == "lead_sample" else given.transpose(1, 2)))
+        if kind() != "probability":
+            return raw
+        return raw.clamp(SMALLEST, 1).log() if made.single_label else raw.clamp(SMALLEST, 1 - SMALLEST).logit()
 
     return logits
 

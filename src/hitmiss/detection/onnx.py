@@ -59,6 +59,7 @@ class OnnxDetector(Base):
         meta = self._session.get_modelmeta().custom_metadata_map
         self.sample_rate = sample_rate or (int(meta["sample_rate"]) if "sample_rate" in meta else None)
         self.labels = tuple(meta["labels"].split(",")) if meta.get("labels") else None
+        self.leads = tuple(meta["leads"].split(",")) if meta.get("leads") else None
         first = self._input.shape[0] if self._input.shape else None
         self.max_batch = first if isinstance(first, int) else None
         self._outputs = [str(o.name) for o in self._session.get_outputs()]
