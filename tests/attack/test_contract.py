@@ -55,10 +55,9 @@ def attacked(model: Any, data: Path, **settings: Any) -> Any:
     options = {"families": ["band_noise"], "strengths": [1.0], "control": False, "save_signals": True} | settings
     trials = hm.attack(model, data / "x.npz", data / "run", **options)
     results = hm.evaluate(trials, protocol="ecg-attacks", bootstrap=0)
-    changed = next(
+    return next(
         e.value for e in results if e.metric == "changed" and e.run.get("attack") == "band_noise" and not e.slice
     )
-    return changed
 
 
 def brute_force(data: Path) -> float:

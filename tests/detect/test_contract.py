@@ -284,3 +284,88 @@ def test_a_last_step_may_be_declared(modules: Path, name: str) -> None:
 def test_a_softmax_over_the_batch_of_a_module_is_refused_and_not_replaced(modules: Path, capsys: Any) -> None:
     detect(modules, f"{modules}/nets.py:over_the_batch", code=2)
     assert "softmax over the batch" in capsys.readouterr().err
+
+
+# ----------------------------------------------------------------------
+# Embeddings are averaged over time, whatever the axes of a layer are.
+
+LAYERS = """
+import torch
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = torch.nn.Conv1d(1, 24, 16, stride=8)
+
+    def forward(self, x):
+        return torch.relu(self.conv(x))
+
+class Net(torch.nn.Module):
+    def __init__(self, length=None):
+        super().__init__()
+        torch.manual_seed(0)
+        self.length = length
+        self.block, self.head = Block(), torch.nn.Linear(24, 2)
+        self.fixed = torch.nn.Identity()
+
+    def forward(self, x):
+        if self.length and x.shape[1] != self.length:
+            raise ValueError("another length")
+        return self.head(self.fixed(self.block(x[:, None])).mean(dim=2))
+
+def free():
+    return Net()
+
+def bound():
+    return Net(800)
+"""
+
+
+def wanted_embeddings(data: Path) -> np.ndarray:
+    """The mean of the block's 24 channels over time, computed by hand."""
+    torch, soundfile = pytest.importorskip("torch"), pytest.importorskip("soundfile")
+    torch.manual_seed(0)
+    conv = torch.nn.Conv1d(1, 24, 16, stride=8)
+    x = np.stack([soundfile.read(data / f"c{i:02d}.wav", dtype="float32")[0] for i in range(N)])
+    with torch.no_grad():
+        return np.asarray(torch.relu(conv(torch.from_numpy(x)[:, None])).mean(dim=2))
+
+
+@pytest.mark.extras
+def test_a_block_of_any_name_is_averaged_over_time(data: Path, capsys: Any) -> None:
+    pytest.importorskip("torch")
+    (data / "nets.py").write_text(LAYERS)
+    wanted = wanted_embeddings(data)
+    folder = detect(data, f"{data}/nets.py:free", "--embed", "block")
+    assert np.load(folder / "embeddings.npz")["block"] == pytest.approx(wanted, abs=1e-5)
+    capsys.readouterr()
+    detect(data, f"{data}/nets.py:bound", "--embed", "block", output="b", code=2)
+    assert "--embed block@1 or --embed block@2" in capsys.readouterr().err
+    folder = detect(data, f"{data}/nets.py:bound", "--embed", "block@2", output="c")
+    assert np.load(folder / "embeddings.npz")["block"] == pytest.approx(wanted, abs=1e-5)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("length", ["samples", SAMPLES])
+def test_an_inner_value_of_an_onnx_graph_is_averaged_over_time(data: Path, length: Any) -> None:
+    onnx, torch = pytest.importorskip("onnx"), pytest.importorskip("torch")
+    pytest.importorskip("onnxruntime")
+    torch.manual_seed(0)
+    conv = torch.nn.Conv1d(1, 24, 16, stride=8)
+    node, array = onnx.helper.make_node, onnx.numpy_helper.from_array
+    value, kind = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    steps = [
+        node("Conv", ["sound", "weight", "bias"], ["inner"], strides=[8]),
+        node("Relu", ["inner"], ["after"]),
+        node("ReduceMean", ["after"], ["mean"], axes=[2], keepdims=0),
+        node("MatMul", ["mean", "head"], ["logits"]),
+    ]
+    stored = {"weight": conv.weight, "bias": conv.bias, "head": torch.randn(24, 2)}
+    graph = onnx.helper.make_graph(
+        steps, "small", [value("sound", kind, ["n", 1, length])], [value("logits", kind, ["n", 2])],
+        [array(v.detach().numpy(), name) for name, v in stored.items()],
+    )  # fmt: skip
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save(model, str(data / "m.onnx"))
+    folder = detect(data, str(data / "m.onnx"), "--embed", "after")
+    assert np.load(folder / "embeddings.npz")["after"] == pytest.approx(wanted_embeddings(data), abs=1e-5)
