@@ -15,10 +15,16 @@ from hitmiss.attacks.family import LEADS
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.io.runs import load_manifest
+from hitmiss.reports.campaigns import assess_attacks
 
 N, SAMPLES, CLASSES = 24, 120, 4
 TURNED = ("II", "I", "V1", "V2", "V3", "AVR", "AVL", "AVF", "III", "V4", "V5", "V6")
 """The standard leads in another order, some in capitals."""
+
+
+def arrays_of(path: Path) -> dict[str, Any]:
+    with np.load(path) as stored:
+        return dict(stored)
 
 
 def softmax(z: np.ndarray) -> np.ndarray:
@@ -76,7 +82,7 @@ def test_outputs_that_sum_to_one_are_exclusive_classes(data: Path) -> None:
 
 
 def test_the_probabilities_of_an_estimator_are_exclusive_classes(data: Path) -> None:
-    stored = np.load(data / "x.npz")
+    stored = arrays_of(data / "x.npz")
     model = LogisticRegression(max_iter=200).fit(stored["x"].reshape(N, -1) ** 2, stored["y"].argmax(axis=1))
 
     class Squared:
@@ -95,7 +101,7 @@ def test_the_probabilities_of_an_estimator_are_exclusive_classes(data: Path) -> 
 
 
 def test_sums_of_one_and_several_labels_are_two_readings(data: Path) -> None:
-    stored = dict(np.load(data / "x.npz"))
+    stored = arrays_of(data / "x.npz")
     stored["y"][0] = 1
     np.savez(data / "x.npz", **stored)
     with pytest.raises(UsageError, match="sum to 1") as refused:
@@ -145,7 +151,7 @@ def test_a_softmax_by_hand_is_not_squashed_again(modules: Path) -> None:
     assert attacked(f"{modules}/nets.py:by_hand", modules) == pytest.approx(brute_force(modules))
     trials = hm.read(str(modules / "run"))
     clean = trials.frame.filter(trials.frame["attack"] == "clean")
-    wanted = exclusive(np.load(modules / "x.npz")["x"])
+    wanted = exclusive(arrays_of(modules / "x.npz")["x"])
     assert 1 / (1 + np.exp(-clean["score"].to_numpy().reshape(N, CLASSES))) == pytest.approx(wanted, abs=1e-4)
 
 
@@ -289,7 +295,7 @@ def test_consistent_changes_hold_for_the_leads_as_they_are_named(twelve: Path) -
 
 
 def test_other_leads_have_no_lead_equations(twelve: Path) -> None:
-    stored = dict(np.load(twelve / "standard.npz"))
+    stored = arrays_of(twelve / "standard.npz")
     np.savez(twelve / "other.npz", **{**stored, "leads": [f"chest {i}" for i in range(12)]})
     with pytest.raises(UsageError, match="lead equations"):
         scores(by_lead, twelve / "other.npz", lead_consistent=True)
@@ -328,3 +334,12 @@ def test_the_command_says_what_the_model_is_taken_for(twelve: Path, capsys: Any)
     assert (
         "taken for: probabilities (assumed), 2 labels (its values), in the order a, b, 12 leads by their names" in said
     )
+
+
+def test_a_model_that_is_never_right_gets_no_good_word(data: Path) -> None:
+    def wrong(x: np.ndarray) -> np.ndarray:
+        return np.roll(exclusive(x), 2, axis=1)
+
+    trials = hm.attack(wrong, data / "x.npz", families=["band_noise"], strengths=[0.1])
+    found = assess_attacks(hm.evaluate(trials, protocol="ecg-attacks", bootstrap=100))
+    assert found.good[0].status == "failed" and "right about no untouched record" in found.good[0].text

@@ -321,6 +321,11 @@ def bound():
 """
 
 
+def embeddings(folder: Path, layer: str) -> np.ndarray:
+    with np.load(folder / "embeddings.npz") as stored:
+        return np.asarray(stored[layer])
+
+
 def wanted_embeddings(data: Path) -> np.ndarray:
     """The mean of the block's 24 channels over time, computed by hand."""
     torch, soundfile = pytest.importorskip("torch"), pytest.importorskip("soundfile")
@@ -337,12 +342,12 @@ def test_a_block_of_any_name_is_averaged_over_time(data: Path, capsys: Any) -> N
     (data / "nets.py").write_text(LAYERS)
     wanted = wanted_embeddings(data)
     folder = detect(data, f"{data}/nets.py:free", "--embed", "block")
-    assert np.load(folder / "embeddings.npz")["block"] == pytest.approx(wanted, abs=1e-5)
+    assert embeddings(folder, "block") == pytest.approx(wanted, abs=1e-5)
     capsys.readouterr()
     detect(data, f"{data}/nets.py:bound", "--embed", "block", output="b", code=2)
     assert "--embed block@1 or --embed block@2" in capsys.readouterr().err
     folder = detect(data, f"{data}/nets.py:bound", "--embed", "block@2", output="c")
-    assert np.load(folder / "embeddings.npz")["block"] == pytest.approx(wanted, abs=1e-5)
+    assert embeddings(folder, "block") == pytest.approx(wanted, abs=1e-5)
 
 
 @pytest.mark.extras
@@ -368,4 +373,22 @@ def test_an_inner_value_of_an_onnx_graph_is_averaged_over_time(data: Path, lengt
     model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
     onnx.save(model, str(data / "m.onnx"))
     folder = detect(data, str(data / "m.onnx"), "--embed", "after")
-    assert np.load(folder / "embeddings.npz")["after"] == pytest.approx(wanted_embeddings(data), abs=1e-5)
+    assert embeddings(folder, "after") == pytest.approx(wanted_embeddings(data), abs=1e-5)
+
+
+# ----------------------------------------------------------------------
+# Sounds that would be scored as something else.
+
+
+def test_channels_that_cancel_and_samples_on_another_scale_are_failures_with_a_reason(data: Path, capsys: Any) -> None:
+    soundfile = pytest.importorskip("soundfile")
+    sound = 0.1 * np.random.default_rng(3).normal(size=SAMPLES)
+    soundfile.write(data / "c00.wav", np.stack([sound, -sound], axis=1), 16000)
+    soundfile.write(data / "c01.wav", (sound * 32768).astype(np.float32), 16000, subtype="FLOAT")
+    soundfile.write(data / "c02.wav", np.stack([sound, 0.5 * sound], axis=1), 16000, subtype="FLOAT")
+    folder = detect(data, f"{data}/mine.py:level")
+    assert "2 failed" in capsys.readouterr().out
+    reasons = (folder / "failures.tsv").read_text()
+    assert "cancel each other" in reasons and "divide them by 32,768" in reasons
+    scores = {row["item"]: row["score"] for row in hm.read(str(folder)).frame.iter_rows(named=True)}
+    assert scores["c02.wav"] == pytest.approx(np.log(0.75 * sound.std()) + 3.0, rel=1e-5)

@@ -872,7 +872,7 @@ FIRST: Final = 8
 def agree_on_leads(model: Classifier, data: Recordings) -> Term:
     """Bring the leads of the data into the order that the model takes, by their names; ask if this is not known."""
     n = data.x.shape[2]
-    if model.sample_rate is not None and model.sample_rate != data.fs:
+    if model.sample_rate is not None and data.fs > 0 and model.sample_rate != data.fs:
         raise DataError(
             f"{model.name} takes {model.sample_rate:g} samples per second and the data has {data.fs:g}: resample it",
             code="other-rate",

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.detection.outputs import Extraction, Floats, OutputKind, are_distributions
 
-Origin = Literal["", "declared", "the model", "its last step", "its values", "the data", "assumed"]
+Origin = Literal["", "declared", "as documented", "the model", "its last step", "its values", "the data", "assumed"]
 """Where a term comes from; empty for what was measured."""
 TOLERANCE: Final = 1e-3
 """A change of the outputs, relative to the largest of them, that rounding in float32 does not make."""
@@ -137,16 +137,22 @@ def probe(
     *,
     batch: int = TOGETHER,
     precision: str = "float32",
+    known: ArrayLike | None = None,
 ) -> Probe:
     """Score the first item twice, and together with others; `score` takes positions and returns a row for each.
 
-    A single item makes a batch with itself: even then a softmax over the batch gives something else.
+    A single item makes a batch with itself: even then a softmax over the batch gives something else. `known` are the
+    outputs of all items in one batch, if there are any yet.
     """
     alone, again = np.asarray(score([0])), np.asarray(score([0]))
     tolerance = TOLERANCE if precision in ("auto", "float32") else ROUNDED
     if batch < 2:
         return Probe(items[0], distance(alone, again), tolerance=tolerance)
     group = list(range(min(len(items), batch, TOGETHER))) if len(items) > 1 else [0, 0]
+    if known is not None and len(items) > 1:
+        return Probe(
+            items[0], distance(alone, again), distance(alone[:1], np.asarray(known)[:1]), len(items), tolerance
+        )
     together = np.asarray(score(group))
     apart = distance(alone[:1], together[:1]) if len(together) == len(group) else float("inf")
     return Probe(items[0], distance(alone, again), apart, len(group), tolerance)
