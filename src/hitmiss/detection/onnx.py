@@ -16,7 +16,7 @@ from hitmiss.core.shared import cores
 from hitmiss.detection.detector import Array, Base, Batch, Detector, need
 from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
 from hitmiss.detection.pinning import external_data, file_digest, pinned_precision
-from hitmiss.detection.torch import CHANNELS_FIRST, declared_axes, pooled, time_axis
+from hitmiss.detection.torch import CHANNELS_FIRST, declared_axes, pooled, shape_of, time_axis
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -112,8 +112,9 @@ class OnnxDetector(Base):
             with suppress(Exception):  # a model may take one length only
                 longer = self._run(np.concatenate([given, given], axis=-1), list(self.layers))
         for name, value, grown in zip(self.layers, inner, longer, strict=True):
-            shapes = [None if v is None else np.shape(v) for v in (value, grown)]  # type: ignore[arg-type]
-            self._axes.setdefault(name, time_axis(name, shapes[0], shapes[1], n, self._known_axes.get(name)))
+            if name not in self._axes:
+                known = self._known_axes.get(name)
+                self._axes[name] = time_axis(name, shape_of(value), shape_of(grown), n, known)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether the runtime reports that it could not allocate memory."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -353,7 +353,7 @@ def run_with_layers(
         parts = dict(module.named_modules())
         for name in new:
             known = usual or _axis_of_part(type(parts[name]).__name__)
-            axes[name] = time_axis(name, _shape(kept[name]), _shape(grown.get(name)), len(outputs), known)
+            axes[name] = time_axis(name, shape_of(kept[name]), shape_of(grown.get(name)), len(outputs), known)
     return outputs, {name: pooled(kept[name], len(outputs), axes[name]) for name in layers}
 
 
@@ -373,7 +373,8 @@ def _axis_of_part(kind: str) -> int | None:
     return 2 if kind.startswith(CHANNELS_FIRST) else 1 if kind.startswith(TIME_FIRST) else None
 
 
-def _shape(value: object) -> tuple[int, ...] | None:
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of what a layer gave; None if it gave nothing."""
     if value is None:
         return None
     return tuple(int(n) for n in np.shape(value[0] if isinstance(value, tuple | list) else value))
