@@ -77,7 +77,12 @@ ODD: dict[str, tuple[Arrays, int, str]] = {
     "rate 0": ({"fs": np.float64(0)}, 2, "sample rate"),
     "an id twice": ({"record": np.array(["a"] * N)}, 3, "two records are called 'a'"),
     "a class twice": ({"classes": np.array(list("AABCD"))}, 3, "one name"),
-    "three leads": ({"x": lambda a: a["x"][:, :, :3]}, 3, "× 1000 × 3 (record × sample × lead)"),
+    "three leads": (
+        {"x": lambda a: a["x"][:, :, :3], "leads": np.array(["I", "II", "III"])},
+        3,
+        "× 1000 × 3 (record × sample × lead)",
+    ),
+    "more names than leads": ({"x": lambda a: a["x"][:, :, :3]}, 3, "leads has 12 names"),
     "no records": (
         {
             name: (lambda a, name=name: a[name][:0])  # type: ignore[misc]

@@ -31,7 +31,7 @@ def test_the_commands_print_what_the_page_shows(tmp_path: Path, capsys: pytest.C
         for block in blocks:
             command, _, shown = block.partition("\n")
             assert run(shlex.split(command)) == 0, capsys.readouterr().err
-            printed = capsys.readouterr().out
+            printed = "".join(capsys.readouterr())
             steady = [line for line in shown.strip().splitlines() if "/s, " not in line]
             assert [line for line in steady if line not in printed.splitlines()] == []
 

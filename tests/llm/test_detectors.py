@@ -12,6 +12,7 @@ from PIL import Image
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.outputs import Extraction
+from hitmiss.io.runs import load_manifest
 from hitmiss.llm.backends import open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import Plan
@@ -113,3 +114,32 @@ def test_a_picture_of_the_wrong_size_is_a_failed_call(pictures: Path, tmp_path: 
     plan = Plan(items, list(models), detectors={n: m.identity for n, m in models.items()})
     found = run_llm(plan, output=tmp_path / "r.jsonl", models=models).rows
     assert ["error" in row for row in found] == [False, False, True]
+
+
+def test_what_a_model_is_taken_for_is_said_and_nothing_is_asked_twice(pictures: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        "from pathlib import Path\n\n"
+        "def judge(item):\n"
+        "    with (Path(__file__).parent / 'asked').open('a') as file:\n"
+        "        file.write(item.id + '\\n')\n"
+        "    return 0.75\n\n"
+        "class Detector:\n"
+        "    name, sample_rate = 'bright', None\n"
+        "    def outputs(self, batch):\n"
+        "        with (Path(__file__).parent / 'computed').open('a') as file:\n"
+        "            file.write('.\\n')\n"
+        "        return [[-1.5, 2.5]]\n"
+    )
+    items = read_items(pictures)
+    for name, file, words in (
+        ("judge", "asked", "probabilities of fake"),
+        ("Detector", "computed", "logits (its values), 2 exclusive classes, 1 = fake (assumed)"),
+    ):
+        text, lines = f"{tmp_path / 'mine.py'}:{name}", list[str]()
+        models = open_models([text])
+        plan = Plan(items, list(models), detectors={n: m.identity for n, m in models.items()})
+        run_llm(plan, output=tmp_path / f"{name}.jsonl", models=models, tell=lines.append)
+        assert len((tmp_path / file).read_text().splitlines()) == len(items)
+        assert len(lines) == 1 and f"taken for: {words}" in lines[0]
+        kept: Any = load_manifest(tmp_path / f"{name}.run")["facts"]
+        assert words in kept["contracts"][text]["line"]

@@ -165,7 +165,7 @@ def test_length_is_settled_clip_by_clip() -> None:
         return two_columns(batch)
 
     evaluate_beats_model(looking, [(clips, [1, 0, 1])], cut_length=300)
-    (batch,) = seen
+    batch = seen[0]
     assert batch.shape == (3, 300)
     assert np.array_equal(batch[0], AUDIO[0][:300]) and np.array_equal(batch[1], np.tile(AUDIO[1][:100], 3))
     assert np.array_equal(batch[2], np.concatenate([AUDIO[2][:250], AUDIO[2][:50]]))
@@ -179,7 +179,7 @@ def test_padding_that_would_be_tiled_is_mentioned(capsys: pytest.CaptureFixture[
     evaluate_beats_model(two_columns, [(padded, LABELS)], device="cpu", cut_length=1000)
     assert "1 of 6 clips of a batch end in zeros" in capsys.readouterr().err
     evaluate_beats_model(two_columns, [(padded, LABELS)], device="cpu", cut_length=300)  # nothing is tiled
-    assert capsys.readouterr().err == ""
+    assert "end in zeros" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("augmentation", [lambda x: x * 2, "gain(db=6)", lambda x: x[:, :200]])
@@ -274,3 +274,60 @@ def test_an_id_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 def test_a_report_prints() -> None:
     lines = str(compute_all_metrics(LABELS, np.linspace(1, 0, 6))).splitlines()
     assert lines[0].split() == ["EER", "0.3333"] and [line.split()[0] for line in lines[:8]] == KEYS
+
+
+def level(batch: Any) -> Any:
+    return np.asarray(batch).std(axis=-1)
+
+
+def test_the_documented_softmax_is_the_declaration(capsys: pytest.CaptureFixture[str]) -> None:
+    """Two columns in 0..1 that do not sum to 1 are logits; rows that sum to 1 are probabilities already."""
+
+    def small(batch: Any) -> Any:
+        return np.stack([0.2 + 0 * level(batch), np.clip(0.3 * level(batch), 0, 1)], axis=1)
+
+    loader = [(AUDIO, LABELS)]
+    _, found = evaluate_beats_model(small, loader, device="cpu")
+    z = small(AUDIO)
+    assert found == pytest.approx(np.exp(z[:, 1]) / np.exp(z).sum(axis=1))
+    assert "taken for: logits (as documented), 2 exclusive classes, 1 = real" in capsys.readouterr().err
+
+    def shares(batch: Any) -> Any:
+        p = np.clip(0.3 * level(batch), 0, 1)
+        return np.stack([1 - p, p], axis=1)
+
+    _, found = evaluate_beats_model(shares, loader, device="cpu")
+    assert found == pytest.approx(shares(AUDIO)[:, 1])
+    assert "taken for: probabilities (its values)" in capsys.readouterr().err
+
+
+def test_a_model_that_answers_by_chance_or_by_its_batch_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(0)
+    evaluate_beats_model(lambda b: rng.normal(size=(len(b), 2)), [(AUDIO, LABELS)], device="cpu")
+    assert "the model is randomised" in capsys.readouterr().err
+
+    def over_the_batch(batch: Any) -> Any:
+        e = np.exp(np.stack([level(batch), -level(batch)], axis=1))
+        return e / e.sum(axis=0)
+
+    with pytest.raises(UsageError, match="alone and in a batch"):
+        evaluate_beats_model(over_the_batch, [(AUDIO, LABELS)], device="cpu")
+
+
+@pytest.mark.extras
+def test_a_softmax_by_hand_is_not_squashed_again() -> None:
+    torch = pytest.importorskip("torch")
+
+    class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = torch.nn.Linear(1, 2)
+
+        def forward(self, x: Any) -> Any:
+            return torch.log_softmax(self.head(x.std(dim=1, keepdim=True)), 1).exp()
+
+    torch.manual_seed(0)
+    net, audio = Net().eval(), torch.from_numpy(AUDIO)
+    _, found = evaluate_beats_model(net, [(audio, torch.tensor(LABELS))], device="cpu")
+    with torch.no_grad():
+        assert found == pytest.approx(net(audio)[:, 1].numpy(), abs=1e-6)

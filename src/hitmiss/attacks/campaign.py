@@ -19,16 +19,36 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.attacks.config import MODES, PerturbationConfig, describe, refuse_other_media
 from hitmiss.attacks.config import families as known_families
-from hitmiss.attacks.family import Floats, batched_families, check_signals, expansion, hann_windows, pick
+from hitmiss.attacks.family import (
+    LEADS,
+    Floats,
+    batched_families,
+    check_signals,
+    expansion,
+    hann_windows,
+    lead_name,
+    pick,
+    standard_order,
+)
 from hitmiss.attacks.methods import Criterion, Rule, find_criterion
-from hitmiss.attacks.model import LAYOUTS, Classifier, as_classifier
+from hitmiss.attacks.model import LAYOUTS, SMALLEST, Classifier, as_classifier
 from hitmiss.attacks.perform import Performed, Records, least_strengths, perform
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
 from hitmiss.core.registry import parse
 from hitmiss.core.results import finite, infinite
 from hitmiss.core.trials import Header, Trials
-from hitmiss.detection.detector import find_object, open_detector
+from hitmiss.detection.contract import (
+    TOGETHER,
+    Contract,
+    Probe,
+    Term,
+    agree,
+    classifier_contract,
+    exclusive_classes,
+    probe,
+)
+from hitmiss.detection.detector import find_object, need, open_detector
 from hitmiss.detection.outputs import to_probability
 from hitmiss.detection.pinning import digest_of_files, file_digest
 from hitmiss.io.runs import MEDIA, as_manifest, load_manifest, replace_file, start
@@ -43,7 +63,7 @@ from hitmiss.stats.bootstrap import noise_generator
 #
 # x        record × sample × lead, in mV (or `x_uv`, whole microvolts, or `x8_delta`, the PTB-XL sample's differences)
 # y        record × class, 0 or 1
-# classes  names of the columns of y;  fs  samples per second
+# classes  names of the columns of y;  fs  samples per second;  leads  names of the leads (any order)
 # record   ids (or `ecg_id`);          patient (or `patient_id`), sex, …: any further column, one value per record
 
 IDS: Final = ("record", "record_id", "ecg_id", "item", "id")
@@ -69,6 +89,10 @@ class Recordings:
     path: Path | None = None
     failures: Mapping[str, str] = field(default_factory=dict)
     """Records that were left out, and why."""
+    leads: tuple[str, ...] | None = None
+    """The names of the leads, in the order of x; None if the data has none."""
+    stored_leads: tuple[str, ...] | None = None
+    """The names in the order of the files, where x has the twelve standard leads in another order than these."""
 
     def __post_init__(self) -> None:
         if not len(self.x):
@@ -165,6 +189,8 @@ def read_recordings(
     }
     classes = tuple(map(str, arrays["classes"]))
     try:
+        names = LEADS if "x8_delta" in arrays else _named_leads(arrays.get("leads"), x.shape[2])
+        x, leads, stored = _ordered(x, names)
         return Recordings(
             x,
             np.asarray(arrays["y"]),
@@ -174,9 +200,32 @@ def read_recordings(
             columns,
             file_digest(path),
             Path(path),
+            leads=leads,
+            stored_leads=stored,
         ).without(not_finite(x))
     except DataError as error:
         raise DataError(f"{Path(path).name}: {error}") from None
+
+
+def _named_leads(names: NDArray[np.generic] | None, width: int) -> tuple[str, ...] | None:
+    """Return the names of the leads; each has one of its own."""
+    if names is None:
+        return None
+    found = tuple(lead_name(str(name)) for name in names.reshape(-1).tolist())
+    if len(found) != width or len(set(found)) != width:
+        raise DataError(
+            f"leads has {len(found)} names ({', '.join(found[:12])}) and x has {width} leads; each needs one of its own",
+            code="lead-names",
+        )
+    return found
+
+
+def _ordered(x: Floats, names: tuple[str, ...] | None) -> tuple[Floats, tuple[str, ...] | None, tuple[str, ...] | None]:
+    """Bring the twelve standard leads into their usual order, by their names; others stay as they are."""
+    order = standard_order(names) if names is not None else None
+    if order is None or order == list(range(len(order))):
+        return x, names, None
+    return np.ascontiguousarray(x[..., order]), LEADS, names
 
 
 def not_finite(x: Floats) -> dict[int, str]:
@@ -199,6 +248,7 @@ def _from_wfdb(path: Path, labels: str | Path | None) -> Recordings:
             failures[record.name] = (
                 f"{samples} samples × {leads} leads at {rate:g} Hz; most have {usual[1][0]} × {usual[1][1]} at {usual[0]:g} Hz"
             )
+    _leave_out_other_leads(found, failures)
     kept = [r for r in found if r.name not in failures]
     if usual is None or not kept:
         first = next((f": {name}: {why}" for name, why in failures.items()), "")
@@ -206,9 +256,28 @@ def _from_wfdb(path: Path, labels: str | Path | None) -> Recordings:
     ids = [r.name for r in kept]
     classes, y, columns = _labels_of(labels, ids) if labels is not None else _codes_of(kept)
     digest = digest_of_files(file for r in kept for file in r.files)
-    x = np.stack([r.signal for r in kept])
-    made = Recordings(x, y, usual[0], classes, ids, columns, digest, None, failures)
+    ordered = [_ordered(r.signal, names) for r, names in zip(kept, map(_leads_of, kept), strict=True)]
+    x, leads = np.stack([signal for signal, _, _ in ordered]), ordered[0][1]
+    stored = next((names for _, _, names in ordered if names is not None), None)
+    made = Recordings(x, y, usual[0], classes, ids, columns, digest, None, failures, leads=leads, stored_leads=stored)
     return made.without(not_finite(x))
+
+
+def _leads_of(record: Record) -> tuple[str, ...] | None:
+    """Return the names of a record's leads; None if its header does not name each."""
+    found = tuple(map(lead_name, record.leads))
+    return found if len(set(found)) == len(found) else None
+
+
+def _leave_out_other_leads(records: Sequence[Record], failures: dict[str, str]) -> None:
+    """Leave out records whose leads are not those of most; the twelve standard ones may be in any order."""
+    kept = [r for r in records if r.name not in failures]
+    sets = {r.name: LEADS if (own := _leads_of(r)) is not None and standard_order(own) else own for r in kept}
+    common = Counter(sets.values()).most_common(1)
+    for name, own in sets.items():
+        if own != common[0][0]:
+            said = [", ".join(leads) if leads else "no names" for leads in (own, common[0][0])]
+            failures[name] = f"its leads are {said[0]}; most have {said[1]}"
 
 
 def _codes_of(records: Sequence[Record]) -> tuple[tuple[str, ...], NDArray[np.int8], dict[str, list[str]]]:
@@ -636,18 +705,27 @@ class Campaigner:
     peaks: Sequence[ArrayLike | None] | None = None
     batch: int = 32
     keep: Keep | None = None
+    truth: ArrayLike | None = None
+    """The labels of all records of the data, of which some may be attacked; they show whether classes exclude each other."""
     records: Records = field(init=False)
+    contract: Contract = field(init=False)
+    """What the model is taken for."""
 
     def __post_init__(self) -> None:
         given = self.recordings
         failures = not_finite(given.x)
-        answers, unanswered = _answered(self.model, given.x, [at for at in range(len(given.x)) if at not in failures])
+        rows = [at for at in range(len(given.x)) if at not in failures]
+        leads = agree_on_leads(self.model, given)
+        found = _probe(self.model, given, rows)
+        answers, unanswered = _answered(self.model, given.x, rows)
         failures |= unanswered
         data = self.recordings = given.without(failures)
+        raw = np.stack([answers[at] for at in sorted(answers)])
+        self.contract = self._contract(raw, found, leads)
         if self.peaks is not None:
             self.peaks = [own for at, own in enumerate(self.peaks) if at not in failures]
         self.records = Records(
-            data.x, data.y.astype(np.float64), data.fs, self.model, data.classes, self.threshold, self.peaks, self.batch, np.stack([answers[at] for at in sorted(answers)]),
+            data.x, data.y.astype(np.float64), data.fs, self.model, data.classes, self.threshold, self.peaks, self.batch, self.model.from_raw(raw),
         )  # fmt: skip
         for _, config in self.plan.steps:
             if config is not None:
@@ -656,6 +734,22 @@ class Campaigner:
         width = self.records.clean.shape[1]
         if width != len(data.classes):
             raise DataError(f"{self.model.name} gives {width} outputs and the data has {len(data.classes)} classes")
+
+    def _contract(self, raw: Floats, found: Probe | None, leads: Term) -> Contract:
+        """Settle what the outputs of the model are, and whether its classes exclude each other."""
+        model, data = self.model, self.recordings
+        model.settle(raw)
+        truth = data.y if self.truth is None else self.truth
+        ending = model.ending or ("softmax" if model.single_label and model.says_single is None else None)
+        exclusive = exclusive_classes(model.says_single, ending, model.outputs, raw, truth, model.name)
+        model.single_label = exclusive[0]
+        further = [leads, Term("sample_rate", data.fs, f"{data.fs:g} Hz", "the data"), Term("units", "mV", "mV")]
+        further += found.terms() if found is not None else []
+        steps = [config for _, config in self.plan.steps if config is not None]
+        if any(config.needs_gradient for config in steps) and model.differentiable is not None:
+            apart = _gradient_network(model, data.x[:FIRST], raw[:FIRST])
+            further.append(Term("gradients", apart, "gradients of the same network"))
+        return classifier_contract(model.outputs, model.kind_from, data.classes, exclusive, further)
 
     def rng(self, row: int, *names: object) -> Generator:
         """Return the generator of one record and one random quantity."""
@@ -771,10 +865,89 @@ class Campaigner:
         return np.asarray(perform(self.records, [row], [config], [self.rng(row, str(config))]).x[0])
 
 
+FIRST: Final = 8
+"""Records on which the network that gives gradients is compared with the model."""
+
+
+def agree_on_leads(model: Classifier, data: Recordings) -> Term:
+    """Bring the leads of the data into the order that the model takes, by their names; ask if this is not known."""
+    n = data.x.shape[2]
+    if model.sample_rate is not None and data.fs > 0 and model.sample_rate != data.fs:
+        raise DataError(
+            f"{model.name} takes {model.sample_rate:g} samples per second and the data has {data.fs:g}: resample it",
+            code="other-rate",
+        )
+    if model.leads is None:
+        if data.stored_leads is not None:
+            raise UsageError(
+                f"the leads of the data are not in the usual order, and {model.name} does not say which order it takes: "
+                f"say --leads standard ({', '.join(LEADS)}), or --leads {','.join(data.stored_leads)} as in the data",
+                code="leads-unknown",
+            )
+        words = f"{n} leads as in the data" if data.leads is not None else f"{n} leads without names"
+        return Term("leads", list(data.leads or ()), words, "assumed")
+    wanted = tuple(map(lead_name, LEADS if [x.lower() for x in model.leads] == ["standard"] else model.leads))
+    if data.leads is None:
+        if len(wanted) != n:
+            raise DataError(
+                f"{model.name} takes {len(wanted)} leads ({', '.join(wanted)}) and the data has {n} without names",
+                code="leads-missing",
+            )
+        return Term(
+            "leads", list(wanted), f"{n} leads, in the data without names and taken to be in its order", "assumed"
+        )
+    missing = [lead for lead in wanted if lead not in data.leads]
+    if missing:
+        raise DataError(
+            f"{model.name} takes the lead {missing[0]}, and the data has {', '.join(data.leads)}", code="leads-missing"
+        )
+    order = tuple(data.leads.index(lead) for lead in wanted)
+    model.order = None if order == tuple(range(n)) else order
+    return Term("leads", list(wanted), f"{len(wanted)} leads by their names", "declared")
+
+
+def _probe(model: Classifier, data: Recordings, rows: Sequence[int]) -> Probe | None:
+    """Score the first record twice and in a batch; an attack on one draw, or on a batch, would mean nothing."""
+    before, chosen = model.n_forward, list(rows[:TOGETHER])
+    try:
+        found = probe(
+            lambda at: model.raw(data.x[[chosen[i] for i in at]]),
+            [data.ids[at] for at in chosen],
+            batch=1 if model.fixed is not None else TOGETHER,
+        )
+    except (DataError, IndexError):  # a record without an answer; the records are tried one by one
+        return None
+    finally:
+        model.n_forward = before
+    if found.is_random:
+        raise UsageError(
+            f"{found.random_words(model.name)}; an attack on it would count its noise. Have it answer the same each time",
+            code="randomised-model",
+        )
+    found.refuse_batch(model.name, "wrap it in a function that answers one record at a time")
+    return found
+
+
+def _gradient_network(model: Classifier, x: Floats, raw: Floats) -> float:
+    """Compare the network that gives gradients with the model itself; return how far they are apart."""
+    torch = need("torch", "torch")
+    given = torch.as_tensor(np.ascontiguousarray(x.transpose(0, 2, 1)), dtype=torch.float32, device=model.device)
+    with torch.no_grad():
+        converted = np.asarray(model.need_gradient("a gradient")(given).double().cpu())
+    if not model.single_label:
+        return agree(converted, model.from_raw(raw), model.name)
+    own = np.log(np.maximum(raw, SMALLEST)) if model.outputs == "probability" else raw
+    return agree(_log_softmax(converted), _log_softmax(own), model.name)
+
+
+def _log_softmax(values: Floats) -> Floats:
+    return np.asarray(values - np.logaddexp.reduce(values, axis=1, keepdims=True))
+
+
 def _answered(model: Classifier, x: Floats, rows: Sequence[int]) -> tuple[dict[int, Floats], dict[int, str]]:
     """Return the model's answers by position, and the records without one; if there is no answer at all, raise."""
     try:
-        return dict(zip(rows, model.log_odds(x[list(rows)]), strict=True)), {}
+        return dict(zip(rows, model.raw(x[list(rows)]), strict=True)), {}
     except DataError as error:
         if len(rows) < 2:
             return {}, {at: str(error) for at in rows}
@@ -865,6 +1038,7 @@ def run_campaign(
             "negative": header.negative,
             "score_kind": header.score_kind,
             "provenance": dict(header.provenance),
+            "contract": campaigner.contract.stored,
         }
         if campaigner.recordings.path is not None:
             facts[MEDIA] = os.path.relpath(campaigner.recordings.path, output)
@@ -924,6 +1098,7 @@ def _run_pinned(campaigner: Campaigner) -> dict[str, object]:
     threshold = np.asarray(campaigner.threshold, dtype=np.float64).tolist()
     about = {"data": data.digest, "classes": list(data.classes), "fs": data.fs, "layout": model.layout}
     about |= {"single_label": True} if model.single_label else {}
+    about |= {"leads": [data.leads[at] for at in model.order]} if model.order is not None and data.leads else {}
     return {
         **campaigner.plan.pinned,
         **about,
@@ -959,6 +1134,7 @@ def attack(
     data_layout: str = "sample_lead",
     labels: str | Path | None = None,
     fs: float | None = None,
+    leads: str | Sequence[str] | None = None,
     outputs: str = "auto",
     single_label: bool | None = None,
     device: str = "cpu",
@@ -996,8 +1172,8 @@ def attack(
         Whether noise of the same norm is run beside each attack.
     threshold
         The probability from which a class is predicted; one for all classes or one per class.
-    weights, layout, outputs, single_label, device
-        How the model is opened, what it takes and what it gives.
+    weights, layout, leads, outputs, single_label, device
+        How the model is opened, what it takes (`leads="standard"`, or the names in its order) and what it gives.
     data_layout, labels, fs, limit
         How the records are read, and how many.
     batch, seed
@@ -1046,6 +1222,7 @@ def attack(
         data_layout=data_layout,
         labels=labels,
         fs=fs,
+        leads=leads,
         outputs=outputs,
         single_label=single_label,
         device=device,
@@ -1077,6 +1254,7 @@ def prepare_campaign(
     data_layout: str,
     labels: str | Path | None,
     fs: float | None,
+    leads: str | Sequence[str] | None,
     outputs: str,
     single_label: bool | None,
     device: str,
@@ -1091,6 +1269,7 @@ def prepare_campaign(
     for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
         if value is not None and value < least:
             raise UsageError(f"--{name} is at least {least}; found {value}")
+    truth = recordings.y
     recordings = recordings if limit is None else recordings.first(limit)
     steering: dict[str, object] = {
         "attack_from": attack_from,
@@ -1102,8 +1281,23 @@ def prepare_campaign(
     plan = _plan(families, strengths, minimal, targets, window, centers, steering, control, seed)
     _check_aims(targets, plan, recordings.classes)
     model = _model(detector, weights, device, outputs, layout, recordings, single_label)
+    if leads is not None:
+        names = leads.split(",") if isinstance(leads, str) else list(leads)
+        model.leads = tuple(name.strip() for name in names if name.strip())
+    _check_lead_equations(plan, recordings)
     cut: float | Sequence[float] = 0.5 if not threshold else threshold[0] if len(threshold) == 1 else threshold
-    return Campaigner(recordings, model, plan, cut, batch=batch)
+    return Campaigner(recordings, model, plan, cut, batch=batch, truth=truth)
+
+
+def _check_lead_equations(plan: Plan, data: Recordings) -> None:
+    """Refuse what needs the twelve standard leads on data whose leads are others."""
+    needs = [c for c in (*plan.configs, *plan.searches) if c.extra.get("lead_consistent") or c.family == "lead_swap"]
+    if needs and data.leads is not None and data.leads != LEADS:
+        raise UsageError(
+            f"{needs[0].family} needs the lead equations of the 12 standard leads ({', '.join(LEADS)}); the data has "
+            f"{', '.join(data.leads)}",
+            code="other-leads",
+        )
 
 
 def _check_aims(targets: Sequence[str], plan: Plan, classes: tuple[str, ...]) -> None:

@@ -123,6 +123,27 @@ INDEPENDENT: Final = (0, 1, 6, 7, 8, 9, 10, 11)
 """Positions of I, II and V1 to V6."""
 
 
+def lead_name(text: str) -> str:
+    """Return the usual spelling of a standard lead; another name is only freed of spaces.
+
+    >>> [lead_name(name) for name in ("AVR", "Lead II", "ecg_v1", "MLII")]
+    ['aVR', 'II', 'V1', 'MLII']
+    """
+    plain = text.strip()
+    bare = "".join(c for c in plain.casefold() if c not in " _-").removeprefix("ecg").removeprefix("lead")
+    return next((lead for lead in LEADS if lead.casefold() == bare), plain)
+
+
+def standard_order(names: Sequence[str]) -> list[int] | None:
+    """Return where each of the twelve standard leads is among these; None if they are not these twelve.
+
+    >>> standard_order(["II", "I", "III", "AVL", "AVR", "AVF", "V1", "V2", "V3", "V4", "V5", "V6"])[:5]
+    [1, 0, 2, 4, 3]
+    """
+    found = [lead_name(name) for name in names]
+    return [found.index(lead) for lead in LEADS] if sorted(found) == sorted(LEADS) else None
+
+
 def expansion() -> Floats:
     """Return the matrix (12 × 8) from the independent leads to all."""
     matrix = np.zeros((12, 8))

@@ -17,9 +17,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
+from hitmiss.detection.contract import Origin
 from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, Settled, is_torch_module, need
 from hitmiss.detection.onnx import OnnxDetector
-from hitmiss.detection.outputs import OutputKind, pick_output, pick_raw, to_log_odds, to_probability
+from hitmiss.detection.outputs import (
+    OutputKind,
+    are_distributions,
+    pick_output,
+    pick_raw,
+    settled_kind,
+    to_log_odds,
+    to_probability,
+)
 from hitmiss.detection.torch import TorchDetector, parameters_digest, pick_device
 
 if TYPE_CHECKING:
@@ -215,6 +224,8 @@ def torch_function(model: KerasModel) -> TensorFunction:
 Values = dict[str, "Tensor | None"]
 Attributes = Mapping[str, Any]
 Operator = Callable[[ModuleType, "list[Tensor]", Attributes], "Tensor | tuple[Tensor, ...]"]
+OPSET: Final = "opset"
+"""The version of the operators, passed beside the attributes of a node (none has this name)."""
 
 
 def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> TensorFunction | None:
@@ -225,8 +236,11 @@ def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> TensorF
     if find_spec("torch") is None or find_spec("onnx") is None:
         return None
     onnx, torch = need("onnx", "onnx"), need("torch", "torch")
-    graph = onnx.load(str(path)).graph
+    model = onnx.load(str(path))
+    graph = model.graph
+    version = max((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), default=1)
     unknown = sorted({n.op_type for n in graph.node} - {*OPERATORS, "Constant"})
+    unknown += sorted({f"{n.op_type} with several outputs" for n in graph.node if _has_more_outputs(n)})
     constants = {t.name: torch.tensor(onnx.numpy_helper.to_array(t)).to(device) for t in graph.initializer}
     given = next(i.name for i in graph.input if i.name not in constants)
 
@@ -237,18 +251,25 @@ def onnx_function(path: str | Path, answer: str, device: str = "cpu") -> TensorF
             )
         values: Values = {**constants, given: x, "": None}
         for node in graph.node:
-            _step(node, values, device)
+            _step(node, values, device, version)
         return cast("Tensor", values[answer])
 
     return compute
 
 
-def _step(node: NodeProto, values: Values, device: str) -> None:
+def _has_more_outputs(node: NodeProto) -> bool:
+    """Return whether a node is asked for outputs that are not computed here: indices of a pool, masks of a dropout."""
+    return node.op_type in OPERATORS and any(node.output[1:])
+
+
+def _step(node: NodeProto, values: Values, device: str, version: int) -> None:
     """Compute one node and add its outputs to the values."""
     onnx, torch = need("onnx", "onnx"), need("torch", "torch")
-    settings = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+    settings = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute} | {OPSET: version}
     if node.op_type == "Constant":
-        values[node.output[0]] = torch.tensor(onnx.numpy_helper.to_array(settings["value"])).to(device)
+        value = next(v for name, v in settings.items() if name.startswith("value"))
+        array = onnx.numpy_helper.to_array(value) if hasattr(value, "dims") else _constant(value)
+        values[node.output[0]] = torch.tensor(array).to(device)
         return
     given = [cast("Tensor", values[name]) for name in node.input]  # None only for inputs that an operator may lack
     made = OPERATORS[node.op_type](torch, given, settings)
@@ -256,16 +277,25 @@ def _step(node: NodeProto, values: Values, device: str) -> None:
         values[name] = value
 
 
+def _constant(value: object) -> NDArray[np.generic]:
+    """Return a constant that is written as a number or a list of them; its types are those of ONNX."""
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.kind == "f" else array
+
+
 def _conv(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
-    size = list(v[1].shape[2:])
-    pads = s.get("pads", [0] * 2 * len(size))
-    if s.get("auto_pad", b"NOTSET") not in (b"NOTSET", b"VALID", "NOTSET", "VALID"):
-        total = [d * (k - 1) for d, k in zip(s.get("dilations", [1] * len(size)), size, strict=True)]
-        pads = [t // 2 for t in total] + [t - t // 2 for t in total]
-    x = torch.nn.functional.pad(v[0], _sides(pads))
+    size = [int(n) for n in v[1].shape[2:]]
+    slide = Slide.of(s, size, [int(n) for n in v[0].shape[2:]])
+    x = torch.nn.functional.pad(v[0], _sides(slide.pads))
     bias = v[2] if len(v) > 2 else None
-    function = {1: torch.nn.functional.conv1d, 2: torch.nn.functional.conv2d}[len(size)]
-    return function(x, v[1], bias, s.get("strides", 1), 0, s.get("dilations", 1), s.get("group", 1))
+    return _convolution(torch, len(size))(x, v[1], bias, slide.strides, 0, slide.dilations, s.get("group", 1))
+
+
+def _convolution(torch: ModuleType, axes: int) -> Callable[..., Tensor]:
+    if not 1 <= axes <= 3:
+        raise UsageError(f"a convolution over {axes} axes has no gradients here; attack the torch module")
+    found: Callable[..., Tensor] = getattr(torch.nn.functional, f"conv{axes}d")
+    return found
 
 
 def _sides(pads: Sequence[int]) -> list[int]:
@@ -274,17 +304,83 @@ def _sides(pads: Sequence[int]) -> list[int]:
     return [p for axis in reversed(range(half)) for p in (pads[axis], pads[axis + half])]
 
 
-def _pool(name: str, low: float) -> Operator:
-    def pool(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
-        size = s["kernel_shape"]
-        x = torch.nn.functional.pad(v[0], _sides(s.get("pads", [0] * 2 * len(size))), value=low)
-        return getattr(torch.nn.functional, f"{name}{len(size)}d")(x, size, s.get("strides", [1] * len(size)))
+@dataclass(frozen=True)
+class Slide:
+    """How a window of a convolution or a pool moves along each axis, by the attributes of its ONNX node."""
 
-    return pool
+    size: list[int]
+    strides: list[int]
+    dilations: list[int]
+    pads: list[int]
+    """What is added before each axis, then after each axis."""
+    lengths: list[int]
+    """The number of windows along each axis."""
+
+    @classmethod
+    def of(cls, s: Attributes, size: list[int], given: list[int]) -> Slide:
+        """Read `auto_pad`, `pads`, `strides`, `dilations` and `ceil_mode` for an input of some lengths."""
+        axes = len(size)
+        strides, dilations = list(s.get("strides", [1] * axes)), list(s.get("dilations", [1] * axes))
+        spans = [d * (k - 1) + 1 for d, k in zip(dilations, size, strict=True)]
+        auto = s.get("auto_pad", b"NOTSET")
+        auto = auto.decode() if isinstance(auto, bytes) else auto
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            lengths = [-(-n // step) for n, step in zip(given, strides, strict=True)]
+            total = [
+                max((out - 1) * step + span - n, 0)
+                for out, step, span, n in zip(lengths, strides, spans, given, strict=True)
+            ]
+            less, more = [t // 2 for t in total], [t - t // 2 for t in total]
+            pads = [*less, *more] if auto == "SAME_UPPER" else [*more, *less]
+            return cls(size, strides, dilations, pads, lengths)
+        pads = list(s.get("pads", [0] * 2 * axes)) if auto != "VALID" else [0] * 2 * axes
+        room = [n + pads[i] + pads[i + axes] - spans[i] for i, n in enumerate(given)]
+        lengths = [r // step + 1 for r, step in zip(room, strides, strict=True)]
+        if s.get("ceil_mode", 0):
+            # a last window that is cut off counts, unless it begins beyond the input and the padding before it
+            lengths = [
+                out + int(r % step > 0 and out * step < n + pads[i])
+                for i, (out, r, step, n) in enumerate(zip(lengths, room, strides, given, strict=True))
+            ]
+        return cls(size, strides, dilations, pads, lengths)
+
+    def beyond(self, given: Sequence[int]) -> list[int]:
+        """Return how far the last window reaches beyond the padded input, along each axis; below 0: it ends before."""
+        axes = len(self.size)
+        return [
+            (self.lengths[i] - 1) * self.strides[i] + self.dilations[i] * (self.size[i] - 1) + 1
+            - (int(n) + self.pads[i] + self.pads[i + axes])
+            for i, n in enumerate(given)
+        ]  # fmt: skip
+
+
+def _max_pool(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
+    slide = Slide.of(s, list(s["kernel_shape"]), [int(n) for n in v[0].shape[2:]])
+    low = float("-inf")
+    x = torch.nn.functional.pad(v[0], _sides(slide.pads), value=low)
+    x = torch.nn.functional.pad(x, _sides([0] * len(slide.size) + slide.beyond(v[0].shape[2:])), value=low)
+    pool = getattr(torch.nn.functional, f"max_pool{len(slide.size)}d")
+    return pool(x, slide.size, slide.strides, 0, slide.dilations)
+
+
+def _average_pool(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
+    """Divide the sum of each window by the number of values in it; padding counts if the node says so."""
+    x, axes = v[0], len(s["kernel_shape"])
+    slide = Slide.of(s, list(s["kernel_shape"]), [int(n) for n in x.shape[2:]])
+    pad, convolve = torch.nn.functional.pad, _convolution(torch, axes)
+    more = _sides([0] * axes + slide.beyond(x.shape[2:]))
+    ones = torch.ones((1, 1, *slide.size), dtype=x.dtype, device=x.device)
+    counted = pad(torch.ones_like(x[:1, :1]), _sides(slide.pads), value=float(s.get("count_include_pad", 0)))
+    single = x.reshape(x.shape[0] * x.shape[1], 1, *x.shape[2:])
+    total = convolve(pad(pad(single, _sides(slide.pads)), more), ones, None, slide.strides, 0, slide.dilations)
+    number = convolve(pad(counted, more), ones, None, slide.strides, 0, slide.dilations)
+    return (total / number).reshape(*x.shape[:2], *total.shape[2:])
 
 
 def _batch_norm(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
     x, scale, bias, mean, variance = v[:5]
+    if s.get("training_mode", 0):
+        raise UsageError("a BatchNormalization in training mode has no gradients here; export the model for inference")
     return torch.nn.functional.batch_norm(x, mean, variance, scale, bias, False, 0.0, s.get("epsilon", 1e-5))
 
 
@@ -299,19 +395,21 @@ def _axes(v: list[Tensor], s: Attributes) -> tuple[int, ...]:
     """Return the axes of a reduction: an attribute in older models, an input in newer ones."""
     if "axes" in s:
         return tuple(s["axes"])
-    return tuple(int(a) for a in v[1]) if len(v) > 1 and v[1] is not None else tuple(range(v[0].ndim))
+    named = tuple(int(a) for a in v[1]) if len(v) > 1 and v[1] is not None else ()
+    return named or (() if s.get("noop_with_empty_axes") else tuple(range(v[0].ndim)))
 
 
 def _reduce(name: str) -> Operator:
     def reduce(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
-        return getattr(v[0], name)(dim=_axes(v, s), keepdim=bool(s.get("keepdims", 1)))
+        axes = _axes(v, s)
+        return getattr(v[0], name)(dim=axes, keepdim=bool(s.get("keepdims", 1))) if axes else v[0]
 
     return reduce
 
 
-def _reshape(_torch: ModuleType, v: list[Tensor], _s: Attributes) -> Tensor:
-    sizes = [int(n) for n in v[1]]
-    return v[0].reshape([v[0].shape[i] if n == 0 else n for i, n in enumerate(sizes)])
+def _reshape(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
+    sizes, keeps = [int(n) for n in v[1]], not s.get("allowzero", 0)
+    return v[0].reshape([v[0].shape[i] if n == 0 and keeps else n for i, n in enumerate(sizes)])
 
 
 def _flatten(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
@@ -330,10 +428,22 @@ def _squeeze(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
 
 
 def _unsqueeze(_torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
-    x = v[0]
-    for axis in sorted(_axes(v, s)):
+    x, axes = v[0], _axes(v, s)
+    for axis in sorted(a % (v[0].ndim + len(axes)) for a in axes):
         x = x.unsqueeze(axis)
     return x
+
+
+def _softmax(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
+    if s[OPSET] >= 13:
+        return torch.softmax(v[0], s.get("axis", -1))
+    axis = s.get("axis", 1) % v[0].ndim  # before opset 13 all axes from here on are one
+    return torch.softmax(v[0].flatten(axis), axis).reshape(v[0].shape)
+
+
+def _gelu(torch: ModuleType, v: list[Tensor], s: Attributes) -> Tensor:
+    how = s.get("approximate", b"none")
+    return torch.nn.functional.gelu(v[0], approximate=how.decode() if isinstance(how, bytes) else how)
 
 
 OPERATORS: Final[Mapping[str, Operator]] = {
@@ -348,16 +458,16 @@ OPERATORS: Final[Mapping[str, Operator]] = {
     "LeakyRelu": lambda t, v, s: t.nn.functional.leaky_relu(v[0], s.get("alpha", 0.01)),
     "Elu": lambda t, v, s: t.nn.functional.elu(v[0], s.get("alpha", 1.0)),
     "Erf": lambda t, v, s: t.erf(v[0]),
-    "Gelu": lambda t, v, s: t.nn.functional.gelu(v[0]),
+    "Gelu": _gelu,
     "Sigmoid": lambda t, v, s: t.sigmoid(v[0]),
     "Tanh": lambda t, v, s: t.tanh(v[0]),
     "Sqrt": lambda t, v, s: v[0].sqrt(),
     "Log": lambda t, v, s: v[0].log(),
     "Abs": lambda t, v, s: v[0].abs(),
-    "Softmax": lambda t, v, s: t.softmax(v[0], s.get("axis", -1)),
+    "Softmax": _softmax,
     "BatchNormalization": _batch_norm,
-    "MaxPool": _pool("max_pool", float("-inf")),
-    "AveragePool": _pool("avg_pool", 0.0),
+    "MaxPool": _max_pool,
+    "AveragePool": _average_pool,
     "GlobalAveragePool": lambda t, v, s: v[0].mean(dim=tuple(range(2, v[0].ndim)), keepdim=True),
     "GlobalMaxPool": lambda t, v, s: v[0].amax(dim=tuple(range(2, v[0].ndim)), keepdim=True),
     "ReduceMean": _reduce("mean"),
@@ -395,6 +505,8 @@ Layout = Literal["sample_lead", "lead_sample"]
 LAYOUTS: Final = ("sample_lead", "lead_sample")
 PART: Final = 64
 """Records in one call of the model."""
+SMALLEST: Final = 1e-7
+"""Probabilities are kept this far from 0 and 1 where a gradient needs their logarithm."""
 
 
 @dataclass(eq=False)
@@ -421,15 +533,28 @@ class Classifier:
     """Whether signals may be passed as transposed views, which saves a copy."""
     n_forward: int = 0
     """Records that went through the model so far."""
+    kind_from: Origin = "its values"
+    """How the kind of outputs is known."""
+    says_single: bool | None = None
+    """Whether the caller declared that exactly one class is true, or that each is by itself; None: neither."""
+    ending: str | None = None
+    """The last step of the model, sigmoid or softmax, where it is known."""
+    leads: tuple[str, ...] | None = None
+    """The leads that the model takes, in its order, if it says so."""
+    order: tuple[int, ...] | None = None
+    """Where the leads of the model are among those of the signals; None: they are the same."""
+    sample_rate: float | None = None
+    """Samples per second that the model was made for, if it says so."""
 
     def log_odds(self, x: ArrayLike) -> Floats:
         """Return one log-odds per record and class."""
         signals = np.asarray(x)
-        if not len(signals):
-            return np.zeros((0, len(self.classes or ())))
-        size = self.fixed or self.part
-        parts = [self._part(signals[i : i + size]) for i in range(0, len(signals), size)]
-        return self._settled(np.concatenate(parts))
+        return self.from_raw(self.raw(signals)) if len(signals) else np.zeros((0, len(self.classes or ())))
+
+    def raw(self, x: ArrayLike) -> Floats:
+        """Return the outputs of the model as they are, one row per record."""
+        signals, size = np.asarray(x), self.fixed or self.part
+        return np.concatenate([self._part(signals[i : i + size]) for i in range(0, len(signals), size)])
 
     def proba(self, x: ArrayLike) -> Floats:
         """Return one probability per record and class."""
@@ -440,7 +565,7 @@ class Classifier:
         if self.fixed is not None and len(x) < self.fixed:
             return self._part(np.concatenate([x, np.repeat(x[:1], self.fixed - len(x), axis=0)]))[: len(x)]
         self.n_forward += len(x)
-        given = np.ascontiguousarray(x, dtype=np.float32)
+        given = np.ascontiguousarray(x if self.order is None else x[..., list(self.order)], dtype=np.float32)
         if self.layout == "lead_sample":
             given = given.transpose(0, 2, 1) if self.takes_views else np.ascontiguousarray(given.transpose(0, 2, 1))
         raw = self._answer(given)
@@ -475,9 +600,17 @@ class Classifier:
             return binarize(values, threshold)
         return np.asarray(values.argmax(axis=-1)[..., None] == np.arange(values.shape[-1]), dtype=np.int8)
 
-    def _settled(self, outputs: Floats) -> Floats:
+    def settle(self, outputs: Floats) -> None:
+        """Decide once, by the values of some outputs, whether they are logits or probabilities."""
         if self.outputs == "auto":
-            self.outputs = self._told(outputs)
+            self.outputs, self.kind_from = self._told(outputs), "its values"
+        elif self.kind_from == "its last step" and self.ending is None:
+            self.outputs = settled_kind(outputs, self.outputs)
+            self.kind_from = "its last step" if self.outputs == "logit" else "its values"
+
+    def from_raw(self, outputs: Floats) -> Floats:
+        """Return one log-odds per record and class from the outputs of the model."""
+        self.settle(outputs)
         if self.single_label:
             return self._of_one(outputs)
         if self.outputs in ("logit", "multilabel"):  # independent bits in both cases
@@ -503,6 +636,8 @@ class Classifier:
     def _told(self, outputs: Floats) -> OutputKind:
         if ((outputs < 0) | (outputs > 1)).any():
             return "logit"
+        if are_distributions(outputs):
+            return "probability"
         raise DataError(
             f"all outputs of {self.name} lie in 0..1: they may be probabilities or logits; say which: "
             f"--outputs probability or --outputs logit",
@@ -539,10 +674,23 @@ def as_classifier(
         return model
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
+    if outputs == "raw":
+        raise UsageError("an attack needs decisions: --outputs logit or --outputs probability", code="raw-outputs")
     made = _made(model, outputs, layout, device)
     made.classes = tuple(classes) if classes is not None else made.classes
     made.single_label = made.single_label if single_label is None else single_label
+    made.says_single = single_label
+    made.kind_from = "declared" if outputs != "auto" else made.kind_from
+    leads, rate = _own(model, "leads"), _own(model, "sample_rate")
+    made.leads = tuple(map(str, leads)) if isinstance(leads, tuple | list) else made.leads
+    made.sample_rate = float(rate) if isinstance(rate, int | float) and rate else made.sample_rate
     return made
+
+
+def _own(model: object, name: str) -> object:
+    """Return what a model says about itself, or the object of the user inside a detector."""
+    inner = [getattr(model, part, None) for part in ("module", "function", "estimator")]
+    return next((found for one in (model, *inner) if (found := getattr(one, name, None)) is not None), None)
 
 
 def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
@@ -566,10 +714,10 @@ def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Cl
         return _of_estimator(model, layout)
     kind: OutputKind = "probability" if outputs == "auto" else outputs
     if hasattr(model, "predict"):
-        return Classifier(_predict(model), type(model).__name__, kind, layout)
+        return Classifier(_predict(model), type(model).__name__, kind, layout, kind_from="assumed")
     if callable(model):
-        name = getattr(model, "__name__", type(model).__name__)
-        return Classifier(model, name, kind, layout, differentiable=getattr(model, "differentiable", None))
+        name, own = getattr(model, "__name__", type(model).__name__), getattr(model, "differentiable", None)
+        return Classifier(model, name, kind, layout, differentiable=own, kind_from="assumed")
     raise UsageError(
         f"a {type(model).__name__} is not a model; give something with .predict, a callable or a torch module"
     )
@@ -583,9 +731,10 @@ def _of_keras(model: KerasModel, outputs: OutputKind, layout: Layout) -> Classif
     made = Classifier(
         (lambda x: logits_of(model, x)) if is_logits else _predict(model), type(model).__name__, kind, layout
     )
-    made.single_label = ending == "softmax"
+    made.single_label, made.ending = ending == "softmax", ending
+    made.kind_from = "its last step" if ending else "assumed"
     try:
-        made.differentiable = _oriented(torch_function(model), layout, lambda: "logit" if ending else kind)
+        made.differentiable = _oriented(torch_function(model), made, lambda: "logit" if ending else made.outputs)
     except EnvironmentFault:  # without torch, only the families that need no gradient are available
         made.differentiable = None
     return made
@@ -595,9 +744,17 @@ def _of_detector(model: Detector, outputs: OutputKind, layout: Layout) -> Classi
     """Wrap an object with `outputs`; it may declare `output_kind` and bring a torch function (`differentiable`)."""
     kind: OutputKind = getattr(model, "output_kind", "auto") if outputs == "auto" else outputs
     made = Classifier(model.outputs, model.name, kind, layout, getattr(model, "labels", None))
-    made.differentiable = getattr(model, "differentiable", None)
+    made.kind_from = "its values" if kind == "auto" else "the model"
+    made.differentiable = _reordered(getattr(model, "differentiable", None), made)
     made.identity = dict(getattr(model, "identity", {}))
     return made
+
+
+def _reordered(function: TensorFunction | None, made: Classifier) -> TensorFunction | None:
+    """Return a model's own torch function of its leads as one of the leads of the signals."""
+    if function is None:
+        return None
+    return lambda x: function(x if made.order is None else x[:, list(made.order)])
 
 
 def _predict(model: Any) -> Callable[[Signals], object]:
@@ -614,15 +771,24 @@ def _of_estimator(model: Any, layout: Layout) -> Classifier:
 
     def positive(x: Signals) -> object:
         found = model.predict_proba(x.reshape(len(x), -1))
-        return np.stack([p[:, -1] for p in found], axis=1) if isinstance(found, list) else np.asarray(found)
+        if not isinstance(found, list):
+            return np.asarray(found)
+        narrow = [at for at, p in enumerate(found) if p.shape[1] != 2]
+        if narrow:
+            raise DataError(
+                f"class {narrow[0] + 1} of {name} was learned from {found[narrow[0]].shape[1]} values; 0 and 1 are needed"
+            )
+        return np.stack([p[:, 1] for p in found], axis=1)
 
     def decide(x: Signals) -> object:
         return np.asarray(model.decision_function(x.reshape(len(x), -1)))
 
-    name = type(model).__name__
+    name, classes = type(model).__name__, getattr(model, "classes_", None)
+    words = tuple(classes) if isinstance(classes, np.ndarray) and classes.dtype.kind in "US" else None
+    named = tuple(map(str, words)) if words is not None and len(words) > 1 else None
     if hasattr(model, "predict_proba"):
-        return Classifier(positive, name, "probability", layout)
-    return Classifier(decide, name, "logit", layout)
+        return Classifier(positive, name, "probability", layout, named, kind_from="the model")
+    return Classifier(decide, name, "logit", layout, named if named and len(named) > 2 else None, kind_from="the model")
 
 
 def _of_session(session: InferenceSession, outputs: OutputKind, layout: Layout) -> Classifier:
@@ -645,7 +811,9 @@ def _of_onnx(detector: OnnxDetector, outputs: OutputKind, layout: Layout, device
 
     kind = _kind_of_name(detector._answer) if outputs == "auto" else outputs
     made = Classifier(detector.outputs, detector.name, kind, layout, detector.labels, identity=dict(detector.identity))
-    made.differentiable = _oriented(onnx_function(detector.path, detector._answer, device), layout, lambda: kind)
+    made.kind_from = "its values" if kind == "auto" else "the model"
+    made.differentiable = _oriented(onnx_function(detector.path, detector._answer, device), made, lambda: made.outputs)
+    made.leads, made.sample_rate = detector.leads, detector.sample_rate
     made.device, made.fixed = device, detector.max_batch
     return made
 
@@ -668,27 +836,33 @@ def _of_torch(module: Module, outputs: OutputKind, layout: Layout, device: str) 
         with torch.inference_mode(), channels_last(place, len(x)):
             found = settled(torch.from_numpy(x).to(place))
         if made.outputs == "auto":
-            made.outputs = settled.kind
+            made.outputs, made.kind_from, made.ending = settled.kind, "its last step", settled.activation
             made.single_label = made.single_label or settled.activation == "softmax"
         return found
 
     name = type(module).__name__
     identity: dict[str, object] = {"name": name, "parameters": parameters_digest(module)}
     made = Classifier(forward, name, outputs, layout, device=place, identity=identity, takes_views=True)
-    made.differentiable = _oriented(settled, layout, lambda: settled.kind)
+    made.differentiable = _oriented(settled, made, lambda: settled.kind if made.outputs == "auto" else made.outputs)
     return made
 
 
 def _oriented(
-    function: Callable[[Tensor], object] | None, layout: Layout, kind: Callable[[], OutputKind]
+    function: Callable[[Tensor], object] | None, made: Classifier, kind: Callable[[], OutputKind]
 ) -> TensorFunction | None:
-    """Return a torch function from record × lead × sample to logits, for a model of either layout and kind."""
+    """Return a torch function from record × lead × sample to logits, for a model of either layout and kind.
+
+    Probabilities of exclusive classes become their logarithms: the softmax of those are the probabilities again.
+    """
     if function is None:
         return None
 
     def logits(x: Tensor) -> Tensor:
-        raw = pick_raw(function(x if layout == "lead_sample" else x.transpose(1, 2)))
-        return raw.clamp(1e-7, 1 - 1e-7).logit() if kind() == "probability" else raw
+        given = x if made.order is None else x[:, list(made.order)]
+        raw = pick_raw(function(given if made.layout == "lead_sample" else given.transpose(1, 2)))
+        if kind() != "probability":
+            return raw
+        return raw.clamp(SMALLEST, 1).log() if made.single_label else raw.clamp(SMALLEST, 1 - SMALLEST).logit()
 
     return logits
 

@@ -20,6 +20,9 @@ LABELS = "For WFDB records: a table with the record and a column of 0 and 1 per 
 FAMILY = "A family such as band_noise, or with settings, band_noise(beta=0.5); may be repeated."
 DRAWN = 500
 """Number of bootstrap replicates for the intervals in figures."""
+LEADS = (
+    "The leads that the model takes, in its order: I,II,III,aVR,… or `standard` (default: as it says, or the data's)."
+)
 STRENGTHS = "One or more strengths from 0 to 1."
 
 
@@ -57,12 +60,13 @@ def attack(
     ] = "sample_lead",
     labels: Annotated[Path | None, typer.Option(metavar="FILE", help=LABELS)] = None,
     fs: Annotated[float | None, typer.Option(help="Samples per second, if the data does not say.")] = None,
+    leads: Annotated[str | None, typer.Option(metavar="NAMES", help=LEADS)] = None,
     outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
     single_label: Annotated[
         bool | None,
         typer.Option(
             "--single-label/--multi-label",
-            help="Whether exactly one class is true (default: if the last step is a softmax).",
+            help="Whether exactly one class is true (default: if the outputs sum to 1; asked for if not clear).",
         ),
     ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
@@ -100,6 +104,7 @@ def attack(
         data_layout=data_layout,
         labels=labels,
         fs=fs,
+        leads=leads,
         outputs=outputs,
         single_label=single_label,
         device=device,
@@ -107,6 +112,7 @@ def attack(
         limit=limit,
         seed=seed,
     )
+    common.note(str(campaigner.contract))
     trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
     for note in trials.header.notes:
         if LEFT_OUT in note:

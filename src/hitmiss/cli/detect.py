@@ -62,7 +62,8 @@ def detect(
     only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
     outputs: Annotated[
-        str, typer.Option(help="What the model gives: auto, logit, multilabel (a sigmoid per label) or probability.")
+        str,
+        typer.Option(help="What the model gives: auto, logit, multilabel (a sigmoid per label), probability or raw."),
     ] = "auto",
     higher: Annotated[str | None, typer.Option(help="The class that a higher single output means.")] = None,
     embed: Annotated[list[str] | None, typer.Option(help="Keep this layer's embeddings; may be repeated.")] = None,
@@ -107,7 +108,7 @@ def detect(
         weights=weights,
         device=device,
         precision=precision,
-        sample_rate=sample_rate or (16000 if input_ == "audio" else None),
+        sample_rate=sample_rate,
         layers=embed or (),
         compiled=compile_,
     )
@@ -143,6 +144,7 @@ def detect(
             transform=job.transform,
             fit=job.fit,
             report=common.Progress(),
+            tell=common.note,
         )
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)

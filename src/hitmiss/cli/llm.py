@@ -137,6 +137,7 @@ def llm(
         resume=resume,
         retry=retry,
         report=Progress(),
+        tell=common.note,
     )
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)

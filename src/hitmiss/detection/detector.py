@@ -7,19 +7,20 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, runtime_checkable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeGuard, cast, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.registry import add, all_of, find
 from hitmiss.detection.outputs import OutputKind, Outputs, pick_raw
 from hitmiss.detection.pinning import code_digest, source_digest
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.nn import Module
 
+    from hitmiss.detection.contract import Origin
     from hitmiss.detection.torch import Staged
 
 # ----------------------------------------------------------------------
@@ -112,7 +114,13 @@ class Base:
     sample_rate: int | None = None
     ragged: bool = False
     labels: tuple[str, ...] | None = None
+    sides: tuple[str, ...] | None = None
+    """The two classes of a single output, the one that a higher output means last."""
     output_kind: OutputKind = "auto"
+    kind_from: Origin = "the model"
+    """How `output_kind` is known."""
+    activation: str | None = None
+    """The sigmoid or softmax that was taken off the model's last step; `outputs` are then logits."""
     max_batch: int | None = None
     is_async: bool = False
     layers: tuple[str, ...] = ()
@@ -196,9 +204,10 @@ class EstimatorDetector(Base):
             raise UsageError(f"{self.name} has none of {', '.join(self.METHODS)}; a score needs one of them")
         classes = getattr(estimator, "classes_", None)
         has_columns = self.method != "decision_function" or (classes is not None and len(classes) > 2)
-        words = classes is not None and all(isinstance(c, str) for c in classes)
-        self.labels = tuple(map(str, classes)) if words and has_columns and classes is not None else None
-        self.single_class = str(classes[1]) if words and not has_columns and classes is not None else None
+        # Numbers are names too: which of 0 and 1 is the positive class is not known by itself.
+        self.labels = tuple(map(str, classes)) if has_columns and classes is not None else None
+        self.sides = tuple(map(str, classes)) if not has_columns and classes is not None else None
+        self.output_kind = "probability" if self.method == "predict_proba" else "logit"
 
     @property
     def identity(self) -> Mapping[str, object]:
@@ -290,8 +299,8 @@ def _open_program(command: str, how: Opening) -> Detector:
 def _from_name(text: str, how: Opening) -> Detector:
     thing = made = find_object(text)
     weights, sample_rate = how.weights, how.sample_rate
-    if isinstance(thing, type) or (callable(thing) and not hasattr(thing, "fit") and _needs_nothing(thing)):
-        made = thing()
+    if isinstance(thing, type) or _is_factory(thing):
+        made = _by_user(text, thing)
     if is_torch_module(made):
         from hitmiss.detection.torch import TorchDetector, load_weights, parameters_digest
 
@@ -342,7 +351,7 @@ def _module_of(place: str) -> ModuleType:
         return _loaded_file(Path(place))
     _add_to_path(Path.cwd())  # as `python -m` does, so that a file in the current folder is found
     try:
-        return importlib.import_module(place)
+        return cast("ModuleType", _by_user(place, partial(importlib.import_module, place)))
     except ModuleNotFoundError as error:
         raise UsageError(f"{place!r} cannot be imported: {error}; a detector is one of {_kinds()}") from None
 
@@ -374,7 +383,7 @@ def _loaded_file(path: Path) -> ModuleType:
     before = set(sys.modules)
     _prefer_folders(full.parent)
     try:
-        spec.loader.exec_module(module)
+        _by_user(str(path), partial(spec.loader.exec_module, module))
     except ModuleNotFoundError as error:
         raise UsageError(
             f"{path} imports something that is not there: {error}; modules are looked for in its own folder, in the "
@@ -454,13 +463,38 @@ def need(package: str, extra: str) -> ModuleType:
         ) from None
 
 
-def _needs_nothing(function: Callable[..., object]) -> bool:
+def _is_factory(thing: object) -> bool:
+    """Return whether a name refers to a function that makes a detector: it needs no argument and takes no batch.
+
+    A model itself (a torch module, an estimator) is none, and neither is `def score(*batches)`.
+    """
+    if not callable(thing) or hasattr(thing, "fit") or is_torch_module(thing) or isinstance(thing, Detector):
+        return False
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(thing).parameters.values()
     except (TypeError, ValueError):
         return False
-    given = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(p.default is not p.empty or p.kind in given for p in parameters)
+    if any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters):
+        return False
+    return all(p.default is not p.empty or p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
+def _by_user(what: str, call: Callable[[], Any]) -> Any:
+    """Return the result of a user's own code; its errors are the user's, said with their last line."""
+    try:
+        return call()
+    except (HitmissError, ModuleNotFoundError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        if isinstance(error, SyntaxError) and error.filename:
+            place = traceback.FrameSummary(error.filename, error.lineno, "", line=(error.text or "").strip())
+        line = f": {place.line}" if place.line else ""
+        raise UsageError(
+            f"{what} failed with its own error, {type(error).__name__}: {str(error).strip()[:300]} "
+            f"({Path(place.filename).name}, line {place.lineno}{line})",
+            code="users-code",
+        ) from error
 
 
 def is_torch_module(thing: object) -> TypeGuard[Module]:
@@ -492,13 +526,37 @@ SIGMOIDS: Final = ("sigmoid", "sigmoid_", "expit")
 SOFTMAXES: Final = ("softmax", "_softmax", "softmax_")
 LINEAR: Final = (
     "linear", "matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "addmm", "baddbmm", "conv1d", "conv2d", "conv3d", "bilinear",
-    "einsum", "log_softmax", "batch_norm", "layer_norm", "group_norm", "cosine_similarity", "logsigmoid",
+    "einsum", "log_softmax", "batch_norm", "layer_norm", "group_norm", "cosine_similarity",
 )  # fmt: skip
+PRODUCTS: Final = ("matmul", "__matmul__", "__rmatmul__", "mm", "bmm", "baddbmm", "einsum")
+"""Products that are logits only if one factor is constant: a mixture of probabilities is a product too."""
 SHAPES: Final = (
     "squeeze", "unsqueeze", "view", "reshape", "flatten", "unflatten", "contiguous", "float", "double", "to", "detach",
     "clone", "permute", "transpose", "type",
 )  # fmt: skip
 """Steps that keep every value unchanged: what is done after a sigmoid can also be done to its input."""
+SUMS: Final = (
+    "add", "__add__", "__radd__", "__iadd__", "add_", "sub", "__sub__", "__rsub__", "rsub", "subtract", "neg", "__neg__",
+    "cat", "concat", "stack", "__getitem__", "select", "index_select", "gather", "narrow", "mean", "sum", "max", "amax",
+    "maximum", "min", "amin", "minimum", "logsumexp", "dropout", "max_pool1d", "max_pool2d", "avg_pool1d", "avg_pool2d",
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_max_pool1d", "adaptive_max_pool2d",
+)  # fmt: skip
+"""Steps whose results are as unbounded as what they take."""
+SCALES: Final = (
+    "mul",
+    "__mul__",
+    "__rmul__",
+    "mul_",
+    "multiply",
+    "div",
+    "__truediv__",
+    "true_divide",
+    "divide",
+    "div_",
+)
+"""Steps that keep logits what they are if the other operand is constant, as a temperature is."""
+SAME: Final = 1e-3
+"""How far a removed sigmoid or softmax, applied again, may be from the model's own output."""
 DEEPEST: Final = 40
 
 
@@ -560,17 +618,26 @@ class Trace:
         return self.activation(source) if step.name in (*SHAPES, "__getitem__", "select") else None
 
     def _ends(self, value: object, depth: int) -> set[str]:
-        """Return the origins of a value: `logit` for products, another word for activations, nothing for constants."""
+        """Return the origins of a value: `logit` for products, another word for activations and for steps that may bound
+        or reshape their values, nothing for constants.
+        """
         step = self.steps.get(id(value))
         if step is None or depth > DEEPEST:
             return {"unknown"} if depth > DEEPEST or depth == 0 else set()
-        if step.name in LINEAR:
-            return {"logit"}
         if step.name in SIGMOIDS + SOFTMAXES:
             return {"activation"}
+        if step.name in LINEAR and step.name not in PRODUCTS:
+            return {"logit"}
         given = [v for v in (*step.arguments, *step.keywords.values()) if hasattr(v, "detach")]
         given += [v for a in step.arguments if isinstance(a, list | tuple) for v in a if hasattr(v, "detach")]
-        return set().union(*(self._ends(v, depth + 1) for v in given))
+        ends = [found for v in given if (found := self._ends(v, depth + 1))]
+        if step.name in PRODUCTS:
+            return {"logit"} if len(ends) < 2 else {"unknown"}
+        if step.name in SCALES:
+            return ends[0] if len(ends) == 1 else {"unknown"} if ends else set()
+        if step.name in SHAPES + SUMS or not ends:
+            return set().union(*ends)
+        return {"unknown"}
 
 
 def traced(call: Callable[[], object]) -> tuple[object, Trace]:
@@ -627,8 +694,20 @@ class Settled:
             raw, trace = traced(lambda: self.module(one))
         output = pick_raw(raw)
         self.kind, self._has_looked = trace.kind(output), True
-        if trace.logits(output) is not None:
+        logits, activation = trace.logits(output), trace.activation(output)
+        if logits is not None and _is_result(torch, activation, logits, output):
             # The input of the last sigmoid or softmax does not saturate; the scores are the same function of it.
-            self._takes_logits, self.activation = True, trace.activation(output)
+            self._takes_logits, self.activation = True, activation
             has_sigmoids = self.activation == "sigmoid" and output.ndim > 1 and output.shape[1] > 1
             self.kind = "multilabel" if has_sigmoids else "logit"
+        elif logits is not None:
+            self.kind = "auto"  # a softmax along another axis: its values are looked at
+
+
+def _is_result(torch: ModuleType, activation: str | None, logits: object, output: Tensor) -> bool:
+    """Return whether a sigmoid, or a softmax over the columns, of the logits of one item is what the model gave."""
+    flat = torch.as_tensor(logits).detach().flatten().double()
+    if activation == "softmax" and len(flat) < 2:
+        return False
+    again = torch.sigmoid(flat) if activation == "sigmoid" else torch.softmax(flat, 0)
+    return bool((again - output.detach().flatten().double()).abs().max() <= SAME)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -97,13 +97,17 @@ class Answers:
 
 
 def make_table(manifest: Manifest, answers: Answers, extraction: Extraction, pooling: Pooling) -> pl.DataFrame:
-    """Return the scored trials in the order of the manifest: its columns, then score, probability and seconds."""
+    """Return the scored trials in the order of the manifest: its columns, then score, probability and seconds.
+
+    Raw scores have no probability.
+    """
     score = answers.scores(extraction, pooling)
+    probability = {} if extraction.kind == "raw" else {"probability": to_probability(score)}
     found = pl.DataFrame(
         {
             "_at": pl.Series(answers.at, dtype=pl.Int64),
             "score": score,
-            "probability": to_probability(score),
+            **probability,
             "seconds": pl.Series(answers.seconds, dtype=pl.Float64),
         }
     ).sort("_at")
@@ -150,7 +154,10 @@ def finish(loop: Loop) -> Outcome:
         raise DataError(f"all {len(failures):,} items failed; the first is {failures[0][0]!r}: {failures[0][1]}")
     rule = _rule(loop, len(answers.outputs[0]))
     table = make_table(loop.manifest, answers, rule, loop.settings.pooling)
+    loop.announce(np.asarray(answers.outputs, dtype=np.float64), rule)
     found = _alarms(loop, table, len(failures))
+    if loop.probe is not None and loop.probe.is_random:
+        found.append(loop.probe.random_words(loop.detector.name))
     invariance = _invariance(loop, answers, rule) if clock.n_done else None
     if invariance is not None and not invariance.holds:
         found.append(str(invariance))
@@ -182,7 +189,11 @@ def _invariance(loop: Loop, answers: Answers, rule: Extraction) -> scoring.Invar
     """Score a sample of the clips again, one by one."""
     items, scores = [loop.run.items[at] for at in answers.at], answers.scores(rule, loop.settings.pooling)
     with suppress(EnvironmentFault):
-        return scoring.rescored(items, scores, partial(_alone, loop, answers, rule, loop.detector), loop.settings.check)
+        found = scoring.rescored(
+            items, scores, partial(_alone, loop, answers, rule, loop.detector), loop.settings.check
+        )
+        is_random = loop.probe is not None and loop.probe.is_random
+        return replace(found, is_random=is_random) if found is not None else None
     return None
 
 
@@ -245,12 +256,13 @@ def _save(
         positive=about.positive,
         negative=about.negative,
         has_labels=about.has_labels,
-        score_kind="logit",
+        score_kind="raw" if rule.kind == "raw" else "logit",
         numbers=[name for name in NUMBERS if name in table.columns],
         n_scored=table.height,
         n_failed=len(answers.failed),
         extraction={"positive_index": rule.positive_index, "kind": _kind(answers, rule), "reversed": rule.is_reversed},
         pooling=loop.settings.pooling,
+        contract=loop.contract.stored if loop.contract is not None else None,
         notes=found,
         invariance=str(invariance) if invariance else None,
         rounding=rounding,
@@ -327,8 +339,12 @@ def run_detector(
     transform: Transform | None = None,
     fit: Fit | None = None,
     report: Report | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Outcome:
-    """Make the run only: what `detect` does, for manifests with or without labels."""
+    """Make the run only: what `detect` does, for manifests with or without labels.
+
+    `tell` gets the line that says what the detector is taken for, when its first outputs are there.
+    """
     model = as_detector(detector)
     cutting = partial(windows, length=settings.window, hop=settings.hop) if settings.window else None
     preparation = Preparation(load, transform, fit, cutting)
@@ -344,6 +360,7 @@ def run_detector(
         loop = getattr(model, "loop_class", Loop)(
             run, model, manifest, preparation, settings, report or (lambda clock: None)
         )
+        loop.tell = tell or loop.tell
         loop.score_all()
         return finish(loop)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
@@ -15,7 +16,7 @@ from hitmiss.core.shared import cores
 from hitmiss.detection.detector import Array, Base, Batch, Detector, need
 from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
 from hitmiss.detection.pinning import external_data, file_digest, pinned_precision
-from hitmiss.detection.torch import CHANNELS_FIRST, pooled
+from hitmiss.detection.torch import CHANNELS_FIRST, declared_axes, pooled, shape_of, time_axis
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -45,7 +46,8 @@ class OnnxDetector(Base):
             raise UsageError(f"there is no model {path}")
         self.name = self.path.name
         self._runtime = need("onnxruntime", "onnx")
-        self.layers = layers
+        self.layers, self._axes = declared_axes(layers, list)
+        self._layers_as_said = list(layers)
         if precision not in PRECISIONS:
             raise UsageError(
                 f"an ONNX model brings its own precision; int8 is possible, {precision} is not", code="precision"
@@ -53,12 +55,13 @@ class OnnxDetector(Base):
         if precision == "int8" and device not in ("auto", "cpu"):
             raise UsageError("int8 runs on the processor; on a GPU leave --precision out", code="int8-on-cpu")
         self.precision = "float32" if precision == "auto" else precision
-        self._channels_first: set[str] = set()
+        self._known_axes: dict[str, int] = {}
         self._session = self._open(device, threads)
         self._input = self._session.get_inputs()[0]
         meta = self._session.get_modelmeta().custom_metadata_map
         self.sample_rate = sample_rate or (int(meta["sample_rate"]) if "sample_rate" in meta else None)
         self.labels = tuple(meta["labels"].split(",")) if meta.get("labels") else None
+        self.leads = tuple(meta["leads"].split(",")) if meta.get("leads") else None
         first = self._input.shape[0] if self._input.shape else None
         self.max_batch = first if isinstance(first, int) else None
         self._outputs = [str(o.name) for o in self._session.get_outputs()]
@@ -70,13 +73,13 @@ class OnnxDetector(Base):
         beside = external_data(self.path)
         weights = {"external": beside} if beside else {}
         rounded = pinned_precision(self.precision, largest_weight()) if self.precision != "float32" else {}
-        return {"name": self.name, "onnx": file_digest(self.path), "layers": list(self.layers), **weights, **rounded}
+        return {"name": self.name, "onnx": file_digest(self.path), "layers": self._layers_as_said, **weights, **rounded}
 
     def in_float32(self) -> Detector | None:
         """Return the model as its file holds it."""
         if self.precision == "float32":
             return None
-        return OnnxDetector(self.path, device="cpu", sample_rate=self.sample_rate, layers=self.layers)
+        return OnnxDetector(self.path, device="cpu", sample_rate=self.sample_rate, layers=tuple(self._layers_as_said))
 
     def prepare(self, batch: Batch) -> Array:
         """Return the batch in the model's type and axes; a model of batch size 1 gets one clip at a time."""
@@ -94,10 +97,24 @@ class OnnxDetector(Base):
 
     def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the outputs, and each layer averaged over time."""
-        answer, *inner = self._run(self.prepare(batch), [self._answer, *self.layers])
+        given = self.prepare(batch)
+        answer, *inner = self._run(given, [self._answer, *self.layers])
         rows = _rows(answer)
+        if any(name not in self._axes for name in self.layers):
+            self._find_axes(given, inner, len(rows))
         named = zip(self.layers, inner, strict=True)
-        return rows, {name: pooled(value, len(rows), name in self._channels_first) for name, value in named}
+        return rows, {name: pooled(value, len(rows), self._axes[name]) for name, value in named}
+
+    def _find_axes(self, given: Array, inner: Sequence[object], n: int) -> None:
+        """Find the axis of time of each layer: the one that grows with the clips, else the one of its operator."""
+        longer: list[object] = [None] * len(inner)
+        if given.dtype.kind == "f" and given.ndim < 4:  # sound; pictures have no length
+            with suppress(Exception):  # a model may take one length only
+                longer = self._run(np.concatenate([given, given], axis=-1), list(self.layers))
+        for name, value, grown in zip(self.layers, inner, longer, strict=True):
+            if name not in self._axes:
+                known = self._known_axes.get(name)
+                self._axes[name] = time_axis(name, shape_of(value), shape_of(grown), n, known)
 
     def is_out_of_memory(self, error: BaseException) -> bool:
         """Return whether the runtime reports that it could not allocate memory."""
@@ -154,9 +171,7 @@ class OnnxDetector(Base):
             to_eight_bits(onnx, model)
         known = {o.name for o in model.graph.output}
         inner = [name for node in model.graph.node for name in node.output if name]
-        self._channels_first = {
-            n for node in model.graph.node if node.op_type.startswith(CHANNELS_FIRST) for n in node.output
-        }
+        self._known_axes = known_axes(model)
         for name in self.layers:
             if name not in known and name not in inner:
                 raise UnknownName("inner value of the model", name, inner)
@@ -174,6 +189,25 @@ class OnnxDetector(Base):
         if len(chosen) != 1:
             raise UsageError(f"{self.name} has the outputs {', '.join(names)}; name the one with the scores 'logits'")
         return chosen[0]
+
+
+ALIKE: Final = (
+    "Relu", "LeakyRelu", "PRelu", "Elu", "Selu", "Gelu", "Erf", "HardSwish", "HardSigmoid", "Sigmoid", "Softplus", "Tanh",
+    "Clip", "Add", "Sub", "Mul", "Div", "Dropout", "Identity",
+)  # fmt: skip
+"""Operators whose results have the axes of what they take."""
+TIME_FIRST: Final = ("MatMul", "LayerNormalization", "SkipLayerNormalization", "Gather", "Attention")
+
+
+def known_axes(model: ModelProto) -> dict[str, int]:
+    """Return the axis of time of the inner values whose operators show it."""
+    found: dict[str, int] = {}
+    for node in model.graph.node:
+        axis = 2 if node.op_type.startswith(CHANNELS_FIRST) else 1 if node.op_type in TIME_FIRST else None
+        if node.op_type in ALIKE:
+            axis = next((found[name] for name in node.input if name in found), None)
+        found |= {name: axis for name in node.output if axis is not None}
+    return found
 
 
 # ----------------------------------------------------------------------

@@ -9,6 +9,7 @@
 | two columns or more, sum 1     | probability   | ln p − ln(1 − p)                                         |
 | several in 0..1, not sum 1     | probability   | the same, of the one column (a sigmoid per class)        |
 | columns with sum of exp 1      | logit         | log-probabilities are logits                             |
+| any number, higher = positive  | raw           | none: the one column is the score as it is               |
 
 Log-odds are kept because probabilities saturate: a softmax in float32 ties thousands of scores at exactly 1. A
 probability is never passed through a sigmoid again; one column that could be either is refused until the caller
@@ -30,10 +31,12 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 Floats = NDArray[np.float64]
 Outputs = NDArray[np.floating]
 """Outputs of a model: one row per clip, in the precision of the model."""
-OutputKind = Literal["auto", "logit", "multilabel", "probability"]
+OutputKind = Literal["auto", "logit", "multilabel", "probability", "raw"]
 OUTPUT_KINDS: Final = get_args(OutputKind)
 SUM_TOLERANCE: Final = 1e-3
-SAY: Final = "--outputs probability or --outputs logit"
+EXACT_SUM: Final = 1e-5
+"""For one row alone, which may come near 1 by chance."""
+SAY: Final = "--outputs probability, --outputs logit or --outputs raw (any scale, no probability)"
 FIELDS: Final = ("logits", "scores", "probabilities", "probs")
 """Fields that hold the outputs if a model returns a mapping or an object, in this order."""
 
@@ -49,6 +52,8 @@ class Extraction:
     positive_index: int | None = None
     kind: OutputKind = "auto"
     is_reversed: bool = False
+    says_higher: bool = False
+    """Whether the caller declared the class that a higher output means."""
 
     def settled(self, detector: object, positive: str, width: int | None = None) -> Extraction:
         """Complete it with what the detector declares: the kind of outputs, and which column is the positive class.
@@ -59,8 +64,15 @@ class Extraction:
         index = self.positive_index
         if index is None and labels is not None and width != 1:
             index = positive_index_of(labels, positive)
-        kind: OutputKind = self.kind if self.kind != "auto" else getattr(detector, "output_kind", "auto")
-        return replace(self, positive_index=index, kind=kind)
+        own: OutputKind = getattr(detector, "output_kind", "auto")
+        # The sigmoid or softmax that makes a model's probabilities was taken off: what it gives here are logits.
+        is_before = self.kind == "probability" and getattr(detector, "activation", None) is not None
+        kind: OutputKind = own if self.kind == "auto" or (is_before and own != "auto") else self.kind
+        sides = getattr(detector, "sides", None)
+        is_reversed = self.is_reversed
+        if sides is not None and width == 1 and not self.says_higher:
+            is_reversed = positive_index_of(sides, positive, "--higher, the class that a higher output means") == 0
+        return replace(self, positive_index=index, kind=kind, is_reversed=is_reversed)
 
     def log_odds(self, outputs: object) -> Floats:
         """Return the log-odds of each row."""
@@ -69,7 +81,7 @@ class Extraction:
 
 
 def to_log_odds(outputs: object, *, positive_index: int | None = None, kind: OutputKind = "auto") -> Floats:
-    """Return log-odds of the positive class, one per row.
+    """Return log-odds of the positive class, one per row; of raw scores the column itself.
 
     >>> to_log_odds(np.array([[1.0, 3.0], [2.0, 0.0]])).tolist()
     [2.0, -2.0]
@@ -87,7 +99,7 @@ def to_log_odds(outputs: object, *, positive_index: int | None = None, kind: Out
     if columns.shape[1] == 1:
         return columns[:, 0] if settled != "probability" else _log_odds(_checked(columns)[:, 0])
     at = _index(columns.shape[1], positive_index)
-    if settled == "multilabel":
+    if settled in ("multilabel", "raw"):
         return columns[:, at]
     if settled == "logit":
         others = np.delete(columns, at, axis=1)
@@ -95,13 +107,29 @@ def to_log_odds(outputs: object, *, positive_index: int | None = None, kind: Out
     return _log_odds_of_column(_checked(columns), at)
 
 
-def settled_kind(outputs: object) -> OutputKind:
+def settled_kind(outputs: object, traced: OutputKind = "auto") -> OutputKind:
     """Return whether the outputs of several items are logits or probabilities; raise an error if this is ambiguous.
+
+    `traced` is what the steps of the model show; rows of 0..1 that sum to 1 are probabilities whatever made them.
 
     >>> settled_kind(np.array([[0.25, 0.75], [0.5, 0.5]])), settled_kind(np.array([0.3, -1.5]))
     ('probability', 'logit')
+    >>> settled_kind(np.array([[0.25, 0.75], [0.5, 0.5]]), "logit"), settled_kind(np.array([0.3, 0.5]), "logit")
+    ('probability', 'logit')
     """
-    return _settle(_columns(pick_output(outputs)))
+    columns = _columns(pick_output(outputs))
+    if traced == "auto":
+        return _settle(columns)
+    return "probability" if traced == "logit" and are_distributions(columns) else traced
+
+
+def are_distributions(columns: Floats) -> bool:
+    """Return whether every row holds two or more probabilities that sum to 1; a single row must do so exactly."""
+    if columns.ndim != 2 or columns.shape[1] < 2 or not len(columns):
+        return False
+    inside = bool(((columns >= 0) & (columns <= 1)).all())
+    tolerance = SUM_TOLERANCE if len(columns) > 1 else EXACT_SUM
+    return inside and bool(np.allclose(columns.sum(axis=1), 1.0, atol=tolerance, rtol=0))
 
 
 def to_probability(log_odds: ArrayLike) -> Floats:
@@ -154,7 +182,7 @@ def pick_raw(raw: object) -> Any:
     )
 
 
-def positive_index_of(labels: Sequence[str], positive: str) -> int:
+def positive_index_of(labels: Sequence[str], positive: str, option: str = "--positive-index") -> int:
     """Return the column whose label names the positive class; synonyms count, case is ignored.
 
     >>> positive_index_of(["Fake", "Real"], "bonafide")
@@ -163,7 +191,8 @@ def positive_index_of(labels: Sequence[str], positive: str) -> int:
     hits = [i for i, label in enumerate(labels) if same_class(label.strip(), positive)]
     if len(hits) != 1:
         raise UsageError(
-            f"the model's classes are {', '.join(labels[:8])}; which of them is {positive!r}? Say --positive-index"
+            f"the model's classes are {', '.join(labels[:8])}; which of them is {positive!r}? Say {option}",
+            code="which-class",
         )
     return hits[0]
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.tally import Tally
+from hitmiss.detection.contract import Contract, Origin, Probe, detector_contract, probe
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.loader import Ahead, Budget, Crew, Failed, Piece, Pool, Pooling, Prepare, collate, feed, reason
 from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
@@ -138,6 +139,8 @@ class Invariance:
     n: int
     largest: float
     item: str
+    is_random: bool = False
+    """Whether the model answers one item differently each time, so that the batch is not the cause."""
 
     @property
     def holds(self) -> bool:
@@ -145,7 +148,8 @@ class Invariance:
         return self.largest <= TOLERANCE
 
     def __str__(self) -> str:
-        end = "" if self.holds else f", so a score depends on what else is in the batch (most for {self.item!r})"
+        why = "because the model is randomised" if self.is_random else "so a score depends on what else is in the batch"
+        end = "" if self.holds else f", {why} (most for {self.item!r})"
         return f"{self.n} clips scored again one by one: log-odds change by at most {self.largest:.2g}{end}"
 
 
@@ -180,12 +184,24 @@ def alarms(
     found = [f"{n_failed:,} item{'s' * (n_failed > 1)} without a score; failures.tsv says why"] if n_failed else []
     if not len(scores):
         return [*found, "no item has a score"]
-    if len(scores) > 1 and np.ptp(scores[np.isfinite(scores)] if np.isfinite(scores).any() else np.zeros(1)) == 0:
+    if len(scores) > 1 and (scores == scores[0]).all():
         return [*found, f"all {len(scores):,} scores are {scores[0]:g}: the scores carry no information"]
-    found += _saturated(scores)
+    found += _decisions(scores) or _saturated(scores)
     if label is not None:
         found += _reversed(scores, np.asarray(label) == 1, positive, negative)
     return found
+
+
+def _decisions(scores: Floats) -> list[str]:
+    """Describe outputs that are decisions: two values, or the two ends of the scale."""
+    values = np.unique(scores)
+    if len(values) != 2 or len(scores) < 3:
+        return []
+    low, high = ("0 and 1" if np.isinf(values).all() else f"{values[0]:g} and {values[1]:g}").split(" and ")
+    return [
+        f"the outputs are hard decisions: only {low} and {high} occur. Rates at the one threshold between them are sound; "
+        f"EER, AUC and curves have a single point, and there is no calibration; have the model give probabilities or logits"
+    ]
 
 
 def _saturated(scores: Floats) -> list[str]:
@@ -230,6 +246,8 @@ class Settings:
     pooling: Pooling = "mean"
     pad: bool = False
     pinned: Mapping[str, object] = field(default_factory=dict)
+    rate_from: Origin = "the model"
+    """How the sample rate is known."""
     are_pictures: bool = False
     number_bytes: int = 1
     """Bytes per value of a picture, in the type that the model takes."""
@@ -403,6 +421,11 @@ class Loop:
         self._is_first_try = gives_up and bool(run.has_error.sum() == run.n_done)
         self._has_checked_width = False
         self._kind: OutputKind = "auto"
+        self.probe: Probe | None = None
+        """How the model answered the first item again, and in a batch."""
+        self.contract: Contract | None = None
+        """What the model is taken for; None before the first outputs."""
+        self.tell: Callable[[str], None] = lambda line: None
         self._n_unclear = 0
         self._n_loaded = 0
         self._n_unloadable = 0
@@ -429,6 +452,8 @@ class Loop:
                 event = next(events, None)
             if event is None:
                 break
+            if not isinstance(event, Failed) and self.probe is None and self.settings.check:
+                self._look_first(event[0])
             if isinstance(event, Failed):
                 self._fail_to_load(event)
             elif is_async:
@@ -441,6 +466,28 @@ class Loop:
             self.report(self.clock)
         for launched in under_way:
             self._land(*launched)
+
+    def _look_first(self, pieces: list[Piece]) -> None:
+        """Score the first item twice, and in a batch; a model whose answers depend on the batch is refused.
+
+        Padding is checked at the end of the run, where its effect on many items is measured.
+        """
+
+        def score(chosen: Sequence[int]) -> Outputs:
+            outputs = pick_output(self.detector.outputs(self.ready([pieces[at] for at in chosen])[1]))
+            return outputs.reshape(len(chosen), -1) if outputs.size % len(chosen) == 0 else outputs
+
+        most = 1 if self.settings.pad else self.budget.items
+        names = [self.run.items[piece.at] for piece in pieces]
+        try:
+            with self.clock.time("model"):
+                precision = str(getattr(self.detector, "precision", "float32"))
+                self.probe = probe(score, names, batch=most, precision=precision)
+        except (EnvironmentFault, UsageError, UnclearOutputs):
+            raise
+        except Exception:  # the same happens to the batch itself, and is recorded there
+            return
+        self.probe.refuse_batch(self.detector.name, "score one item at a time (--batch-items 1)")
 
     def _launch(self, pieces: list[Piece], batch: Batch) -> tuple[list[Piece], object] | None:
         """Start a batch while the previous one is still running; one that cannot be started is scored in parts."""
@@ -542,15 +589,45 @@ class Loop:
     def _settle(self, outputs: Outputs) -> None:
         """Decide the column and the kind of outputs from the first batches, so that ambiguity is reported early."""
         rule = self.extraction(outputs.shape[1])
-        if rule.kind == "auto" and np.isfinite(outputs).all():
+        is_traced = rule.kind == "logit" and self._kind_from() == "its last step"
+        if (rule.kind == "auto" or is_traced) and np.isfinite(outputs).all():
             self._n_unclear += len(outputs)
             try:
-                self._kind = settled_kind(outputs)
+                self._kind = settled_kind(outputs, rule.kind)
             except DataError as error:
                 if self._n_unclear < UNCLEAR:  # a few numbers in 0..1 may be chance; the next batch may decide
                     return
                 raise UnclearOutputs(str(error), code=error.code) from None
         self._has_checked_width = True
+        self.announce(outputs)
+
+    def _kind_from(self) -> Origin:
+        """Return how the kind of outputs is known."""
+        if self.settings.extraction.kind != "auto":
+            return "declared"
+        own = getattr(self.detector, "output_kind", "auto")
+        origin: Origin = getattr(self.detector, "kind_from", "the model")
+        is_own = own != "auto" and self._kind in ("auto", own)
+        return origin if is_own else "its values"
+
+    def announce(self, outputs: Outputs, rule: Extraction | None = None) -> None:
+        """Say once what the model is taken for, by some of its outputs."""
+        if self.contract is not None:
+            return
+        given, labels = self.settings.extraction, getattr(self.detector, "labels", None)
+        has_sides = getattr(self.detector, "sides", None) is not None
+        rate = (self.detector.sample_rate, self.settings.rate_from) if self.settings.rate_from else (None, "")
+        self.contract = detector_contract(
+            rule or self.extraction(outputs.shape[1]),
+            self._kind_from(),
+            np.asarray(outputs, dtype=np.float64),
+            (self.manifest.positive, self.manifest.negative),
+            labels,
+            (given.positive_index is not None, given.says_higher or has_sides),
+            rate,  # type: ignore[arg-type]
+            self.probe,
+        )
+        self.tell(str(self.contract))
 
     def _collect(self, piece: Piece, output: Outputs, layers: Layers) -> None:
         """Keep a piece's output until its clip is complete, then write the record."""
@@ -616,7 +693,8 @@ class Loop:
     def extraction(self, width: int) -> Extraction:
         """Return the rule for scores, completed with the model's own information if the caller gives none."""
         rule = self.settings.extraction.settled(self.detector, self.manifest.positive, width)
-        rule = replace(rule, kind=self._kind) if rule.kind == "auto" else rule
+        if self.settings.extraction.kind == "auto" and self._kind != "auto":  # its values have decided
+            rule = replace(rule, kind=self._kind)
         if rule.positive_index is None and width > 2:
             raise UsageError(
                 f"the model has {width} output columns; say which is {self.manifest.positive} (--positive-index)"

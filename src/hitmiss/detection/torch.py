@@ -6,10 +6,10 @@ import copy
 import pickle
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from torch import Tensor
     from torch.cuda import Event, Stream
     from torch.nn import Module
+
+T = TypeVar("T")
 
 # ----------------------------------------------------------------------
 # What all torch detectors share: a device, a precision, and the transfer of batches and outputs.
@@ -214,7 +216,11 @@ CHANNELS_FIRST: Final = (
     "AveragePool",
     "Adaptive",
 )
-"""Parts whose outputs are clip × channel × time; others are assumed to be clip × time × dimension."""
+"""Parts whose outputs are clip × channel × time, where their length does not show it."""
+TIME_FIRST: Final = ("Linear", "LayerNorm", "Transformer", "MultiheadAttention", "LSTM", "GRU", "RNN", "Embedding")
+"""Parts whose outputs are clip × time × dimension, where their length does not show it."""
+AXIS: Final = "@"
+"""Between the name of a layer and the axis that is its time, where the caller declares it: `block@2`."""
 
 
 class TorchDetector(Placed):
@@ -239,10 +245,12 @@ class TorchDetector(Placed):
         self._own_digest = "" if pinned else parameters_digest(module)
         self.name = name or type(module).__name__
         self.sample_rate = sample_rate or getattr(module, "sample_rate", None)
-        self.layers = tuple(find_layers(module, layers))
+        self.layers, self._axes = declared_axes(layers, lambda names: find_layers(module, names))
+        self._declared_axes = dict(self._axes)
         self._pinned = dict(pinned or {})
         declared = str(getattr(module, "outputs", "auto"))
         self.output_kind: OutputKind = next((kind for kind in OUTPUT_KINDS if kind == declared), "auto")
+        self.kind_from = "its last step" if self.output_kind == "auto" else "the model"
         self._given = module.to(self.device).eval()
         self.module = in_precision(self.torch, self._given, self.precision)
         self._settled = Settled(self.module, self.output_kind)
@@ -251,11 +259,17 @@ class TorchDetector(Placed):
         self._compiled = self.torch.compile(self.module, **how) if compiled and not self.layers else None
 
     @property
+    def activation(self) -> str | None:  # type: ignore[override]
+        """The sigmoid or softmax that was taken off."""
+        return self._settled.activation if self._compiled is None else None
+
+    @property
     def identity(self) -> Mapping[str, object]:
         """Its name, what was loaded into it, and the precision, which changes scores."""
         pinned = self._pinned or {"parameters": self._own_digest}
         precision = pinned_precision(self.precision, largest_weight())
-        return {"name": self.name, **precision, "layers": list(self.layers), **pinned}
+        layers = [f"{name}{AXIS}{at}" if (at := self._declared_axes.get(name)) else name for name in self.layers]
+        return {"name": self.name, **precision, "layers": layers, **pinned}
 
     def in_float32(self) -> Detector | None:
         """Return the module as it was given."""
@@ -290,7 +304,17 @@ class TorchDetector(Placed):
         """Return the outputs, and each layer averaged over time."""
         if self._settled.kind == "auto":
             self.outputs(batch)  # so that the hooks see only one pass
-        return run_with_layers(self.module, self.layers, lambda: self.outputs(batch))
+        return run_with_layers(
+            self.module, self.layers, lambda: self.outputs(batch), self._axes, lambda: self._run_longer(batch)
+        )
+
+    def _run_longer(self, batch: Batch) -> None:
+        """Run the module on clips of twice the length, to see which axis of a layer is its time."""
+        staged = self.prepare(batch)
+        with self.arithmetic():
+            ready = self.arrived(staged) if isinstance(staged, Staged) else cast("Tensor", staged)
+            if ready.ndim == 2:  # sound; pictures have no length
+                self.module(self.torch.cat([ready, ready], dim=-1))
 
     def _run(self, batch: Tensor) -> object:
         if self._compiled is not None:
@@ -307,19 +331,97 @@ class TorchDetector(Placed):
 
 
 def run_with_layers(
-    module: Module, layers: Sequence[str], run: Callable[[], Outputs]
+    module: Module,
+    layers: Sequence[str],
+    run: Callable[[], Outputs],
+    axes: dict[str, int],
+    longer: Callable[[], object],
+    usual: int | None = None,
 ) -> tuple[Outputs, dict[str, Outputs]]:
-    """Return the result of a run of the module, and the outputs of some of its parts, averaged over time."""
+    """Return the result of a run of the module, and the outputs of some of its parts, averaged over time.
+
+    `axes` holds the axis of time of each part; those that are not there yet are found by `longer`, which runs the module
+    on longer items. `usual` is the axis where that does not show it; None: known parts have theirs, others are refused.
+    """
     kept: dict[str, object] = {}
+    outputs = _kept_in(kept, module, layers, run)
+    new = [name for name in layers if name not in axes]
+    if new:
+        grown: dict[str, object] = {}
+        with suppress(Exception):  # a module may take one length only; its first parts may have shown their axes
+            _kept_in(grown, module, new, longer)
+        parts = dict(module.named_modules())
+        for name in new:
+            known = usual or _axis_of_part(type(parts[name]).__name__)
+            axes[name] = time_axis(name, shape_of(kept[name]), shape_of(grown.get(name)), len(outputs), known)
+    return outputs, {name: pooled(kept[name], len(outputs), axes[name]) for name in layers}
+
+
+def _kept_in(kept: dict[str, object], module: Module, layers: Sequence[str], run: Callable[[], T]) -> T:
+    """Return the result of a run; keep what some parts of the module gave in it."""
     found = dict(module.named_modules())
     hooks = [found[name].register_forward_hook(_keep(kept, name)) for name in layers]
     try:
-        outputs = run()
+        return run()
     finally:
         for hook in hooks:
             hook.remove()
-    first = {name: type(found[name]).__name__.startswith(CHANNELS_FIRST) for name in layers}
-    return outputs, {name: pooled(kept[name], len(outputs), first[name]) for name in layers}
+
+
+def _axis_of_part(kind: str) -> int | None:
+    """Return the axis of time of a part, if its kind is known."""
+    return 2 if kind.startswith(CHANNELS_FIRST) else 1 if kind.startswith(TIME_FIRST) else None
+
+
+def shape_of(value: Any) -> tuple[int, ...] | None:
+    """Return the shape of what a layer gave; None if it gave nothing."""
+    if value is None:
+        return None
+    return tuple(int(n) for n in np.shape(value[0] if isinstance(value, tuple | list) else value))
+
+
+def time_axis(
+    name: str, shape: tuple[int, ...] | None, longer: tuple[int, ...] | None, n: int, known: int | None
+) -> int:
+    """Return the axis of a layer that is its time: the one that grows with the clips, else the one that is known.
+
+    `shape` and `longer` are the layer's shapes for n clips and for n longer ones.
+
+    >>> time_axis("block", (4, 24, 100), (4, 24, 200), 4, None), time_axis("block", (4, 24, 100), None, 4, 1)
+    (2, 1)
+    """
+    shape = shape or ()
+    is_turned = len(shape) >= 3 and shape[0] != n and shape[1] == n  # time × clip × dimension
+    if len(shape) < 3:
+        return 1
+    if is_turned:
+        return 1
+    grown = [i for i, pair in enumerate(zip(shape, longer or shape, strict=False)) if pair[0] != pair[1]]
+    if len(grown) == 1 and longer is not None and len(longer) == len(shape) and grown[0] > 0:
+        return grown[0]
+    if len(shape) == 4 and known is None:
+        return 3  # a picture: clip × channel × height × width
+    if known is None:
+        raise UsageError(
+            f"layer {name!r} gives {' × '.join(map(str, shape))} for {n} clips, and the length of the clips does not show "
+            f"which axis is time: say --embed {name}{AXIS}1 or --embed {name}{AXIS}2",
+            code="which-axis",
+        )
+    return known
+
+
+def declared_axes(
+    layers: Sequence[str], find: Callable[[tuple[str, ...]], Sequence[str]]
+) -> tuple[tuple[str, ...], dict[str, int]]:
+    """Split `block@2` into the layers of a name and the axis that is their time."""
+    found: list[str] = []
+    axes: dict[str, int] = {}
+    for text in layers:
+        name, _, axis = text.rpartition(AXIS) if text.rpartition(AXIS)[2].isdigit() else (text, "", "")
+        own = find((name or text,))
+        found += own
+        axes |= {one: int(axis) for one in own if axis}
+    return tuple(dict.fromkeys(found)), axes
 
 
 def in_precision(torch: ModuleType, module: Module, precision: str) -> Module:
@@ -444,7 +546,7 @@ def parameters_digest(module: Module) -> str:
     return sha.hexdigest()[:16]
 
 
-def pooled(value: object, n: int, channels_first: bool = False) -> Outputs:
+def pooled(value: object, n: int, time: int = 1) -> Outputs:
     """Return a layer's output as clip × dimension: the average over time, and over both axes of an image.
 
     The axis of the clips is found by its size: the first if it fits, else the second (time × clip × dimension).
@@ -454,10 +556,10 @@ def pooled(value: object, n: int, channels_first: bool = False) -> Outputs:
         array = np.swapaxes(array, 0, 1)
     if array.shape[0] != n:
         raise DataError(f"a layer gave the shape {array.shape} for {n} clips; it has no axis of clips")
-    if array.ndim == 4:  # clip × channel × height × width
+    if array.ndim == 4 and time != 1:  # clip × channel × height × width
         return np.asarray(array.mean(axis=(2, 3)))
-    if array.ndim == 3:
-        return np.asarray(array.mean(axis=2 if channels_first else 1))
+    if array.ndim >= 3:
+        return np.asarray(array.mean(axis=min(time, array.ndim - 1))).reshape(n, -1)
     return array.reshape(n, -1)
 
 

@@ -19,6 +19,7 @@ from hitmiss.detection.outputs import OutputKind, Outputs
 from hitmiss.detection.pinning import digest_of_files, file_digest, pinned_precision
 from hitmiss.detection.torch import (
     Placed,
+    declared_axes,
     find_layers,
     in_precision,
     largest_weight,
@@ -68,7 +69,7 @@ class TransformersDetector(Placed):
         self._digest = self._weights_digest(Path(place), model)
         self._about = self._files_digest(Path(place))
         self.model = in_precision(self.torch, model.to(self.device).eval(), self.precision)
-        self.layers = tuple(find_layers(self.model, layers))
+        self.layers, self._axes = declared_axes(layers, lambda names: find_layers(self.model, names))
         self.is_async = False  # the processor makes its inputs, one batch at a time
         self.ragged = kind == "text"
         self.max_batch = TEXT_ITEMS if kind == "text" else None
@@ -99,7 +100,15 @@ class TransformersDetector(Placed):
 
     def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the logits, and each layer averaged over time (over tokens, or both axes of a picture)."""
-        return run_with_layers(self.model, self.layers, lambda: self.outputs(batch))
+        usual = None if self.kind == "audio" else 1
+        return run_with_layers(
+            self.model, self.layers, lambda: self.outputs(batch), self._axes, lambda: self._run_longer(batch), usual
+        )
+
+    def _run_longer(self, batch: Batch) -> None:
+        """Run the model on clips of twice the length, to see which axis of a layer is its time."""
+        if self.kind == "audio":
+            self.outputs([np.concatenate([clip, clip]) for clip in map(np.asarray, batch)])
 
     def _inputs(self, batch: Batch) -> Mapping[str, Tensor]:
         if self.kind == "text":

@@ -106,7 +106,7 @@ def detect(
     window, hop, pooling
         Score windows of so many seconds, so many apart, and how they become one score.
     outputs, positive_index, higher
-        What the detector gives (`auto`, `logit`, `multilabel`, `probability`), the column of the positive class, and
+        What the detector gives (`auto`, `logit`, `multilabel`, `probability`, `raw`), the column of the positive class, and
         the class that a higher single output means.
     weights, device, precision, embed
         For a detector given as text: its checkpoint, where and how it computes, and layers whose values are kept.
@@ -144,10 +144,9 @@ def detect(
 
     said = ReadSpec().changed(**reading)
     manifest = find_manifest(data, protocol, said, root=root, suffix=suffix, file_column=file_column, limit=limit)
-    rate = sample_rate or (RATE if input == "audio" else None)
     if isinstance(detector, str):
         model = open_detector(
-            detector, weights=weights, device=device, precision=precision, sample_rate=rate, layers=tuple(embed)
+            detector, weights=weights, device=device, precision=precision, sample_rate=sample_rate, layers=tuple(embed)
         )
     else:
         model = as_detector(detector)
@@ -251,6 +250,7 @@ class Job:
         for option, is_given, other, is_there in needs:
             if is_given and not is_there:
                 raise UsageError(f"--{option} goes with --{other}", code="option-unused")
+        is_own = sample_rate is None and bool(model.sample_rate)
         rate = _agree_on_rate(model, sample_rate, input)
         notes: list[str] = []
         transform, manifest, coding = _coded(codecs, manifest, rate, notes)
@@ -267,6 +267,7 @@ class Job:
             hop=_samples(hop, rate),
             pooling=pooling,  # type: ignore[arg-type]
             pinned=pinned,
+            rate_from=("the model" if is_own else "declared" if sample_rate else "assumed") if input == "audio" else "",
             are_pictures=input == "image",
             number_bytes=1 if shown is None else 4,
             **asdict(running),
@@ -373,7 +374,7 @@ def _extraction(positive_index: int | None, outputs: str, higher: str | None, ma
     is_reversed = higher is not None and same_class(higher, manifest.negative)
     if higher is not None and not is_reversed and not same_class(higher, manifest.positive):
         raise UnknownName("class for a higher output", higher, (manifest.positive, manifest.negative))
-    return Extraction(positive_index, outputs, is_reversed)  # type: ignore[arg-type]
+    return Extraction(positive_index, outputs, is_reversed, higher is not None)  # type: ignore[arg-type]
 
 
 def _samples(seconds: float | None, rate: int | None) -> int | None:

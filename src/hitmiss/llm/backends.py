@@ -20,6 +20,7 @@ import numpy as np
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.tally import Array, Floats
+from hitmiss.detection.contract import Contract, Origin, Term, detector_contract
 from hitmiss.detection.detector import (
     Batch,
     CallableDetector,
@@ -307,6 +308,13 @@ class Model:
     ) -> None:
         self.detector, self.thresholds, self.image_size = detector, thresholds, image_size
         self.extraction = extraction or Extraction()
+        self.contract: Contract | None = None
+        """What it is taken for; None before its first answer."""
+        self._kept: dict[str, Array] = {}
+        if self.extraction.kind == "raw":
+            raise UsageError(
+                "a verdict needs a probability: --outputs logit or --outputs probability", code="raw-outputs"
+            )
         if not thresholds[0] <= thresholds[1]:
             raise UsageError(f"--thresholds takes the lower number first; found {thresholds[0]:g} {thresholds[1]:g}")
 
@@ -317,29 +325,47 @@ class Model:
         return {**getattr(self.detector, "identity", {}), **how, "image_size": self.image_size}
 
     def settle(self, items: Sequence[Item]) -> None:
-        """Decide once the kind of a detector's outputs, from those of the first items; a single item is not enough."""
-        known = {"predict_log_proba": "logit", "decision_function": "logit", "predict_proba": "probability"}
+        """Decide once the kind of a detector's outputs, from those of the first items; a single item is not enough.
+
+        These outputs are kept for the answers about the same items: nothing is computed or paid for twice.
+        """
         if isinstance(self.detector, CallableDetector) or self.extraction.kind != "auto":
             return
         if getattr(self.detector, "output_kind", "auto") != "auto":
             return  # the detector declares it
-        if isinstance(self.detector, EstimatorDetector):
-            kind = known[str(self.detector.method)]
-        else:
-            seen = [found for item in items[:PROBED] if (found := self._tried(item)) is not None]
-            if not seen:
-                return  # every item fails, and its row says so
-            try:
-                kind = settled_kind(np.concatenate(seen))
-            except DataError as error:
-                raise UsageError(f"{self.detector.name}: {error}") from None
-        self.extraction = replace(self.extraction, kind=kind)  # type: ignore[arg-type]
+        seen = [found for item in items[:PROBED] if (found := self._tried(item)) is not None]
+        if not seen:
+            return  # every item fails, and its row says so
+        try:
+            kind = settled_kind(np.concatenate(seen))
+        except DataError as error:
+            raise UsageError(f"{self.detector.name}: {error}") from None
+        self.extraction = replace(self.extraction, kind=kind)
 
     def answer(self, item: Item) -> Answer:
         """Return the verdict about an item."""
         if isinstance(self.detector, CallableDetector):
-            return self._understood(self.detector.function(item))
-        return self._from_probability(float(to_probability(self._settled().log_odds(self._outputs(item)))[0]))
+            said = self.detector.function(item)
+            found = self._understood(said)
+            self.contract = self.contract or _contract_of_answers(said)
+            return found
+        outputs = self._kept.pop(item.id, None)
+        outputs = self._outputs(item) if outputs is None else outputs
+        columns = np.asarray(pick_output(outputs), dtype=np.float64).reshape(1, -1)
+        rule = self.extraction.settled(self.detector, "fake", columns.shape[1])
+        found = self._from_probability(float(to_probability(rule.log_odds(outputs))[0]))
+        self.contract = self.contract or self._taken_for(rule, columns)
+        return found
+
+    def _taken_for(self, rule: Extraction, columns: Floats) -> Contract:
+        """Return what a detector is taken for."""
+        own = getattr(self.detector, "output_kind", "auto")
+        origin: Origin = getattr(self.detector, "kind_from", "the model") if rule.kind == own else "its values"
+        given = (self.extraction.positive_index is not None, getattr(self.detector, "sides", None) is not None)
+        labels, rate = getattr(self.detector, "labels", None), self.detector.sample_rate
+        return detector_contract(
+            rule, origin, columns, ("fake", "real"), labels, given, (rate, "the model" if rate else ""), None
+        )
 
     def _outputs(self, item: Item) -> Array:
         batch = self._batch(item)
@@ -348,7 +374,8 @@ class Model:
 
     def _tried(self, item: Item) -> Floats | None:
         try:
-            return np.asarray(pick_output(self._outputs(item)), dtype=np.float64).reshape(1, -1)
+            self._kept[item.id] = np.asarray(pick_output(self._outputs(item)), dtype=np.float64).reshape(1, -1)
+            return self._kept[item.id]
         except (UsageError, EnvironmentFault):
             raise
         except Exception:  # it will fail again when it is asked, and then become a row
@@ -373,10 +400,6 @@ class Model:
         sureness = {"fake": p, "real": 1.0 - p, "uncertain": max(p, 1.0 - p)}
         return Answer(verdict, sureness[verdict], f"probability of fake {p:.6g}")
 
-    def _settled(self) -> Extraction:
-        """Return the rule with the column of the class that means fake, if the detector names its classes."""
-        return self.extraction.settled(self.detector, "fake")
-
     def _batch(self, item: Item) -> Batch:
         if item.kind == "text":
             return [item.text or ""]
@@ -394,6 +417,13 @@ class Model:
             return [pixels]
         scaled = (pixels.transpose(2, 0, 1)[None] / 255.0).astype(np.float32)
         return scaled.reshape(1, -1) if isinstance(self.detector, EstimatorDetector) else scaled
+
+
+def _contract_of_answers(said: object) -> Contract:
+    """Return what a function is taken for, by its first answer: that answer is a result, and is not asked for again."""
+    if isinstance(said, str | Mapping):
+        return Contract((Term("answers", "verdict", "verdicts", "its values"),))
+    return Contract((Term("answers", "probability", "probabilities of fake", "assumed"),))
 
 
 def is_detector(text: str) -> bool:
@@ -434,8 +464,11 @@ def open_models(
     }
 
 
-def ask_models(recorder: Recorder, models: Mapping[str, Model]) -> None:
-    """Ask functions and detectors every open question, one after the other."""
+def ask_models(
+    recorder: Recorder, models: Mapping[str, Model], tell: Callable[[str], None] = lambda line: None
+) -> None:
+    """Ask functions and detectors every open question, one after the other; say once what each is taken for."""
+    told: set[str] = set()
     asked = {call.model for call in recorder.calls}
     for name in filter(asked.__contains__, models):
         models[name].settle(recorder.plan.items)
@@ -443,6 +476,10 @@ def ask_models(recorder: Recorder, models: Mapping[str, Model]) -> None:
         if call.model not in models:
             continue
         recorder.add(call.key, _callables_record(models[call.model].answer, call.item))
+        contract = models[call.model].contract
+        if contract is not None and call.model not in told:
+            told.add(call.model)
+            tell(f"{call.model}: {contract}")
         recorder.require_hope()
 
 

@@ -260,12 +260,14 @@ def run_llm(
     resume: bool = False,
     retry: bool = False,
     report: Report | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Outcome:
     """Ask, and write the rows to `output`. The run folder (`results.run` beside `results.jsonl`) holds everything.
 
     `key` is passed to the provider and stored nowhere. With `resume` a run continues where it stopped; one that was
     begun with another dataset, prompt, model or setting is refused with the difference. `retry` asks failed calls
-    again. A run without a single answer raises an error and leaves no files.
+    again. A run without a single answer raises an error and leaves no files. `tell` gets the line that says what a
+    function or a detector is taken for.
     """
     target = Path(output)
     place = Path(folder) if folder is not None else target.with_suffix(".run")
@@ -280,12 +282,13 @@ def run_llm(
     begun = partial(start, place, kind=KIND, config=plan.config, items=keys, resume=resume, can_join=False)
     with stop_on_terminate(), nothing_for_nothing(place), begun() as run:
         recorder = Recorder.of(run, plan, secrets, retry, report or (lambda recorder: None))
-        ask_models(recorder, models or {})
+        ask_models(recorder, models or {}, tell or (lambda line: None))
         _ask_llms(recorder, place, key, tool_cache)
         if not run.is_done:
             raise IncompleteRun(f"{place}: {recorder.line()}; go on with the same command and --resume")
         recorder.require_answer()
-        return _finish(run, plan, target, prices or Prices({}))
+        contracts = {name: m.contract.stored for name, m in (models or {}).items() if m.contract is not None}
+        return _finish(run, plan, target, prices or Prices({}), contracts)
 
 
 def _ask_llms(recorder: Recorder, folder: Path, key: str | None, tool_cache: str | Path | None) -> None:
@@ -297,7 +300,7 @@ def _ask_llms(recorder: Recorder, folder: Path, key: str | None, tool_cache: str
     ask_llms(recorder, folder / LOGS, cache, key)
 
 
-def _finish(run: Run, plan: Plan, target: Path, prices: Prices) -> Outcome:
+def _finish(run: Run, plan: Plan, target: Path, prices: Prices, contracts: Mapping[str, object]) -> Outcome:
     """Write the rows into the run, read them back as trials, mark the run complete, and put the rows in place."""
     rows = list(make_rows(plan, run.records(), prices))
     n = len(plan.cells) * plan.trials * len(plan.items)
@@ -311,7 +314,8 @@ def _finish(run: Run, plan: Plan, target: Path, prices: Prices) -> Outcome:
     trials = read_results(folder / RESULTS)
     head = trials.header
     facts = {"rows": RESULTS, "layout": LAYOUT.name, "positive": head.positive, "negative": head.negative}
-    run.finish(trials.frame, files, **facts, **_media(plan, folder))
+    taken_for = {"contracts": dict(contracts)} if contracts else {}
+    run.finish(trials.frame, files, **facts, **taken_for, **_media(plan, folder))
     replace_file(target, as_lines(own).encode())
     return Outcome(folder, target, trials, own, obedience(tested))
 

@@ -40,6 +40,12 @@ PADDED_FORMATS: Final = {".mp3": 2304, ".ogg": 2304, ".opus": 2304}
 """Samples by which headers of frame-based formats may be off in complete files."""
 
 
+CANCELLED: Final = 1e-4
+"""Channels whose mean has less than this share of their power cancel each other."""
+LOUDEST: Final = 16.0
+"""Samples go from −1 to 1, and a little beyond; above this they are on another scale."""
+
+
 class _BadAudio(Exception):
     """Why one decoder cannot read a file."""
 
@@ -125,10 +131,10 @@ def _by_soundfile(path: Path, max_seconds: float, first_seconds: float | None) -
     with file:
         _check_form(file.samplerate, file.channels)
         limit, wanted = int(max_seconds * file.samplerate), _enough(first_seconds, file.samplerate)
-        blocks, n = [], 0
+        blocks, n, mono = [], 0, _Mono()
         try:
             while n < wanted and len(block := file.read(min(1 << 20, wanted - n), dtype="float32", always_2d=True)):
-                blocks.append(block.mean(axis=1))
+                blocks.append(mono.mean(block, 1))
                 n += len(block)
                 if n > limit:
                     raise _too_long(max_seconds)
@@ -137,6 +143,7 @@ def _by_soundfile(path: Path, max_seconds: float, first_seconds: float | None) -
             raise _BadAudio(f"it is damaged after {n / file.samplerate:.3f} seconds: {words}") from None
         if n < wanted:
             _check_whole(path, n, int(file.frames), int(file.samplerate))
+        mono.refuse_cancelled()
         return _joined(blocks), int(file.samplerate)
 
 
@@ -166,13 +173,37 @@ def _by_av(path: Path, max_seconds: float, first_seconds: float | None) -> tuple
 
 
 def _av_blocks(container: InputContainer, stream: AudioStream, max_seconds: float) -> Iterator[Clip]:
-    limit, n = int(max_seconds * stream.rate), 0
+    limit, n, mono = int(max_seconds * stream.rate), 0, _Mono()
     for frame in container.decode(stream):
-        block = frame_samples(frame).mean(axis=0)
+        block = mono.mean(frame_samples(frame), 0)
         n += len(block)
         if n > limit:
             raise _too_long(max_seconds)
         yield block
+    mono.refuse_cancelled()
+
+
+class _Mono:
+    """Takes the mean of the channels, and finds channels that cancel each other: their mean is silence."""
+
+    def __init__(self) -> None:
+        self._power, self._left = 0.0, 0.0
+
+    def mean(self, block: Clip, axis: int) -> Clip:
+        """Return the mean over the axis of the channels."""
+        if block.shape[axis] == 1:
+            return np.asarray(block[:, 0] if axis else block[0])
+        found = np.asarray(block.mean(axis=axis))
+        self._power += float(np.square(block, dtype=np.float64).sum()) / block.shape[axis]
+        self._left += float(np.square(found, dtype=np.float64).sum())
+        return found
+
+    def refuse_cancelled(self) -> None:
+        """Refuse a file whose channels are in anti-phase."""
+        if self._left < CANCELLED * self._power:
+            raise _BadAudio(
+                "its channels cancel each other (anti-phase), so that their mean is silence; turn one round or keep one"
+            )
 
 
 def frame_samples(frame: AudioFrame) -> Clip:
@@ -238,6 +269,12 @@ def _checked(samples: Clip) -> Clip:
     wrong = ~np.isfinite(samples)
     if wrong.any():
         raise _BadAudio(f"{int(wrong.sum())} samples are NaN or infinite, the first at {int(np.argmax(wrong))}")
+    highest = float(max(samples.max(initial=0.0), -samples.min(initial=0.0)))
+    if highest > LOUDEST:
+        raise _BadAudio(
+            f"its samples reach {highest:,.0f}, and those of a file of floating-point numbers go from -1 to 1; if they are "
+            f"whole numbers of 16 bits, divide them by 32,768"
+        )
     return np.ascontiguousarray(samples, dtype=np.float32)
 
 

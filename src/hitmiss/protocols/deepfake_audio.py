@@ -24,7 +24,15 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.tally import Array, Floats
-from hitmiss.detection.outputs import OutputKind, pick_output, to_log_odds, to_probability
+from hitmiss.detection.contract import Origin, Probe, detector_contract
+from hitmiss.detection.outputs import (
+    Extraction,
+    OutputKind,
+    are_distributions,
+    pick_output,
+    to_log_odds,
+    to_probability,
+)
 from hitmiss.io import read
 from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
 from hitmiss.metrics.ranking import roc_auc
@@ -79,6 +87,10 @@ def evaluate_beats_model(
     function of the batch as documented, a text such as `noise(snr=15)` or an audiomentations transform; with
     `manipulation_on_real=False` only fakes are changed. If the device is missing, a message says so and the CPU is
     used. The model runs in evaluation mode without gradients, and its mode is restored afterwards.
+
+    Two columns are logits for the documented softmax, one is a logit for the documented sigmoid; outputs that already are
+    probabilities (a module that ends in a softmax or sigmoid, rows that sum to 1) are not squashed again. A line on stderr
+    says what the outputs were taken for.
     """
     batches = Batches(
         device=device,
@@ -89,8 +101,12 @@ def evaluate_beats_model(
         sample_rate=sample_rate,
         seed=seed,
     )
-    labels, raw, kind = batches.run(model, dataloader, outputs)
+    labels, raw, traced = batches.run(model, dataloader, outputs)
+    kind = traced if outputs != "auto" else _documented(raw, traced)
     found = _extracted(raw, positive_index, kind, scores)
+    origin: Origin = "its values" if kind == "probability" else "as documented"
+    origin = "declared" if outputs != "auto" else "its last step" if traced == kind != "auto" else origin
+    _say(raw, kind, origin, positive_index, batches.probe)
     _refuse_strange(found)
     if save_scores is not None:
         save_score_file(save_scores, labels, found)
@@ -111,10 +127,31 @@ def extract_scores_from_beats_output(
     >>> extract_scores_from_beats_output(np.array([[-2.0], [2.0]])).round(4).tolist()
     [0.1192, 0.8808]
     """
-    return _extracted(pick_output(output), positive_index, outputs, "probability")
+    raw = pick_output(output)
+    kind = _documented(raw, outputs) if outputs == "auto" and np.size(raw) else outputs
+    return _extracted(raw, positive_index, kind, "probability")
+
+
+def _documented(raw: Array, traced: OutputKind) -> OutputKind:
+    """Return what outputs are, where the documented softmax is the declaration: rows that sum to 1 are probabilities."""
+    if traced not in ("auto", "logit") or raw.ndim < 2 or raw.shape[1] < 2:
+        return traced
+    return "probability" if are_distributions(np.asarray(raw, dtype=np.float64)) else "logit"
+
+
+def _say(raw: Array, kind: OutputKind, origin: Origin, positive_index: int | None, found: Probe | None) -> None:
+    """Say in one line what the outputs of a model were taken for."""
+    rule = Extraction(positive_index, "logit" if kind == "auto" else kind)
+    declares = (positive_index is not None, True)
+    columns = np.asarray(raw, dtype=np.float64).reshape(len(raw), -1)
+    named = None if positive_index is not None else ("fake", "real")
+    said = detector_contract(rule, origin, columns, ("real", "fake"), named, declares, (None, ""), found)
+    sys.stderr.write(f"hitmiss: {said}\n")
 
 
 def _extracted(raw: Array, positive_index: int | None, outputs: OutputKind, form: ScoreForm) -> Floats:
+    if outputs == "raw":
+        raise UsageError("raw scores have no probability; hitmiss detect --outputs raw scores them", code="raw-outputs")
     if form not in ("probability", "log-odds"):
         raise UsageError(f"scores are 'probability' or 'log-odds'; found {form!r}")
     if not np.size(raw):

@@ -6,7 +6,7 @@ torch is used if the caller passes tensors or modules, and is never imported her
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias, TypeGuard
@@ -18,6 +18,7 @@ from hitmiss.attacks.audio import transform
 from hitmiss.attacks.family import Perturbation
 from hitmiss.core.errors import DataError
 from hitmiss.core.tally import Array
+from hitmiss.detection.contract import Probe, probe
 from hitmiss.detection.detector import Settled
 from hitmiss.detection.loader import SILENCE, positions
 from hitmiss.detection.outputs import OutputKind, pick_output
@@ -44,6 +45,8 @@ class Batches:
     cut_length: int | None = None
     sample_rate: int = 16000
     seed: int = 0
+    probe: Probe | None = field(default=None, init=False)
+    """How the model answered the first clip again, and in a batch."""
     _has_mentioned: bool = field(default=False, init=False)
 
     def run(
@@ -64,12 +67,26 @@ class Batches:
                 audio, label = split_batch(batch)
                 if not len(label):
                     continue
-                raw = pick_output(ask(self.prepare(audio, label, device, sum(map(len, labels)))))
-                outputs.append(_one_row_a_clip(raw, len(label)))
+                ready = self.prepare(audio, label, device, sum(map(len, labels)))
+                raw = _one_row_a_clip(pick_output(ask(ready)), len(label))
+                if self.probe is None and np.isfinite(raw).all():
+                    self._look_first(ask, ready, raw)
+                outputs.append(raw)
                 labels.append(label)
         if not labels:
             raise DataError("the loader gave no clips")
         return np.concatenate(labels), np.concatenate(outputs), kind if settled is None else settled.kind
+
+    def _look_first(self, ask: Callable[..., object], ready: Clip, raw: Array) -> None:
+        """Score the first clip twice and in a batch: a score must not depend on chance or on the other clips."""
+
+        def score(chosen: Sequence[int]) -> Array:
+            return _one_row_a_clip(pick_output(ask(ready[list(chosen)])), len(chosen))
+
+        self.probe = probe(score, [f"clip {i}" for i in range(len(ready))], known=raw)
+        self.probe.refuse_batch("the model", "use a loader with batch_size=1")
+        if self.probe.is_random:
+            sys.stderr.write(f"hitmiss: {self.probe.random_words('the model')}\n")
 
     def prepare(self, audio: Iterable[Clip], label: NDArray[np.int64], device: str | None, first: int) -> Clip:
         """Return a batch as the model gets it: augmented on the CPU, moved, augmented there, brought to length."""

@@ -191,6 +191,12 @@ def _left(worst: Estimate | None, before: Estimate | None) -> Line:
     """Say how much of the clean accuracy the worst attack removes, if its interval shows any loss."""
     if worst is None or before is None or before.value is None or worst.high is None:
         return Line(OPEN, "Not tested: no robust accuracy with an interval beside the clean one.")
+    if not before.value > 0.0:
+        return Line(
+            FAILED,
+            "The model is right about no untouched record: attacks have nothing to take away. Its classes, their order, its "
+            "outputs, or the leads and units of the data are not what they were taken for.",
+        )
     said = f"{_where(worst)} leaves {told(worst)} of the records right; untouched, {told(before)} are."
     if worst.high >= before.value:
         return Line(PASSED, f"No attack was shown to take accuracy away: {said}")
