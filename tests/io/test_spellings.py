@@ -19,7 +19,7 @@ FAULTY = [one for one in SPELLINGS if "faults" in one]
 LABELS, SCORES = [1, 0, 1, 0, 1, 0], [0.9, 0.1, 0.4, 0.6, 0.8, 0.3]
 AUC, F1 = roc_auc_score(LABELS, SCORES), f1_score(LABELS, [score >= 0.5 for score in SCORES])
 
-DECLARED = ("--positive", "toxic", "--positive-value", "1", "--score-kind", "probability")
+DECLARED = ("--positive", "toxic", "--score-kind", "probability")
 COMMANDS = {
     "score": ("score", "FILE", *DECLARED, "-m", "roc_auc", "-m", "f1", "--threshold", "0.5"),
     "score --stream": ("score", "FILE", *DECLARED, "-m", "roc_auc", "-m", "f1", "--threshold", "0.5", "--stream"),

@@ -360,6 +360,8 @@ def _title(evaluation: Triage, rule: Bins) -> str:
         f"Triage: three-way verdicts ({negative}, {positive}, uncertain); positive = {positive}",
         f"{items.height:,} items ({fakes:,} {positive}, {items.height - fakes:,} {negative}){many}",
     ]
+    if trials.header.settled:
+        lines.append(trials.header.settled)
     if positive != trials.header.positive:
         lines.append(f"in the names of the figures fake means {positive} and real means {negative}")
     if evaluation.repeated:

@@ -124,9 +124,12 @@ def _read(words: Sequence[str], positive: str | None, negative: str | None, valu
     """Interpret words in one spelling; if the code of the positive class is known, words may stand among the codes."""
     codes = [word for word in words if word in CODE or word in TRUTH]
     others = [word for word in words if word not in codes]
-    if not (codes and others) or (value not in CODE and value not in TRUTH):
+    is_mixed = bool(codes) and any(map(classes.is_word, others))
+    if not is_mixed or (value is None and positive is None):
         return classes.understand(words, positive, negative, value)
     one = classes.understand(codes, positive, negative, value)
+    if one.problems:  # nothing says what the codes mean
+        return classes.understand(words, positive, negative, value)
     two = classes.understand(others, one.positive, one.negative)
     return replace(
         one,

@@ -226,6 +226,7 @@ class Flat:
         self._conflicts: list[Conflict] = []
         self._faults: list[BadCell] = []
         self._n_heard = 0
+        self._n_coded = 0
         self.bytes = 0
 
     def add(self, texts: pl.DataFrame) -> None:
@@ -240,6 +241,7 @@ class Flat:
             faults += _unread(rows, words)
             heard = zip(answer["error"], answer["unparsed"], strict=True)
             self._n_heard += sum(not error and not unparsed for error, unparsed in heard)
+            self._n_coded += sum(word_of(verdict_in(_word(row, "prediction", "verdict"))) in CODE for row in rows)
             if "confidence" not in texts.columns and any(sure := [_sure(row) for row in rows]):
                 others["confidence"] = sure
         self._faults += [replace(fault, row=before + fault.row) for fault in faults]
@@ -311,12 +313,19 @@ class Flat:
             tuple(name for name in RUNS if name in asked),
             (*numbers, *(["unparsed"] if self._is_results else [])),
             facts,
-            _failures(self._failed, sum(self._heights)),
+            (*_failures(self._failed, sum(self._heights)), *self._codes()),
             tuple(self._conflicts),
             conditions=self._conditions,
             classes=("fake", "real") if self._words.is_own else None,
             faults=tuple(f for f in self._faults if f.kind != UNKNOWN or not self._n_heard),
         )
+
+    def _codes(self) -> tuple[str, ...]:
+        """Say what verdicts mean that are codes."""
+        one = self._words.declared.get("1")
+        if not self._n_coded or one is None:
+            return ()
+        return (f"{self._n_coded:,} verdicts are 1, 0, true or false: 1 and true mean {one}",)
 
 
 def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
@@ -736,4 +745,6 @@ def dataset_digest(items: Sequence[str], labels: Sequence[str]) -> str:
 
 def read_results(path: object, key: object = None, **changes: object) -> Trials:
     """Read trials from triage evaluation results; `key` is the dataset if the results have no labels."""
-    return read(path, key, ReadSpec(positive="fake", negative="real", layout=LAYOUT.name).changed(**changes))
+    return read(
+        path, key, ReadSpec(positive="fake", negative="real", positive_value="1", layout=LAYOUT.name).changed(**changes)
+    )
