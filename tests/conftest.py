@@ -23,13 +23,14 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Set before numpy is imported, and for the processes that tests start: workers that share the cores would spend most of
 each small product waiting for each other's threads. What threads may not change is tested where they are set."""
 
+REFERENCE = Path(__file__).resolve().parent / "data" / "official_reference"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
 def reference() -> Path:
-    """The folder with the figures of the official ASVspoof 5 package and others."""
-    return _folder("official_reference")
+    """The folder with synthetic scores, and the numbers of the official ASVspoof 5 package and others for them."""
+    return REFERENCE
 
 
 @pytest.fixture(scope="session")
