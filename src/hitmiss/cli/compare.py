@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -12,7 +12,6 @@ import typer
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
 from hitmiss.core.question import Contest, Design, Languages, ReadSpec
-from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials

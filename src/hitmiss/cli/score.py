@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,6 @@ import typer
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
 from hitmiss.core.question import Design, Protocol, ReadSpec, shown
-from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,7 +13,6 @@ from hitmiss.cli import common
 from hitmiss.cli.common import grouped
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Design, ReadSpec
-from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
     import polars as pl

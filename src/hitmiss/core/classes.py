@@ -13,12 +13,12 @@ silently drop a class.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cache
 from typing import Final
 
 from hitmiss.core.errors import UnknownName, UsageError, nearest
-from hitmiss.core.shared import dataclass
 
 Words = tuple[str, ...]
 

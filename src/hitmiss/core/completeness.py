@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import polars as pl
 
 from hitmiss.core.question import shown
-from hitmiss.core.shared import dataclass
 
 SHOWN = 3
 """How many missing questions, and how many runs that lack some, are named."""

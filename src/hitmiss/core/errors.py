@@ -16,9 +16,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
-
-from hitmiss.core.shared import dataclass
 
 
 @dataclass(frozen=True)

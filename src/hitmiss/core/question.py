@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, Final, Literal, Self
 
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, known_text, parse, plain
-from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind, dataclass
+from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind
 
 # ----------------------------------------------------------------------
 # Names of columns: those that belong to the engine, and how a user's column of the same name is stored.

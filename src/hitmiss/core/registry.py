@@ -14,7 +14,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -22,7 +22,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import Json, dataclass
+from hitmiss.core.shared import Json
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Floats, Number

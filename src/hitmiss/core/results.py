@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
@@ -16,7 +16,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.registry import Best
-from hitmiss.core.shared import END_DIGITS, dataclass, steady
+from hitmiss.core.shared import END_DIGITS, steady
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:
@@ -171,6 +171,8 @@ class Results:
     decisions
         What the threshold of the decisions means for scores of the file, as "score >= 0.5 means fake, below it real".
 
+    Examples
+    --------
     >>> r = Results((Estimate("eer", 0.1, n=20, n_positive=8), Estimate("eer", None, slice={"codec": "C01"}, note="one class")))
     >>> r.one("eer").value
     0.1

@@ -8,10 +8,10 @@ scores mean is decided where `score >= threshold`: in a reversed file, that is t
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
     import numpy as np

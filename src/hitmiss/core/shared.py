@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
-import sys
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import MISSING, FrozenInstanceError, fields
-from functools import partial
-from operator import attrgetter
-from reprlib import recursive_repr
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
-    from dataclasses import dataclass as dataclass  # noqa: PLC0414
-
     from hitmiss.core.tally import Floats
 
 # ----------------------------------------------------------------------
@@ -349,137 +341,3 @@ def hush() -> None:
     """Ask the progress display to make room for what is printed next."""
     if _listeners:
         _listeners[-1].hushed()
-
-
-# ----------------------------------------------------------------------
-# Records. `dataclasses.dataclass` compiles six methods for every class, which took a tenth of the time of a short
-# command. Here only `__init__` is compiled, when the first object is made; the other methods are the same for all classes.
-
-
-class _Fresh:
-    """In signatures, the default of a field with a factory."""
-
-    def __repr__(self) -> str:
-        return "<factory>"
-
-
-def _record(
-    cls: type | None = None, /, *, frozen: bool = False, eq: bool = True, repr: bool = True, kw_only: bool = False
-) -> object:
-    """Do what `dataclasses.dataclass` does, in a third of the time; `fields`, `replace` and `asdict` work as usual."""
-    if cls is None:
-        return partial(_record, frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)
-    if any(hasattr(base, "__dataclass_fields__") for base in cls.__bases__):  # these inherit in several ways
-        return dataclasses.dataclass(frozen=frozen, eq=eq, repr=repr, kw_only=kw_only)(cls)
-    own = dict(vars(cls))
-    made: type = dataclasses.dataclass(init=False, repr=False, eq=False, kw_only=kw_only)(cls)
-    methods: dict[str, object] = {"__init__": _Initialiser(made, frozen)}
-    if repr:
-        methods["__repr__"] = _shown
-    if eq:
-        methods |= {"__eq__": _equals, "__hash__": _hashed if frozen else None}
-        if "__eq__" in own and own.get("__hash__", 0) is None:  # Python itself put it there, for the sake of `__eq__`
-            del own["__hash__"]
-    if frozen:
-        methods |= {"__setattr__": _refuse_setting, "__delattr__": _refuse_deleting}
-    for name, method in methods.items():
-        if name not in own:
-            setattr(made, name, method)
-    settled = vars(made)["__dataclass_params__"]
-    settled.init, settled.repr, settled.eq, settled.frozen = True, repr, eq, frozen
-    return made
-
-
-if not TYPE_CHECKING:
-    dataclass = _record
-
-
-class _Initialiser:
-    """Stands for `__init__` until it is looked up: most commands make objects of few classes."""
-
-    def __init__(self, cls: type, frozen: bool) -> None:
-        self._cls, self._frozen = cls, frozen
-
-    def __get__(self, instance: object, owner: type) -> Callable[..., None]:
-        if vars(self._cls)["__init__"] is self:  # another thread may have been faster
-            setattr(self._cls, "__init__", _initialiser(self._cls, self._frozen))  # noqa: B010  # mypy refuses `cls.__init__ =`
-        method: Callable[..., None] = vars(self._cls)["__init__"].__get__(instance, owner)
-        return method
-
-
-def _initialiser(cls: type, frozen: bool) -> Callable[..., None]:
-    """Return `__init__` of a class with these fields; it fills the dictionary of a frozen object directly."""
-    given, named, lines = ["self"], ["*"], ["  own = self.__dict__"] if frozen else []
-    types: dict[str, object] = {"return": None}
-    space: dict[str, object] = {"_fresh": _Fresh()}
-    for field in fields(cls):
-        name = value = text = field.name
-        if field.default_factory is not MISSING:
-            space[f"_new_{name}"] = field.default_factory
-            value = f"_new_{name}() if {name} is _fresh else {name}" if field.init else f"_new_{name}()"
-            text += "=_fresh"
-        elif field.default is not MISSING:
-            space[f"_default_{name}"] = field.default
-            text += f"=_default_{name}"
-        if field.init:
-            (named if field.kw_only else given).append(text)
-            types[name] = field.type
-        elif field.default_factory is MISSING:
-            continue
-        lines.append(f"  own[{name!r}] = {value}" if frozen else f"  self.{name} = {value}")
-    if hasattr(cls, "__post_init__"):
-        lines.append("  self.__post_init__()")
-    head = ", ".join([*given, *(named if len(named) > 1 else [])])
-    code = (
-        f"def make({', '.join(space)}):\n def __init__({head}):\n"
-        + ("\n".join(lines) or "  pass")
-        + "\n return __init__"
-    )
-    found: dict[str, Callable[..., Callable[..., None]]] = {}
-    exec(code, vars(sys.modules[cls.__module__]), found)  # made of the names of fields alone
-    method = found["make"](**space)
-    method.__qualname__, method.__annotations__ = f"{cls.__qualname__}.__init__", types
-    return method
-
-
-_getters: dict[tuple[type, bool], Callable[[object], object]] = {}
-
-
-def _values(cls: type, is_hash: bool) -> Callable[[object], object]:
-    """Return a function that gives the values by which objects of a class are compared, or hashed."""
-    if (cls, is_hash) not in _getters:
-        names = [f.name for f in fields(cls) if (f.hash if is_hash and f.hash is not None else f.compare)]
-        _getters[cls, is_hash] = attrgetter(*names) if names else lambda _: ()
-    return _getters[cls, is_hash]
-
-
-@recursive_repr()
-def _shown(self: object) -> str:
-    shown = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.repr]  # type: ignore[arg-type]
-    return f"{type(self).__qualname__}({', '.join(shown)})"
-
-
-def _equals(self: object, other: object) -> bool:
-    if other.__class__ is not self.__class__:
-        return NotImplemented  # type: ignore[no-any-return]
-    values = _values(type(self), False)
-    return bool(values(self) == values(other))
-
-
-def _hashed(self: object) -> int:
-    return hash(_values(type(self), True)(self))
-
-
-def _refuse_setting(self: object, name: str, value: object) -> None:
-    _refuse_change(self, name, "assign to")
-    object.__setattr__(self, name, value)
-
-
-def _refuse_deleting(self: object, name: str) -> None:
-    _refuse_change(self, name, "delete")
-    object.__delattr__(self, name)
-
-
-def _refuse_change(self: object, name: str, what: str) -> None:
-    if "__dataclass_fields__" in vars(type(self)) or name in self.__dataclass_fields__:  # type: ignore[attr-defined]
-        raise FrozenInstanceError(f"cannot {what} field {name!r}")

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
@@ -23,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.shared import cores, dataclass
+from hitmiss.core.shared import cores
 
 # ----------------------------------------------------------------------
 # The tally: for one cell of trials, the counts from which every figure that depends on a threshold is computed.
@@ -58,6 +59,8 @@ class Tally:
         `positives[i]` and `negatives[i]` count the trials with the `i` lowest scores. So both start at 0 and have one
         entry more than `score`.
 
+    Examples
+    --------
     >>> t = Tally.of([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
     >>> t.score, t.positives, t.negatives
     (array([0.1, 0.4, 0.9]), array([0, 0, 1, 2], dtype=int32), array([0, 1, 2, 2], dtype=int32))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -33,7 +33,7 @@ from hitmiss.core.question import (
     stored,
 )
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind, dataclass
+from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
 from hitmiss.core.weights import not_allowed, weigh
 
@@ -244,7 +244,7 @@ class Header:
     provenance: Mapping[str, object] = field(default_factory=dict)
     reading: ReadSpec | None = None
     """The read options of the caller, before anything was recognised from the files."""
-    scale: ScoreScale = ScoreScale()
+    scale: ScoreScale = field(default_factory=ScoreScale)
     """How the scores of the file became those of the table, where a higher one means the positive class."""
     decided: str = ""
     """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""

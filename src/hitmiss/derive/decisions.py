@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Spec, resolve
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Header, Threshold, Trials, demanded, stretches
 from hitmiss.core.weights import refuse_sampling

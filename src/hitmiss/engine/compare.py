@@ -6,7 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from itertools import chain, groupby
 from pathlib import Path
@@ -23,7 +23,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
 from hitmiss.core.registry import Best, Derived, Spec, resolve
 from hitmiss.core.results import SCHEMA, UNUSED, Remark, code_of, finite
-from hitmiss.core.shared import DIGITS, END_DIGITS, dataclass, each, part, steady, step
+from hitmiss.core.shared import DIGITS, END_DIGITS, each, part, steady, step
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.contrasts import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import islice
 from typing import Final
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hitmiss.core.completeness import ROW
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling

@@ -7,7 +7,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Final
 
@@ -22,7 +22,7 @@ from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan,
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
 from hitmiss.core.results import UNDIRECTED, UNUSED, Estimate, Remark, Results
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import Quantile, Rate, dataclass, each, part, step
+from hitmiss.core.shared import Quantile, Rate, each, part, step
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded, is_text
 from hitmiss.engine.resample import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import polars as pl
@@ -11,7 +11,6 @@ import polars as pl
 from hitmiss.core.completeness import ROW, Completeness, completeness, in_rounds, lacks_items
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.question import shown
-from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Trials
 
 # ----------------------------------------------------------------------

@@ -12,7 +12,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from statistics import NormalDist
@@ -30,7 +30,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Derived, Spec, resolve
 from hitmiss.core.results import SCHEMA, code_of
-from hitmiss.core.shared import cores, dataclass, each
+from hitmiss.core.shared import cores, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.weights import refuse_sampling

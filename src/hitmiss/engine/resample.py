@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
 from hitmiss.core.registry import Metric, Setting, Spec
 from hitmiss.core.results import Estimate
-from hitmiss.core.shared import FAILED, Rate, dataclass
+from hitmiss.core.shared import FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
 from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
 from hitmiss.core.weights import refuse_sampling

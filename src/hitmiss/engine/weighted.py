@@ -8,7 +8,7 @@ unequal size (effective numbers, Student's intervals, shares over units) holds f
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan
 from hitmiss.core.registry import Metric, Setting
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import kish

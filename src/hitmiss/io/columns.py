@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
@@ -14,7 +14,7 @@ from hitmiss.core.classes import FAMILIES, about_spoofing, code_of, is_word, sam
 from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.question import SCORES, SYNONYMS, ReadSpec, apart, find, shown, stored
 from hitmiss.core.results import MIXED, Remark
-from hitmiss.core.shared import ScoreKind, dataclass
+from hitmiss.core.shared import ScoreKind
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UsageError, nearest
 from hitmiss.core.registry import Misdeclared, declare, fit
-from hitmiss.core.shared import dataclass
 
 MOST_BYTES: Final = 2**20
 DEEPEST: Final = 20

@@ -17,7 +17,7 @@ import hashlib
 import re
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -27,7 +27,6 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import ReadSpec
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array
 from hitmiss.io.checks import stems
 from hitmiss.io.reader import read_rows

@@ -16,7 +16,7 @@ import tempfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -30,7 +30,6 @@ from polars.datatypes import DataTypeClass
 from hitmiss._version import __version__
 from hitmiss.core import artifacts, shared
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
-from hitmiss.core.shared import dataclass
 
 if TYPE_CHECKING:
     from _csv import Reader

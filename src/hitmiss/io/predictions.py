@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +16,6 @@ from polars.datatypes import DataTypeClass
 from hitmiss.core.classes import code_of
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
 from hitmiss.core.question import INNER, ReadSpec, apart
-from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Header, Source
 from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import tables

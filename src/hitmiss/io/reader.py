@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from hitmiss.core.classes import Reading, is_word, same_class
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import ScoreKind, dataclass, each
+from hitmiss.core.shared import ScoreKind, each
 from hitmiss.core.trials import Header, Source, Trials, with_target
 from hitmiss.core.weights import weigh
 from hitmiss.io import tables

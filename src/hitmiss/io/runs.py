@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Final
@@ -21,7 +21,6 @@ import polars as pl
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, IncompleteRun, UsageError
-from hitmiss.core.shared import dataclass
 from hitmiss.io.write import parquet
 
 # ----------------------------------------------------------------------

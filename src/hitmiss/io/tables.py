@@ -7,7 +7,7 @@ import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
@@ -20,7 +20,6 @@ from hitmiss.core import artifacts, registry
 from hitmiss.core.classes import named_classes
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec, apart
-from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import FIXED
 from hitmiss.io.columns import is_number, looks_headed, mixed_note
 from hitmiss.io.parse import (

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, check_label, check_trials, check_weight
 from hitmiss.metrics.ranking import roc_auc
 

@@ -9,6 +9,7 @@ figure is NaN without such a trial.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Over, dataclass
+from hitmiss.core.shared import Over
 from hitmiss.core.tally import Array, Floats, Tally, check_weight
 from hitmiss.metrics.counts import outcome
 from hitmiss.stats.bootstrap import Random

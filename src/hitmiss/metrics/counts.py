@@ -7,6 +7,7 @@ were answered. An empty denominator is NaN, never 0.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import ABSTAIN, FAILED, Rate, dataclass
+from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Array, N, check_label, check_weight
 from hitmiss.stats.forms import OfCounts
 

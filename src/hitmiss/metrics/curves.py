@@ -6,10 +6,11 @@ Point `i` of each curve accepts `score >= thresholds[i]`; equal scores are one p
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Floats, Tally
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Floats, Number, Tally, pooled
 from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Whole, equal_error, tie_steps
 from hitmiss.stats.intervals import equal_error_at_most

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Quantile, dataclass
+from hitmiss.core.shared import Quantile
 from hitmiss.core.tally import Array, Floats, check_weight
 from hitmiss.stats.forms import OfWeights
 

@@ -6,14 +6,13 @@ Conventions as in `detection`: label 1 = positive, higher score = positive, acce
 from __future__ import annotations
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
 from hitmiss.stats.sketch import tally_for

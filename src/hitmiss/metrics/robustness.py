@@ -19,13 +19,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Over, Quantile, Rate, dataclass
+from hitmiss.core.shared import Over, Quantile, Rate
 from hitmiss.core.tally import Array, Floats, check_weight
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.stats.forms import OfTerms, OfWeights

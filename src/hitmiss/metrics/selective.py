@@ -8,13 +8,14 @@ wrong verdicts among the accepted trials.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Over, dataclass
+from hitmiss.core.shared import Over
 from hitmiss.core.tally import Floats, check_weight
 from hitmiss.metrics.confidence import Judged, judged, per_trial
 

@@ -11,13 +11,13 @@ Scores may be infinite (only their order counts) but not NaN. A weight is the nu
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import check_weight
 
 Floats = NDArray[np.float64]

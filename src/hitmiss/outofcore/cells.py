@@ -11,7 +11,7 @@ import shutil
 import tempfile
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar, Final, TypeVar
@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, in_order, keys_of, let_go, scores_of
 from hitmiss.engine.measure import ties_differ
 from hitmiss.engine.resample import Rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +18,6 @@ from hitmiss.core import shared
 from hitmiss.core.classes import Reading, same_class
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Keys, keys_of
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables

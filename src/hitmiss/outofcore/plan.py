@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Any, Final, Protocol, TypeVar
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import ReadSpec
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import EXACT, Keys, in_order, keys_of
 from hitmiss.core.trials import combined, text_codes
 from hitmiss.io.parse import Finding, Place

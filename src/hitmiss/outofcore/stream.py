@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, fi
 from hitmiss.core.registry import Spec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import keys_of, scores_of
 from hitmiss.core.trials import ANSWERS, Header, Source, Threshold, Trials
 from hitmiss.derive.decisions import at_threshold, told

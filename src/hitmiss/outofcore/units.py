@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
 import numpy as np
@@ -11,7 +11,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Tally
 from hitmiss.engine.resample import Rows, Scored, TalliedTrials
 from hitmiss.outofcore.cells import Binned, Counts, writing

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -24,7 +24,6 @@ from hitmiss.core.errors import DataError, Fault, UsageError, nearest
 from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_trials
 from hitmiss.engine.bias import measure_bias

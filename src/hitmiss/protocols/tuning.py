@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,7 +12,6 @@ import polars as pl
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Contest, Design, Plan, Protocol, ReadSpec
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import dataclass
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import compare_design

@@ -15,13 +15,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import MIXED, UNDIRECTED, UNUSED, Estimate, Results, code_of
-from hitmiss.core.shared import dataclass
 from hitmiss.engine.measure import read_signature
 from hitmiss.reports.tabular import explain, figure, interval, is_campaign, is_share, places
 from hitmiss.stats.tests import Figure, Tested, against_others, holm, p_text, shift

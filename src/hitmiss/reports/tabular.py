@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -16,7 +16,7 @@ from hitmiss.core import shared
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import Estimate, Results, number
-from hitmiss.core.shared import dataclass, spelled, visible, wrapped
+from hitmiss.core.shared import spelled, visible, wrapped
 
 if TYPE_CHECKING:
     from hitmiss.reports.assessment import Assessment

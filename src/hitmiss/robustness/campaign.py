@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -11,7 +11,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
 

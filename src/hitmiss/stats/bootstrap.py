@@ -6,7 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from tempfile import TemporaryFile
@@ -17,7 +17,7 @@ from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequen
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.shared import dataclass, tell
+from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Keys, Tally, let_go, order_of, scores_of
 from hitmiss.stats.forms import FINE_GRID, ClassSums, DiskTally, Form, Located, Whole
 

@@ -26,7 +26,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeVar, cast
 
@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import Rate, dataclass
+from hitmiss.core.shared import Rate
 from hitmiss.core.tally import Array, Floats, Number, Tally, let_go
 from hitmiss.stats import intervals
 from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share

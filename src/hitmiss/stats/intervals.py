@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import count
 from operator import mul
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.shared import dataclass
 from hitmiss.core.tally import Array, Floats, Tally
 
 if TYPE_CHECKING:

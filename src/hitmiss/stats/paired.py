@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.shared import dataclass, tell
+from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.bootstrap import PACK, Counts, Random, class_sizes, uniform_counts
 from hitmiss.stats.forms import Bound, Crossing, Form, MinimumCost, Summed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from math import exp, log
 from statistics import NormalDist
 from typing import Final
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import dataclass, tell
+from hitmiss.core.shared import tell
 from hitmiss.core.tally import Floats
 from hitmiss.stats.bootstrap import Random
 
