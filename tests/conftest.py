@@ -23,7 +23,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 """Set before numpy is imported, and for the processes that tests start: workers that share the cores would spend most of
 each small product waiting for each other's threads. What threads may not change is tested where they are set."""
 
-REFERENCE = Path(__file__).resolve().parent / "data" / "official_reference"
+REFERENCE = Path(__file__).resolve().parent / "official_reference"
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
 

@@ -19,7 +19,7 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.trials import Header, Source, Threshold, Trials
 from hitmiss.derive.calibration import ASVSPOOF5_PRIOR, AffineCalibrator, PavCalibrator, calibrate, fit_affine, fit_pav
 
-REFERENCE = Path(__file__).resolve().parents[0] / "data" / "official_reference"
+REFERENCE = Path(__file__).resolve().parent / "official_reference"
 needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the official reference figures are not here")
 
 Pair = tuple[np.ndarray, np.ndarray]

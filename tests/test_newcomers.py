@@ -92,8 +92,6 @@ Call = Callable[[hm.Trials, hm.Results], object]
         (lambda t, _: hm.rank({"a": t, "b": t}), "say what to compare"),
         (lambda t, _: hm.rank({"a": t, "b": "b.csv"}, "eer"), "read it first"),
         (lambda *_: hm.best_threshold(SCORE), "best_threshold takes trials"),
-        (lambda *_: hm.Trials.of(LABEL, SCORE, positive="fake"), "positive is taken for a column"),
-        (lambda *_: hm.Trials.of(LABEL[:4], SCORE[:4], positive="fake"), "positive is taken for a column"),
         (lambda *_: hm.Trials.of(LABEL, SCORE, codec=["a", "b"]), "must be equally long; found 240 and 2"),
         (lambda *_: hm.Trials.of(LABEL, SCORE, item=["a", "b"]), "must be equally long; found 240 and 2"),
         (lambda *_: hm.Trials.of(LABEL, SCORE, decision=[1, 0]), "must be equally long; found 240 and 2"),

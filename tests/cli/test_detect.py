@@ -170,7 +170,11 @@ def test_a_changed_run_is_not_scored(command: Command, words: list[object], tmp_
     ],
 )
 def test_wrong_commands(command: Command, words: list[object], extra: list[str], code: int, message: str) -> None:
-    command(*words, *extra, code=code)
+    given = [str(word) for word in words]
+    for option in extra[::2]:  # an option is given once
+        if option in given and option not in ("--where", "--only"):
+            del given[given.index(option) : given.index(option) + 2]
+    command(*given, *extra, code=code)
     assert message in command.errors
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.metrics.tandem import AsvRates, TandemCosts, asv_rates, min_a_dcf, min_t_dcf, t_eer
 
-REFERENCE = Path(__file__).resolve().parents[1] / "data" / "official_reference"
+REFERENCE = Path(__file__).resolve().parents[1] / "official_reference"
 KINDS = ("target", "nontarget", "spoof")
 needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the official reference figures are not here")
 

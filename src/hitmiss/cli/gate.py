@@ -229,16 +229,8 @@ def _write(
             common.note(line)
     if json:
         passed = all(c.passed for c in checks)
-        common.out_json(
-            {
-                "schema": 1,
-                "kind": "gate",
-                "run": run,
-                "passed": passed,
-                "warnings": list(warnings),
-                "checks": common.plain(checks),
-            }
-        )
+        found = {"run": run, "passed": passed, "warnings": list(warnings), "checks": common.plain(checks)}
+        common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **found}))
         return
     common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
     tabular.write([gate_report.table(checks)])

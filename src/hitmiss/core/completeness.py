@@ -120,7 +120,7 @@ def in_rounds(frame: pl.DataFrame, repeats: Sequence[str]) -> tuple[pl.DataFrame
     >>> frame = pl.DataFrame({"item": ["a", "b", "a"], "target": ["x"] * 3, "trial": ["0", "0", "1"]})
     >>> table, _ = in_rounds(frame, ["trial"])
     >>> table.select("item", "trial", ":row").rows()
-    [('a', '1', 0), ('b', '1', 1), ('a', '2', 2), ('b', '2', 1)]
+    [('a', '1', 0), ('b', '1', 1), ('b', '2', 1), ('a', '2', 2)]
     """
     numbered = frame if ROW in frame.columns else frame.with_row_index(ROW)
     asked = numbered.sort(repeats, maintain_order=True)

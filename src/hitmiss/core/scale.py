@@ -65,7 +65,7 @@ class ScoreScale:
         limit = self.turned(threshold)
         if isinstance(threshold, float) and self.is_probability and threshold > 0.0 and limit == 1.0:
             raise UsageError(
-                f"a threshold of {threshold!r} cannot be told from 0 where probabilities are reversed as 1 - p; "
+                f"a threshold of {threshold!r} is too close to 0 where probabilities are reversed as 1 - p; "
                 "declare the class that higher scores mean with --positive instead of --higher",
                 code="threshold-too-small",
             )

@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, TypeGuard, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.classes import same_class
+from hitmiss.core.classes import same_class, understand
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 
 Floats = NDArray[np.float64]
@@ -189,6 +189,10 @@ def positive_index_of(labels: Sequence[str], positive: str, option: str = "--pos
     1
     """
     hits = [i for i, label in enumerate(labels) if same_class(label.strip(), positive)]
+    if not hits:  # codes, where the class says what 1 means
+        reading = understand([label.strip() for label in labels], positive)
+        known = () if reading.problems else reading.positive_words
+        hits = [i for i, label in enumerate(labels) if label.strip() in known]
     if len(hits) != 1:
         raise UsageError(
             f"the model's classes are {', '.join(labels[:8])}; which of them is {positive!r}? Say {option}",

@@ -65,10 +65,12 @@ def explain(metric: str) -> Entry:
     >>> explain("eer(ties=grouped)").title, explain("no_such_metric").title
     ('Equal error rate', 'no_such_metric')
     """
+    if metric in WORDS:
+        return Entry(metric, *WORDS[metric])
     try:
         entry = find_metric(parse(metric).name)
     except UsageError:
-        return Entry(metric, *WORDS.get(metric, (metric, "", "")))
+        return Entry(metric, metric, "")
     first, _, rest = (inspect.getdoc(entry.function) or entry.name).replace("**", "").partition("\n")
     title, colon, gist = first.partition(": ")
     body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
