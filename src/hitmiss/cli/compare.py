@@ -132,9 +132,9 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
+    from hitmiss.conclude.verdict import conclude_comparison
     from hitmiss.engine.compare import Comparison
     from hitmiss.reports import tabular, verb_tables
-    from hitmiss.reports.assessment import assess_comparison
 
     head = next(iter(opened.values())).header
     if isinstance(made, Comparison):
@@ -148,5 +148,5 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     else:
         common.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
         tabular.write(verb_tables.ranking_tables(made))
-    tabular.conclude(assess_comparison(made), made.warnings, brief=common.is_quiet())
+    tabular.conclude(conclude_comparison(made), made.warnings, brief=common.is_quiet())
     common.out(f"\n{made.signature}")

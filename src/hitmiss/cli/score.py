@@ -273,8 +273,8 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     if json:
         common.out_document(results.to_json())
         return
+    from hitmiss.conclude.verdict import conclude
     from hitmiss.reports import tabular
-    from hitmiss.reports.assessment import assessed
 
     head = trials.header
     common.out(_title(trials, asked.protocol))
@@ -287,7 +287,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
         shown += [tabular.matrix(results, names[0], names[1], m, run) for run in tabular.runs(results) for m in metrics]
     tabular.write(shown)
     tabular.conclude(
-        assessed(results, asked.protocol.primary if asked.protocol else ""), results.warnings, brief=common.is_quiet()
+        conclude(results, asked.protocol.primary if asked.protocol else ""), results.warnings, brief=common.is_quiet()
     )
     common.sampled(results)
     common.out(f"\n{results.signature}")
@@ -311,7 +311,8 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
 
 def _refuse_alarms(results: Results, strict: bool) -> None:
     from hitmiss.core.errors import DataError
+    from hitmiss.core.results import CONSTANT, REVERSED, code_of
 
-    bad = [w for w in results.warnings if "REVERSED" in w or "every score is" in w]
+    bad = [w for w in results.warnings if code_of(w) in (REVERSED, CONSTANT)]
     if strict and bad:
         raise DataError(bad[0], code="alarm")

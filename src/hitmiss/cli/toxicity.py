@@ -288,8 +288,8 @@ def _print(board: Board, documented: bool, json: bool) -> None:
         for warning in board.results.warnings:
             common.note(f"! {visible(warning)}")
         return
+    from hitmiss.conclude.verdict import conclude
     from hitmiss.reports import tabular
-    from hitmiss.reports.assessment import assess
 
     run = board.run
     n = len(run.measured)
@@ -298,7 +298,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     common.out()
     for line in scoreboard.remarks(board):
         common.out(line)
-    tabular.conclude(assess(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
+    tabular.conclude(conclude(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
     common.sampled(board.results)
     common.out(f"\n{board.results.signature}")
 

@@ -322,9 +322,9 @@ def _reliability(trials: Trials, rule: Bins, design: Design) -> Table:
 def _show(
     evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: Bins
 ) -> None:
+    from hitmiss.conclude.verdict import Beside, conclude
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.reports import tabular
-    from hitmiss.reports.assessment import Beside, assess
     from hitmiss.reports.triage_tables import tables
 
     common.out(_title(evaluation, rule))
@@ -333,7 +333,7 @@ def _show(
     tabular.write([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
     beside = Beside(asides=(evaluation,))
-    found = assess(evaluation.figures, find_protocol("triage").primary, beside=beside)
+    found = conclude(evaluation.figures, find_protocol("triage").primary, beside=beside)
     tabular.conclude(found, warnings, brief=common.is_quiet())
     common.sampled(evaluation.figures)
     common.out(f"\n{evaluation.figures.signature}")

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import field, replace
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations
 from statistics import NormalDist
 from typing import Final
@@ -27,10 +28,11 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Spec, resolve
-from hitmiss.core.results import SCHEMA, code_of
+from hitmiss.core.results import FORCED, SCHEMA, Remark, prefixed, warning_fields
 from hitmiss.core.shared import cores, dataclass, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import (
     IDENTICAL,
     Comparison,
@@ -67,7 +69,7 @@ class Standing:
     """A run's figure in a slice, with its letters and its rank.
 
     Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
-    runs at once.
+    runs at once. `low` and `high` are the ends of the interval of the run's own figure.
     """
 
     metric: str
@@ -80,6 +82,8 @@ class Standing:
     n_pairs: int = 0
     rank_low: int | None = None
     rank_high: int | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -128,6 +132,12 @@ class Ranking:
     design: Design | None = field(default=None, repr=False)
     """What was asked, and how each run was read."""
 
+    @property
+    def verdict(self) -> Verdict:
+        """What this ranking allows to conclude, as data: which run is best, and where another one is better."""
+        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
+        return made
+
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
         unknown = ("wins", "ties", "losses", "n_positive")  # known only for two runs: see `compare`
@@ -138,8 +148,7 @@ class Ranking:
             "runs": list(self.names),
             "level": self.level,
             "correction": self.correction,
-            "warnings": list(self.warnings),
-            "warning_codes": list(map(code_of, self.warnings)),
+            **warning_fields(self.warnings),
             "signature": self.signature,
             "design": self.design.to_plain() if self.design is not None else None,
             "standings": [told(s) for s in self.standings],
@@ -395,7 +404,7 @@ class Field:
             raise DataError(
                 f"{wrong[0]}{more}. --force compares them anyway, with a warning in the report", code="incomparable"
             )
-        return [f"INVALID COMPARISON, forced: {text}" for text in wrong]
+        return [Remark(f"INVALID COMPARISON, forced: {text}", FORCED) for text in wrong]
 
     def remarks(self) -> list[str]:
         """Return what was left out, and what could not be checked."""
@@ -406,7 +415,9 @@ class Field:
         for known, theirs in combinations(self.facts, 2):
             found += unchecked_of(known, theirs) if known != theirs else []
         return found + [
-            f"{n}: {note}" for n, c in zip(self.names, self.columns, strict=True) for note in c.trials.header.notes
+            prefixed(f"{n}: ", note)
+            for n, c in zip(self.names, self.columns, strict=True)
+            for note in c.trials.header.notes
         ]
 
     def cells(self, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol) -> tuple[list[Cell], Alarmed]:
@@ -497,7 +508,7 @@ class Alarmed:
 
     def look(self, name: str, samples: list[Sample], questions: Sequence[Question]) -> None:
         """Check the samples of a run."""
-        self.found.extend(f"{name}: {alarm}" for sample in samples for alarm in alarms(sample, questions))
+        self.found.extend(prefixed(f"{name}: ", alarm) for sample in samples for alarm in alarms(sample, questions))
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
             self.areas.append(samples[0].steps.interval())
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from hitmiss.conclude.wording import explain, figure, places
 from hitmiss.core.results import Estimate
 from hitmiss.engine.compare import A_BETTER, B_BETTER, Comparison, Difference
 from hitmiss.engine.rank import Ranking
 from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.tabular import explain, figure, groupings, places
+from hitmiss.reports.tabular import groupings
 
 MARGIN: Final = 0.05
 UNTESTED: Final = "not tested"

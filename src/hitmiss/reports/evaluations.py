@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
@@ -229,7 +229,9 @@ def _warnings(sources: Sequence[RunData]) -> tuple[str, ...]:
     for source in sources:
         for text in source.results.warnings:
             about.setdefault(text, []).append(source.name)
-    return tuple(t if len(names) == len(sources) else f"{', '.join(names)}: {t}" for t, names in about.items())
+    return tuple(
+        t if len(names) == len(sources) else prefixed(f"{', '.join(names)}: ", t) for t, names in about.items()
+    )
 
 
 def _name(source: RunData, run: dict[str, str], several_files: bool, several_runs: bool) -> str:

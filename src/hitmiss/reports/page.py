@@ -8,6 +8,8 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.conclude.slices import weak_slices
+from hitmiss.conclude.wording import Entry, explain, told
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import Design
 from hitmiss.core.results import Estimate, Results
@@ -17,7 +19,6 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.counts import Counts
 from hitmiss.reports import campaigns
-from hitmiss.reports.assessment import told, weak_slices
 from hitmiss.reports.displays import DetDisplay, HistogramDisplay, RobustnessDisplay
 from hitmiss.reports.dumbbells import Dumbbells, dumbbells
 from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation, Lane, RunData, evaluations, signature_part
@@ -31,12 +32,10 @@ from hitmiss.reports.summary import Summary, summarize
 from hitmiss.reports.tabular import (
     PAGE,
     Cell,
-    Entry,
     Grid,
     Row,
     Table,
     by_slice,
-    explain,
     gap_tables,
     glossary,
     groupings,

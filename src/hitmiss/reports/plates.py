@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
+from hitmiss.conclude.wording import explain, is_share
 from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Floats
 from hitmiss.engine.rank import Standing
@@ -30,7 +31,6 @@ from hitmiss.reports.displays import (
     area_text,
 )
 from hitmiss.reports.heat import HeatMap
-from hitmiss.reports.tabular import explain, is_share
 from hitmiss.stats.intervals import wilson
 
 D = TypeVar("D")

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
+from hitmiss.conclude.wording import PLACES
 from hitmiss.core.question import Grouping
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
 from hitmiss.engine.tuning import DEFAULT, Tuned
 from hitmiss.protocols.tuning import Tuning
-from hitmiss.reports.tabular import ARROW, PLACES, TEXT, Cell, Table, bracketed, crossed, short_interval
+from hitmiss.reports.tabular import ARROW, TEXT, Cell, Table, bracketed, crossed, short_interval
 from hitmiss.robustness.manipulation import CHANGED
 from hitmiss.stats.tests import p_text
 
