@@ -64,7 +64,7 @@ def drift(
     if output:
         results.save(output)
     if json:
-        common.out_document(results.to_json())
+        common.out_with_verdict(results.to_dict(), conclude(results))
         return
     tabular.write([drift_table(results)])
     tabular.conclude(conclude(results), results.warnings, brief=common.is_quiet())

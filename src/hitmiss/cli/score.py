@@ -270,10 +270,12 @@ def _keep(
 
 
 def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
-    if json:
-        common.out_document(results.to_json())
-        return
     from hitmiss.conclude.verdict import conclude
+
+    found = conclude(results, asked.protocol.primary if asked.protocol else "")
+    if json:
+        common.out_with_verdict(results.to_dict(), found)
+        return
     from hitmiss.reports import tabular
 
     head = trials.header
@@ -286,9 +288,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
         shown = [t for t in shown if not t.title.startswith(grouped)]
         shown += [tabular.matrix(results, names[0], names[1], m, run) for run in tabular.runs(results) for m in metrics]
     tabular.write(shown)
-    tabular.conclude(
-        conclude(results, asked.protocol.primary if asked.protocol else ""), results.warnings, brief=common.is_quiet()
-    )
+    tabular.conclude(found, results.warnings, brief=common.is_quiet())
     common.sampled(results)
     common.out(f"\n{results.signature}")
 

@@ -10,7 +10,6 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.shared import dataclass
 
@@ -277,18 +276,19 @@ def _evaluate(
 
 
 def _print(board: Board, documented: bool, json: bool) -> None:
+    from hitmiss.conclude.verdict import conclude
     from hitmiss.core.shared import visible
     from hitmiss.reports import scoreboard
 
     if json:
-        common.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
+        document = {**board.results.to_dict(), "table": scoreboard.records(board)}
+        common.out_with_verdict(document, conclude(board.results, "roc_auc"))
         return
     if documented:
         common.out(scoreboard.documented_text(board).rstrip("\n"))
         for warning in board.results.warnings:
             common.note(f"! {visible(warning)}")
         return
-    from hitmiss.conclude.verdict import conclude
     from hitmiss.reports import tabular
 
     run = board.run

@@ -243,6 +243,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         PASSED,
         "No slice was shown to be worse than the others: {n} slices of {columns} tested by {title}, corrected together.{seen}{left}",
     ),
+    "slices-alike-open": Entry(
+        OPEN,
+        "No slice was shown to be worse than the others: {n} slices of {columns} tested by {title}, corrected together.{left}",
+    ),
     "slices-alike-failing": Entry(
         OPEN,
         "No slice stands out from the whole, which fails: {n} slices of {columns} tested by {title}, corrected together.{left}",

@@ -36,8 +36,8 @@ ENOUGH: Final = 30
 """Number of trials of each class that numbers over all trials need."""
 MISCALIBRATED: Final = 0.1
 """The excess of the actual cost is reported if it is above this share of the minimum cost."""
-WIDER: Final = 1.1
-"""Units fail a check if drawing them would make an interval wider by more than a tenth."""
+WIDER: Final = 1.25
+"""Units fail a check if drawing them would make an interval wider by more than this; the factor is a rough estimate."""
 NEARLY: Final = 1e-9
 """Two numbers that differ by no more than this share are equal: only their rounding differs."""
 DIRECTED: Final = ("roc_auc", "eer", "min_dcf", "average_precision")

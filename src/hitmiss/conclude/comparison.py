@@ -85,7 +85,9 @@ def _only_slices(made: Comparison) -> Contrast | None:
     rows = [d for d in made if not d.average]
     if not rows:
         return None
-    ahead = {name: [d for d in rows if d.verdict == v] for name, v in zip(made.names, (A_BETTER, B_BETTER), strict=True)}
+    ahead = {
+        name: [d for d in rows if d.verdict == v] for name, v in zip(made.names, (A_BETTER, B_BETTER), strict=True)
+    }
     total = len({tuple(d.slice.items()) for d in rows})
     who = made.names[0] if ahead[made.names[0]] and not ahead[made.names[1]] else made.names[1]
     other = made.names[1] if who == made.names[0] else made.names[0]

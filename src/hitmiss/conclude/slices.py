@@ -278,32 +278,36 @@ def places(results: Sequence[Estimate], wholes: Sequence[Estimate], primary: str
     """Find every slice, identity and gap that a test shows to be worse; `holds`: the whole itself is good."""
     biased = unfair(results, wholes)
     plain = [e for e in results if e.metric not in BIAS]
-    metrics = sliced_metrics(plain, primary)
-    if not metrics:
+    metric, judged = judged_slices(plain, primary)
+    if not judged:
         looked = () if any(e.metric in BIAS for e in results) else (Finding("slices-not-measured"),)
         return Places(tuple(biased), looked)
-    found = _tested([e for e in plain if e.metric in metrics and e.slice and e.average is None])
+    found = _tested(judged)
     many = len({run_of(e) for e in results if e.slice}) > 1
     weak = [w.finding("weak-slice", run_of(w.e) if many else "") for w in found.weak]
-    shifts = shifted(results, wholes, metrics[0])
-    return Places((*biased, *shifts, *weak), tuple(_looked_at(found, metrics[0], bool(weak), holds)))
+    shifts = shifted(results, wholes, metric)
+    return Places((*biased, *shifts, *weak), tuple(_looked_at(found, metric, bool(weak), holds)))
 
 
-def sliced_metrics(results: Sequence[Estimate], primary: str) -> list[str]:
-    """Return the metrics for testing slices: the primary one, or those that say something in slices of one class."""
+ONE_CLASS: Final = ("accuracy", "recall", "fpr", "fnr", "specificity")
+"""The metrics that judge slices in which the main one says nothing, in order."""
+
+
+def judged_slices(results: Sequence[Estimate], primary: str) -> tuple[str, list[Estimate]]:
+    """Return the metric that slices are tested by, and the number of each: of one class, one that says something there."""
     sliced = [e for e in results if e.slice and e.average is None]
     telling = [e for e in sliced if e.low is not None and says_something(e)]
     names = list(dict.fromkeys(e.metric for e in telling)) or list(dict.fromkeys(e.metric for e in sliced))
     if not names:
-        return []
+        return "", []
     first = primary if primary in names else names[0]
-    said = {(tuple(e.run.items()), tuple(e.slice.items())) for e in telling if e.metric == first}
-    all_ = {(tuple(e.run.items()), tuple(e.slice.items())) for e in telling}
-    if 2 * len(said) >= len(all_):
-        return [first]
-    by_class = [m for m in names if parse(m).name in ("accuracy", "recall", "fpr", "fnr", "specificity")]
-    whole = [m for m in by_class if parse(m).name == "accuracy"]
-    return whole or [m for m in by_class if parse(m).name in ("recall", "fpr")] or [first]
+    order = [first, *(m for name in ONE_CLASS for m in names if parse(m).name == name and m != first)]
+    own: dict[tuple[object, ...], Estimate] = {}
+    for metric in order:
+        for e in (e for e in telling if e.metric == metric):
+            own.setdefault((tuple(e.run.items()), tuple(e.slice.items())), e)
+    rest = [e for e in sliced if e.metric == first and (tuple(e.run.items()), tuple(e.slice.items())) not in own]
+    return first, [*own.values(), *rest]
 
 
 def _looked_at(found: Slices, metric: str, any_weak: bool, holds: bool) -> list[Finding]:

@@ -84,18 +84,28 @@ def conclude(results: Results, primary: str = "", *, beside: Beside | None = Non
         return conclude_drift(results)
     chief = primary or (wholes[0].metric if wholes else "")
     given = beside or Beside()
-    tried = {name: _corrected(t, results) for name, t in each_run(wholes, chief).items()}
+    plain = each_run(wholes, chief)
+    tried = {name: _corrected(t, results) for name, t in plain.items()}
     contrast = _contrast(given.compared, chief)
     rules = [_rule(c) for c in given.gate]
     alone = [*_by_chance(tried, wholes), *rules]
     holds = not tried or any(t.finding.state != FAILED for t in tried.values())
     where = places(list(results), wholes, chief, holds=holds)
-    found, notes = checks(results, wholes, holds=holds)
+    directed = not plain or any(t.finding.state != FAILED for t in plain.values())
+    found, notes = checks(results, wholes, holds=directed)
     made = _joined(contrast, alone, tried, where.fails, where.looked)
     made = replace(made, checks=tuple(found), notes=tuple(notes))
     for asides in given.asides:
         made = _with_asides(made, asides)
-    return _named(made, results)
+    return _named(_without_ticks(made), results)
+
+
+def _without_ticks(made: Verdict) -> Verdict:
+    """Return the verdict so that nothing looks good among failures: slices that are alike are then no good news."""
+    if made.state != FAILED:
+        return made
+    looked = [replace(f, code="slices-alike-open") if f.code == "slices-alike" else f for f in made.looked]
+    return replace(made, looked=tuple(looked))
 
 
 def wholes_of(results: Results) -> list[Estimate]:

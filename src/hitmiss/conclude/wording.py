@@ -32,6 +32,21 @@ SHARES: Final = frozenset(
 WORDS: Final = {
     "far": ("False acceptance", "Share of the fakes accepted at the frozen threshold", "Best: low. Range: 0..1."),
     "frr": ("False rejection", "Share of the reals rejected at the frozen threshold", "Best: low. Range: 0..1."),
+    "subgroup_auc": (
+        "AUC within the identity",
+        "AUC among the texts that mention an identity",
+        "Best: high. Range: 0..1.",
+    ),
+    "bpsn_auc": (
+        "BPSN AUC",
+        "AUC of toxic texts without an identity against harmless ones with it: low if these score too high",
+        "Best: high. Range: 0..1.",
+    ),
+    "bnsp_auc": (
+        "BNSP AUC",
+        "AUC of toxic texts with an identity against harmless ones without it: low if those score too low",
+        "Best: high. Range: 0..1.",
+    ),
     "ece_by_chance": (
         "Calibration error by chance",
         "What a calibrated detector with these confidences exceeds in one of twenty cases",

@@ -7,7 +7,7 @@ from dataclasses import field
 from importlib import import_module
 from typing import Final, Literal
 
-from hitmiss.core.results import Estimate
+from hitmiss.core.results import Estimate, finite
 from hitmiss.core.shared import END_DIGITS, dataclass, steady
 
 Status = Literal["shown", "not shown", "refuted"]
@@ -77,7 +77,8 @@ class Amount:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
-        return {"value": steady(self.value), "low": steady(self.low, END_DIGITS), "high": steady(self.high, END_DIGITS)}
+        ends = {"low": finite(steady(self.low, END_DIGITS)), "high": finite(steady(self.high, END_DIGITS))}
+        return {"metric": self.metric, "value": finite(steady(self.value)), **ends}
 
 
 @dataclass(frozen=True)
@@ -153,7 +154,7 @@ class Finding:
 def _plain(value: Value) -> object:
     if isinstance(value, Amount | PValue):
         return value.to_dict()
-    return list(value) if isinstance(value, tuple) else steady(value) if isinstance(value, float) else value
+    return list(value) if isinstance(value, tuple) else finite(steady(value)) if isinstance(value, float) else value
 
 
 @dataclass(frozen=True)
