@@ -95,7 +95,9 @@ def test_one_language_that_regresses_is_in_the_headline_as_a_failure() -> None:
     assert found.status == NOT_SHOWN or found.subject.run == "new"
     assert ("new", "tr") in where(found) and found.state == FAILED
     assert all(run == "new" and place in ("tr", "*") for run, place in where(found))
-    assert "new is worse than old on language tr" in found.headline or "is worse on language tr" in found.headline
+    assert found.headline.startswith(
+        "No difference between old and new was shown, but new is worse than old on language tr"
+    )
     screen("one_language_regressed", found)
 
 
@@ -148,17 +150,16 @@ def test_of_thirty_systems_nobody_is_level_with_the_best_by_a_letter() -> None:
     common_ = common()
     runs = {
         f"s{k + 1:02d}": trials(
-            common_ * 0.999 + 0.02 * np.random.default_rng(k).normal(size=SIZE) + (6.2 - 0.2 * k) * label
+            common_ * 0.999 + 0.02 * np.random.default_rng(k).normal(size=SIZE) + (3.4 - 0.1 * k) * label
         )
         for k in range(30)
     }
     ranked = hm.rank(runs, ["roc_auc"], bootstrap=300)
-    assert max(len(s.letters) for s in ranked.standings) >= 1
+    assert {s.run: s.letters for s in ranked.standings}["s27"] == "a1", "the letters of the case"
     found = ranked.verdict
     last = duels_of(ranked, "roc_auc")[frozenset(("s01", "s27"))]
     assert last.verdict.endswith("better"), "the truth: rank 27 is far from the best"
-    assert found.subject.run == "s01"
-    assert "s27" not in found.claim.text
+    assert (found.code, found.status, found.subject.run) == ("best-of-all", SHOWN, "s01")
     order = [s.run for s in ranked.standings]
     made = tiers(order, duels_of(ranked, "roc_auc"))
     assert made["s01"] == 1 and made["s27"] > 1 and list(made.values()) == sorted(made.values())
@@ -253,7 +254,7 @@ def test_rankings_show_each_number_with_its_interval_and_no_p_below_the_draws(
     assert "< 0.004 (300 draws)" in text and "e-" not in text.split("hitmiss:")[0]
     assert hm.run(["compare", *files, "-m", "eer", "--bootstrap", "300", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["verdict"]["subject"]["run"] == "sys0.csv" or found["verdict"]["subject"]["run"] == "sys0"
+    assert found["verdict"]["subject"]["run"].startswith("sys0")
     for row in found["standings"]:
         file = next(f for f in files if row["run"] in Path(f).name)
         assert hm.run(["score", file, "-m", "eer", "--bootstrap", "300", "--json"]) == 0

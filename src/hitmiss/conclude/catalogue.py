@@ -392,20 +392,17 @@ NAMES_ITS_RUN: Final = ("better-than-other", "best-of-all", "best-shared", "best
 def _failures(v: Verdict) -> tuple[list[str], list[str]]:
     """Return the failures of the verdict's own run, and those of other runs, in the words of a headline."""
     alone = len({f.subject.run for f in (*v.answers, *v.fails)} - {""}) < 2
-    about_claim = v.claim.code in NAMES_ITS_RUN or alone
+    of_two = "first" in v.claim.values and v.claim.code not in NAMES_ITS_RUN
+    about_claim = v.claim.code in NAMES_ITS_RUN or (alone and not of_two)
     mine = [f for f in v.fails if about_claim and (alone or f.subject.run == v.subject.run)]
-    rest = [f for f in v.fails if f not in mine]
-    worse = [
-        f
-        for f in v.answers[1:]
-        if f.state == FAILED and ENTRIES[f.code].about and (f.subject.run != v.subject.run or not alone)
-    ]
+    worse = [f for f in v.answers[1:] if f.state == FAILED and ENTRIES[f.code].about and not alone]
+    hopeless = {f.subject.run for f in worse}  # what fails as a whole needs no list of its slices in a headline
+    rest = [f for f in v.fails if f not in mine and (f.subject.run not in hopeless or not f.subject.run)]
     if v.claim.state == FAILED and alone:
         mine = []  # the whole fails: its slices stand below
-    own = _grouped(mine, own=True)
-    others = _grouped([*worse, *rest], own=False)
-    if not own and rest and v.claim.code not in NAMES_ITS_RUN and not alone and not worse:
-        return [others[0]], others[1:MOST]
+    own, others = _grouped(mine, own=True), _grouped([*worse, *rest], own=False)
+    if of_two and not worse and others:
+        own, others = others[:1], others[1:]
     left = len(others) - MOST
     return own, [*others[:MOST], *([f"{left} more failures of runs"] if left > 0 else [])]
 

@@ -28,7 +28,7 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Spec, resolve
-from hitmiss.core.results import FORCED, SCHEMA, Remark, prefixed, warning_fields
+from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
 from hitmiss.core.shared import cores, dataclass, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
@@ -46,7 +46,7 @@ from hitmiss.engine.compare import (
     with_sides,
 )
 from hitmiss.engine.contrasts import TESTS, same_columns
-from hitmiss.engine.measure import alarms, ask, render
+from hitmiss.engine.measure import Work, alarms, ask, render
 from hitmiss.engine.pairing import REPEATS, breaches_of, facts, in_order, pair, unchecked_of
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
 from hitmiss.stats.bootstrap import draw_units, generator
@@ -243,7 +243,9 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
         )
     made = Ranking(
         found.names,
-        tuple(_standings(found.names, duels, 1.0 - plan.level)),
+        tuple(
+            found.with_intervals(_standings(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen)
+        ),
         tuple(duels),
         "",
         tuple(dict.fromkeys(warnings)),
@@ -475,6 +477,21 @@ class Field:
     def _at_once(self) -> int:
         """How many runs are measured at a time: one per core if their arrays are large, because numpy then shares cores."""
         return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
+
+    def with_intervals(self, standings: list[Standing], plan: Plan, protocol: Protocol) -> list[Standing]:
+        """Return the standings with the interval of each run's own figure over all trials, as `measure` gives it."""
+        if not plan.bootstrap:
+            return standings
+        own: dict[tuple[str, str], Estimate] = {}
+        for name, columns, questions in zip(self.names, self.columns, self.questions, strict=True):
+            samples = samples_of_runs(columns)
+            if len(samples) == 1:  # of repeated runs the standing is a mean, which has no interval here
+                work = Work(columns, [*questions], Draws.prepare(plan, columns), protocol)
+                own |= {(e.metric, name): e for e in work.estimates(samples[0])}
+        return [
+            replace(s, low=e.low, high=e.high) if (e := own.get((s.metric, s.run))) is not None else s
+            for s in standings
+        ]
 
     def _wholes(self) -> list[Together]:
         parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}

@@ -35,14 +35,13 @@ def p_text(p: float | None, draws: int | None = None) -> str:
 
 
 def _above(bound: float) -> str:
-    """Format a bound with one or two significant digits, rounded up so that it still is one."""
-    return (
-        f"{bound:.1g}"
-        if float(f"{bound:.1g}") >= bound
-        else f"{bound:.2g}"
-        if float(f"{bound:.2g}") >= bound
-        else f"{bound:.4g}"
-    )
+    """Format a bound with one significant digit, rounded up so that it still is one.
+
+    >>> _above(1 / 501), _above(1 / 301)
+    ('0.002', '0.004')
+    """
+    places = -math.floor(math.log10(bound))
+    return f"{math.ceil(bound * 10**places - 1e-9) / 10**places:.{places}f}"
 
 
 # ----------------------------------------------------------------------
