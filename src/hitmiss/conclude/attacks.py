@@ -10,7 +10,7 @@ from typing import Final
 from hitmiss.conclude.checks import checks, records_enough
 from hitmiss.conclude.verdict import status_of
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Check, Finding, Subject, Verdict
+from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Check, Finding, Subject, Value, Verdict
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name, strength_of
 
 HEADLINE: Final = "robust_accuracy"
@@ -105,7 +105,7 @@ def _left(worst: Estimate | None, before: Estimate | None) -> Finding:
     """Say how much of the clean accuracy the worst attack removes, if its interval shows any loss."""
     if worst is None or before is None or before.value is None or worst.high is None:
         return Finding("attack-not-tested")
-    values = {"attack": where(worst), "value": Amount.of(worst), "clean": Amount.of(before)}
+    values: dict[str, Value] = {"attack": where(worst), "value": Amount.of(worst), "clean": Amount.of(before)}
     taken = worst.high < before.value
     return Finding("attack-takes" if taken else "attack-takes-nothing", Subject(metric=HEADLINE), values)
 
@@ -126,7 +126,7 @@ def _beyond_noise(whole: Sequence[Estimate], attacked: Sequence[Estimate]) -> tu
         if control is None or e.low is None or control.high is None:
             untested.append(where(e))
         elif e.low > control.high:
-            values = {"attack": where(e), "value": Amount.of(e), "noise": Amount.of(control)}
+            values: dict[str, Value] = {"attack": where(e), "value": Amount.of(e), "noise": Amount.of(control)}
             found.append(Finding("attack-beyond-noise", Subject(slice=dict(e.run), metric="changed"), values))
         else:
             alike.append(where(e))
@@ -159,7 +159,7 @@ def _kept(results: Results, a: str, b: str) -> list[Finding]:
     found = []
     for name in sorted(shown, key=lambda name: -len(ahead[name])):
         won, lost = max(ahead[name], key=lambda pair: _value(pair[0]) - _value(pair[1]))
-        values = {
+        values: dict[str, Value] = {
             "other": b if name == a else a, "n": len(ahead[name]), "total": len(pairs),
             "attack": where(replace(won, run=without_run(won.run))), "value": Amount.of(won), "rival": Amount.of(lost),
         }  # fmt: skip

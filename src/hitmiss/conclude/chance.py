@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hitmiss.core.registry import parse
+from hitmiss.conclude.wording import name_of
 from hitmiss.core.results import Estimate
 from hitmiss.core.shared import dataclass
-from hitmiss.core.verdict import FAILED, OPEN, PASSED, Amount, Basis, Finding, Subject, run_of
+from hitmiss.core.verdict import FAILED, OPEN, PASSED, Amount, Basis, Finding, Subject, Value, run_of
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ def chance_level(e: Estimate, beside: Mapping[str, Estimate] | None = None) -> L
     >>> chance_level(Estimate("accuracy", 0.9, n=100, n_positive=20))
     Level(value=0.8, by='always saying the commoner class')
     """
-    name = parse(e.metric).name
+    name = name_of(e.metric)
     fixed = {
         "eer": Level(0.5, CHANCE), "roc_auc": Level(0.5, CHANCE), "macro_auc": Level(0.5, CHANCE),
         "balanced_accuracy": Level(0.5, CHANCE), "mcc": Level(0.0, CHANCE), "kappa": Level(0.0, CHANCE),
@@ -89,7 +89,11 @@ def against_chance(e: Estimate, level: Level, who: str = "") -> Finding:
     'chance-not-tested'
     """
     own = Amount.of(e)
-    values = {"by": level.by, "value": own, "level": Amount(level.value, e.metric, like=_round_ends(level.value))}
+    values: dict[str, Value] = {
+        "by": level.by,
+        "value": own,
+        "level": Amount(level.value, e.metric, like=_round_ends(level.value)),
+    }
     return Finding(_side(e, level), Subject.of(e), values | ({"who": who} if who else {}))
 
 
@@ -135,9 +139,9 @@ def each_run(wholes: Sequence[Estimate], primary: str) -> dict[str, Tried]:
     found: dict[str, Tried] = {}
     for name in runs:
         own = [e for e in wholes if run_of(e) == name and e.value is not None]
-        beside = {parse(e.metric).name: e for e in own}
+        beside = {name_of(e.metric): e for e in own}
         ordered = [e for e in own if e.metric == primary] + [e for e in own if e.metric != primary]
-        if abstains(beside) and ordered and parse(ordered[0].metric).name == "accuracy":
+        if abstains(beside) and ordered and name_of(ordered[0].metric) == "accuracy":
             ordered = [beside["accuracy_answered"], *ordered]
         levels = [(e, chance_level(e, beside)) for e in ordered]
         tried = [

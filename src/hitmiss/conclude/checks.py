@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hitmiss.conclude.wording import figure
+from hitmiss.conclude.wording import figure, name_of
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import find_metric, parse
+from hitmiss.core.registry import find_metric
 from hitmiss.core.results import (
     ATTACK_SUSPECT,
     COARSE,
@@ -29,7 +29,7 @@ from hitmiss.core.results import (
     values_of,
 )
 from hitmiss.core.trials import Trials
-from hitmiss.core.verdict import Amount, Check, Finding, Subject, run_of
+from hitmiss.core.verdict import Amount, Check, Finding, Subject, Value, run_of
 from hitmiss.engine.measure import read_signature
 
 ENOUGH: Final = 30
@@ -105,7 +105,7 @@ def _direction(warned: Sequence[str], wholes: Sequence[Estimate], holds: bool) -
     for code in (REVERSED, UNDIRECTED):
         if found := with_code(warned, code):
             return _repeated("direction", found[0])
-    if not any(parse(e.metric).name in DIRECTED for e in wholes):
+    if not any(name_of(e.metric) in DIRECTED for e in wholes):
         return None
     return Check("direction", Finding("direction-shown" if holds else "direction-open"))
 
@@ -113,7 +113,7 @@ def _direction(warned: Sequence[str], wholes: Sequence[Estimate], holds: bool) -
 def _informative(warned: Sequence[str], wholes: Sequence[Estimate]) -> Check | None:
     if found := with_code(warned, CONSTANT, COARSE, TIED, SATURATED):
         return _repeated("scores", found[0])
-    if not any(parse(e.metric).name in DIRECTED[:3] for e in wholes):
+    if not any(name_of(e.metric) in DIRECTED[:3] for e in wholes):
         return None
     return Check("scores", Finding("scores-informative"))
 
@@ -133,14 +133,14 @@ def trials_enough(n: int) -> Check:
 
 def records_enough(n: int, what: str) -> Check:
     """Check a number of trials or records that belong to no single class."""
-    values = {"n": n, "what": what, "least": ENOUGH}
+    values: dict[str, Value] = {"n": n, "what": what, "least": ENOUGH}
     return Check("size", Finding("few-records" if n < ENOUGH else "enough-records", values=values))
 
 
 def _is_labelled(e: Estimate) -> bool:
     """Say whether a number depends on which trials are positive; shares of changed records do not."""
     try:
-        return "label" in find_metric(parse(e.metric).name).columns
+        return "label" in find_metric(name_of(e.metric)).columns
     except UsageError:
         return True
 
@@ -156,7 +156,10 @@ def _independent(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estim
     for warning in with_code(warned, UNUSED):
         factors = factors_of(warning)
         if factors and max(factors.values()) <= WIDER:
-            values = {"unit": str(values_of(warning).get("unit", "")), "factor": f"{max(factors.values()):.1f}"}
+            values: dict[str, Value] = {
+                "unit": str(values_of(warning).get("unit", "")),
+                "factor": f"{max(factors.values()):.1f}",
+            }
             return Check(name, Finding("unit-not-needed", values=values))
         return _repeated(name, warning)
     if any(e.note == REPEATED for e in wholes):
@@ -189,7 +192,7 @@ def _calibrated(wholes: Sequence[Estimate]) -> list[Check]:
     """Say what miscalibration costs if costs were measured; otherwise that it was not checked."""
     by_run: dict[tuple[tuple[str, str], ...], dict[str, Estimate]] = {}
     for e in wholes:
-        by_run.setdefault(tuple(e.run.items()), {})[parse(e.metric).name] = e
+        by_run.setdefault(tuple(e.run.items()), {})[name_of(e.metric)] = e
     pairs = [(own["min_dcf"], own["act_dcf"]) for own in by_run.values() if {"min_dcf", "act_dcf"} <= set(own)]
     known = [(a, b) for a, b in pairs if a.value and b.value is not None]
     stated = [(own["ece"], own["ece_by_chance"]) for own in by_run.values() if {"ece", "ece_by_chance"} <= set(own)]
@@ -215,9 +218,14 @@ def _costs(known: Sequence[tuple[Estimate, Estimate]], many: bool) -> Finding:
         wide = max((own.low, own.high), (least.low, least.high), key=lambda ends: ends[1] - ends[0])
         own = replace(own, like=wide)  # both costs get as many digits as the wider interval allows
     more = f" So do {len(bad) - 1} more runs." if len(bad) > 1 else ""
-    who = {"who": run_of(actual)} if many else {}
+    who: dict[str, Value] = {"who": run_of(actual)} if many else {}
     assert least.value is not None
-    values = {"actual": own, "least": replace(own, value=least.value, low=None, high=None), "more": more, **who}
+    values: dict[str, Value] = {
+        "actual": own,
+        "least": replace(own, value=least.value, low=None, high=None),
+        "more": more,
+        **who,
+    }
     return Finding("miscalibrated-costs", Subject.of(actual), values)
 
 

@@ -95,7 +95,7 @@ def _only_slices(made: Comparison) -> Contrast | None:
     fails = [_worse(d, who, other, made, draws) for d in ahead[other]]
     found = _others(made, rows[0], [], who, A_BETTER if who == made.names[0] else B_BETTER)
     if not found:
-        values = {"first": made.names[0], "second": made.names[1], "total": total}
+        values: dict[str, Value] = {"first": made.names[0], "second": made.names[1], "total": total}
         claim = Finding("no-difference-anywhere", Subject(who), values)
         return Contrast(claim, NOT_SHOWN, None, None, (), tuple(fails))
     best = min(ahead[who], key=lambda d: d.p_adjusted if d.p_adjusted is not None else 1.0)
@@ -174,9 +174,8 @@ def _worse(d: Difference, who: str, other: str, made: Comparison, draws: int | N
     assert d.delta is not None and d.a is not None and d.b is not None
     own, rival = (d.a, d.b) if who == made.names[0] else (d.b, d.a)
     sign = 1.0 if who == made.names[1] else -1.0
-    ends = (None, None) if d.low is None or d.high is None else tuple(sorted((sign * d.low, sign * d.high)))
-    delta = Amount(sign * d.delta, d.metric, *ends, signed=True)
-    values = {
+    delta = Amount.turned(d.delta, d.metric, d.low, d.high, sign=sign)
+    values: dict[str, Value] = {
         "other": other,
         "own": delta.beside(own),
         "rival": delta.beside(rival),

@@ -8,7 +8,7 @@ from hitmiss.conclude.checks import checks
 from hitmiss.conclude.slices import draws_of, level_of, p_of_zero
 from hitmiss.conclude.verdict import DRIFTS, status_of
 from hitmiss.core.results import Results
-from hitmiss.core.verdict import Amount, Basis, Finding, PValue, Subject, Verdict
+from hitmiss.core.verdict import Amount, Basis, Finding, PValue, Subject, Value, Verdict
 from hitmiss.stats.tests import holm
 
 RATE_OF: Final = {"far_drift": ("far", "the false-acceptance rate"), "frr_drift": ("frr", "the false-rejection rate")}
@@ -31,16 +31,15 @@ def conclude_drift(results: Results) -> Verdict:
     for e, p, value in worse:
         metric, rate = RATE_OF[e.metric]
         delta = Amount(value, metric, e.low, e.high, signed=True)
-        values = {"rate": rate, "delta": delta, "p": PValue(p, draws_of(e))}
+        values: dict[str, Value] = {"rate": rate, "delta": delta, "p": PValue(p, draws_of(e))}
         fails.append(Finding("drifts", Subject.of(e), values))
     total = len({tuple(e.slice.items()) for e, _ in tested})
     n = len({tuple(e.slice.items()) for e, _, _ in worse})
     code = "drift-not-tested" if not tested else "drift-shown" if worse else "drift-not-shown"
     claim = Finding(code, values={"n": n, "total": total})
     found, notes = checks(results, [e for e in results if 0 < e.n_positive < e.n])
-    basis = (
-        Basis("interval against 0, Holm", paired=True, p=fails[0].values["p"] if fails else None) if tested else None
-    )  # type: ignore[arg-type]
+    least = min((PValue(p, draws_of(e)) for e, p, _ in worse), key=lambda p: p.p, default=None)
+    basis = Basis("interval against 0, Holm", paired=True, p=least) if tested else None
     return Verdict(
         claim, status_of(claim), basis, None, (claim,), tuple(fails), checks=tuple(found), notes=tuple(notes)
     )

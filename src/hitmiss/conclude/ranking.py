@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hitmiss.conclude.comparison import Contrast, draws_behind, p_of
-from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Finding, PValue, Status, Subject
+from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Finding, PValue, Status, Subject, Value
 from hitmiss.engine.compare import A_BETTER, B_BETTER, Difference
 from hitmiss.engine.rank import Duel, Ranking, Standing, title_of
 
@@ -28,7 +28,7 @@ def conclude_many(ranked: Ranking, primary: str = "") -> Contrast | None:
     assert best.value is not None
     draws = draws_behind(ranked)
     ends = (best.low, best.high) if best.low is not None and best.high is not None else (None, None)
-    values = {"value": Amount(best.value, metric, *ends), "n": len(rest) - len(alike)}
+    values: dict[str, Value] = {"value": Amount(best.value, metric, *ends), "n": len(rest) - len(alike)}
     subject = Subject(best.run, metric=metric)
     untested = all(d.p_adjusted is None for d in duels.values())
     status: Status = SHOWN if len(alike) < len(rest) else NOT_SHOWN
@@ -45,7 +45,7 @@ def conclude_many(ranked: Ranking, primary: str = "") -> Contrast | None:
     basis = (
         None if untested or nearest is None else Basis(f"all pairs, {ranked.correction}", True, p_of(nearest, draws))
     )
-    effect = _effect(nearest, best, rest[0], ranked) if nearest is not None else None
+    effect = _effect(nearest, best, ranked) if nearest is not None else None
     return Contrast(claim, status, basis, effect, (), tuple(_lost(ranked, best.run, draws)))
 
 
@@ -60,14 +60,13 @@ def is_shown(duels: Mapping[frozenset[str], Difference], one: str, other: str) -
     return d is not None and d.verdict in (A_BETTER, B_BETTER)
 
 
-def _effect(d: Difference, best: Standing, next_: Standing, ranked: Ranking) -> Amount | None:
+def _effect(d: Difference, best: Standing, ranked: Ranking) -> Amount | None:
     """Return the difference of the best to the next one, so that below 0 a lower number is the best's."""
     if d.delta is None:
         return None
     duel = next(x for x in ranked.duels if x.difference is d)
     sign = 1.0 if duel.b == best.run else -1.0
-    ends = (None, None) if d.low is None or d.high is None else tuple(sorted((sign * d.low, sign * d.high)))
-    return Amount(sign * d.delta, d.metric, *ends, signed=True)
+    return Amount.turned(d.delta, d.metric, d.low, d.high, sign=sign)
 
 
 def _lost(ranked: Ranking, best: str, draws: int | None) -> list[Finding]:
@@ -86,9 +85,8 @@ def _lost(ranked: Ranking, best: str, draws: int | None) -> list[Finding]:
         assert d.a is not None and d.b is not None and d.delta is not None
         mine, rival = (d.a, d.b) if duel.a == best else (d.b, d.a)
         sign = 1.0 if duel.b == best else -1.0
-        ends = (None, None) if d.low is None or d.high is None else tuple(sorted((sign * d.low, sign * d.high)))
-        delta = Amount(sign * d.delta, d.metric, *ends, signed=True)
-        values = {
+        delta = Amount.turned(d.delta, d.metric, d.low, d.high, sign=sign)
+        values: dict[str, Value] = {
             "other": other,
             "own": delta.beside(mine),
             "rival": delta.beside(rival),

@@ -7,13 +7,12 @@ from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 from typing import Final
 
-from hitmiss.conclude.wording import is_bounded
+from hitmiss.conclude.wording import is_bounded, name_of
 from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan
-from hitmiss.core.registry import parse
 from hitmiss.core.results import Estimate
 from hitmiss.core.shared import dataclass
-from hitmiss.core.verdict import Amount, Finding, PValue, Subject, run_of
+from hitmiss.core.verdict import Amount, Finding, PValue, Subject, Value, run_of
 from hitmiss.stats.tests import Figure, Tested, against_others, against_whole, holm, shift
 
 FEW: Final = 10
@@ -54,7 +53,7 @@ class Weak:
     def finding(self, code: str, who: str) -> Finding:
         """Return it as a finding."""
         own = Amount.of(self.e)
-        values = {
+        values: dict[str, Value] = {
             "value": own, "others": own.beside(self.test.others), "p": PValue(self.p, draws_of(self.e)), "n": self.e.n,
             **({"who": who} if who else {}),
         }  # fmt: skip
@@ -106,7 +105,7 @@ def says_something(e: Estimate) -> bool:
     """Say whether a number can differ between detectors: precision without positives is 0 whatever the detector does."""
     if 0 < e.n_positive < e.n or not e.n:
         return True
-    name = parse(e.metric).name
+    name = name_of(e.metric)
     return name in (*OF_ALL, *(OF_POSITIVES if e.n_positive else OF_NEGATIVES)) or not _needs_classes(name)
 
 
@@ -190,7 +189,7 @@ def _tests(family: Sequence[Estimate]) -> list[Tested]:
 def unfair(results: Sequence[Estimate], wholes: Sequence[Estimate]) -> list[Finding]:
     """Test the areas of every identity against that of all texts, and every gap against 0, corrected together."""
     tested: list[tuple[Estimate, Tested, str]] = []
-    area = {run_of(e): e for e in wholes if parse(e.metric).name == "roc_auc" and _has_ends(e)}
+    area = {run_of(e): e for e in wholes if name_of(e.metric) == "roc_auc" and _has_ends(e)}
     for e in results:
         if e.average == "gap" and _has_ends(e) and (p := p_of_zero(e)) is not None:
             assert e.value is not None
@@ -211,7 +210,12 @@ def unfair(results: Sequence[Estimate], wholes: Sequence[Estimate]) -> list[Find
         assert e.value is not None
         delta = Amount(e.value, e.metric, e.low, e.high, signed=True)
         domain = ", ".join(f"{k}: {v}" for k, v in e.slice.items())
-        values = {"delta": delta, "domain": domain, "p": PValue(p, draws_of(e)), **({"who": who} if who else {})}
+        values: dict[str, Value] = {
+            "delta": delta,
+            "domain": domain,
+            "p": PValue(p, draws_of(e)),
+            **({"who": who} if who else {}),
+        }
         made.append(Finding(code, Subject.of(e), values))
     return made
 
@@ -247,7 +251,7 @@ def shifted(results: Sequence[Estimate], wholes: Sequence[Estimate], metric: str
             if test is None or test.p >= 1.0 - level_of(whole) or not _is_material(test.whole, test.within, whole):
                 continue
             numbers, value = sorted(e.value for e in slices if e.value is not None), Amount.of(whole)
-            values = {
+            values: dict[str, Value] = {
                 "column": names[0], "value": value, "least": value.beside(numbers[0]), "most": value.beside(numbers[-1]),
                 "within": value.beside(test.within), "p": PValue(test.p, draws_of(whole)),
                 **({"who": run_of(whole)} if many else {}),
@@ -301,7 +305,7 @@ def judged_slices(results: Sequence[Estimate], primary: str) -> tuple[str, list[
     if not names:
         return "", []
     first = primary if primary in names else names[0]
-    order = [first, *(m for name in ONE_CLASS for m in names if parse(m).name == name and m != first)]
+    order = [first, *(m for name in ONE_CLASS for m in names if name_of(m) == name and m != first)]
     own: dict[tuple[object, ...], Estimate] = {}
     for metric in order:
         for e in (e for e in telling if e.metric == metric):
@@ -325,7 +329,7 @@ def _looked_at(found: Slices, metric: str, any_weak: bool, holds: bool) -> list[
         if found.bare:
             why = "the slices have no intervals; add --bootstrap 1000"
         return [Finding("slices-not-tested", subject, {"why": why, "left": rest})]
-    values = {"n": found.tested, "columns": found.columns, "left": rest}
+    values: dict[str, Value] = {"n": found.tested, "columns": found.columns, "left": rest}
     if any_weak:
         return [Finding("slices-tested", subject, values)] if rest else []
     if not holds:

@@ -25,6 +25,7 @@ from hitmiss.core.verdict import (
     Finding,
     Status,
     Subject,
+    Value,
     Verdict,
     run_of,
 )
@@ -138,7 +139,7 @@ def _contrast(compared: Comparison | Ranking | None, primary: str) -> Contrast |
 
 
 def _rule(c: GateCheck) -> Finding:
-    values = {"figure": c.figure, "reason": c.reason, "rule": c.rule}
+    values: dict[str, Value] = {"figure": c.figure, "reason": c.reason, "rule": c.rule}
     return Finding("rule-kept" if c.passed else "rule-broken", values=values)
 
 
@@ -197,7 +198,11 @@ def _without_units(tried: Tried, results: Results) -> Tried | None:
         wider = _clipped(e, e.value - factor * (e.value - e.low), e.value + factor * (e.high - e.value))
         assert wider.low is not None and wider.high is not None
         if not is_better(wider.low, wider.high, tried.level.value, e.best):
-            values = {**tried.finding.values, "unit": str(values_of(warning).get("unit", "")), "wider": wider}
+            values: dict[str, Value] = {
+                **tried.finding.values,
+                "unit": str(values_of(warning).get("unit", "")),
+                "wider": wider,
+            }
             return replace(tried, finding=Finding("unit-overturns", tried.finding.subject, values))
     return None
 
@@ -213,7 +218,12 @@ def _without_trials(tried: Tried, results: Results) -> Tried | None:
     if is_better(ends[0], ends[1], tried.level.value, e.best):
         return None
     wider = Amount(share * e.value + (1 - share) * worst, e.metric, like=(e.low, e.high))
-    values = {**tried.finding.values, "missing": covered[1] - covered[0], "total": covered[1], "wider": wider}
+    values: dict[str, Value] = {
+        **tried.finding.values,
+        "missing": covered[1] - covered[0],
+        "total": covered[1],
+        "wider": wider,
+    }
     return replace(tried, finding=Finding("missing-overturns", tried.finding.subject, values))
 
 
@@ -313,6 +323,6 @@ def conclude_gate(checked: Sequence[GateCheck], run: str = "") -> Verdict:
     """Return the verdict of a gate: each limit, kept or broken."""
     answers = [_rule(c) for c in checked]
     broken = sum(not c.passed for c in checked)
-    values = {"n": broken or len(checked), "total": len(checked)}
+    values: dict[str, Value] = {"n": broken or len(checked), "total": len(checked)}
     claim = Finding("gate-broken" if broken else "gate-kept", Subject(run), values)
     return Verdict(claim, REFUTED if broken else SHOWN, Basis("limits"), answers=tuple(answers))

@@ -132,6 +132,18 @@ def interval(e: Estimate, digits: int, scale: float = 1.0) -> str:
     return f"[{figure(e.low, digits, scale)}, {figure(e.high, digits, scale)}]"
 
 
+def name_of(metric: str) -> str:
+    """Return the name of a metric without its settings; a text that is no metric is its own name.
+
+    >>> name_of("eer(ties=grouped)"), name_of("what is this?")
+    ('eer', 'what is this?')
+    """
+    try:
+        return parse(metric).name
+    except UsageError:
+        return metric
+
+
 def is_bounded(metric: str) -> bool:
     """Say whether a metric lies between 0 and 1."""
     try:

@@ -70,10 +70,18 @@ class Amount:
         assert e.value is not None
         return cls(e.value, e.metric, e.low, e.high)
 
+    @classmethod
+    def turned(cls, value: float, metric: str, low: float | None, high: float | None, *, sign: float) -> Amount:
+        """Return a difference, or with the sign −1 the same difference seen from the other side."""
+        if low is None or high is None:
+            return cls(sign * value, metric, signed=True)
+        ends = sorted((sign * low, sign * high))
+        return cls(sign * value, metric, ends[0], ends[1], signed=True)
+
     def beside(self, value: float) -> Amount:
         """Return another number of the same metric, with as many digits."""
         ends = (self.low, self.high) if self.low is not None and self.high is not None else self.like
-        return Amount(value, self.metric, like=ends)  # type: ignore[arg-type]
+        return Amount(value, self.metric, like=ends)
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""

@@ -294,7 +294,7 @@ def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[
             "--force compares them anyway, with a warning in the report",
             code="incomparable",
         )
-    found = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
+    found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
     if not all(told):
         found.append("different attacks? Not both runs record the settings of their attacks, so this was not checked")
     seeds = [t.header.provenance.get("seed") for t in (a, b)]
