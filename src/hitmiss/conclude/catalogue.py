@@ -360,6 +360,8 @@ def said(value: Value) -> str:
 def _amount(a: Amount) -> str:
     """Format a number with its interval; differences of shares in percentage points, because per cent is ambiguous."""
     scale = 100.0 if is_share(a.metric) else 1.0
+    if a.plain:
+        return f"{scale * a.value:.3g}{PER_CENT if scale != 1.0 else ''}"
     own = Estimate(a.metric, a.value, a.low, a.high)
     digits = places([own if a.like is None else Estimate(a.metric, a.value, *a.like)], scale)
     number, ends = figure(a.value, digits, scale), interval(own, digits, scale)

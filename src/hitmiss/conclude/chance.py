@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -92,14 +91,9 @@ def against_chance(e: Estimate, level: Level, who: str = "") -> Finding:
     values: dict[str, Value] = {
         "by": level.by,
         "value": own,
-        "level": Amount(level.value, e.metric, like=_round_ends(level.value)),
+        "level": Amount(level.value, e.metric, plain=True),
     }
     return Finding(_side(e, level), Subject.of(e), values | ({"who": who} if who else {}))
-
-
-def _round_ends(value: float) -> tuple[float, float]:
-    """Return ends that give a chance level no more digits than it needs: 50 %, 66.7 %."""
-    return (value - 5.0, value + 5.0) if math.isclose(100 * value, round(100 * value)) else (value - 0.05, value + 0.05)
 
 
 def _side(e: Estimate, level: Level) -> str:

@@ -63,6 +63,8 @@ class Amount:
     high: float | None = None
     like: tuple[float, float] | None = None
     signed: bool = False
+    plain: bool = False
+    """Whether it is exact, as a chance level is: it gets no more digits than it needs."""
 
     @classmethod
     def of(cls, e: Estimate) -> Amount:

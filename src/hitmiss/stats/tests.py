@@ -37,11 +37,11 @@ def p_text(p: float | None, draws: int | None = None) -> str:
 def _above(bound: float) -> str:
     """Format a bound with one significant digit, rounded up so that it still is one.
 
-    >>> _above(1 / 501), _above(1 / 301)
-    ('0.002', '0.004')
+    >>> _above(1 / 501), _above(1 / 301), _above(1 / 1001)
+    ('0.002', '0.004', '0.001')
     """
     places = -math.floor(math.log10(bound))
-    return f"{math.ceil(bound * 10**places - 1e-9) / 10**places:.{places}f}"
+    return f"{math.ceil(bound * 10**places - 1e-9) / 10**places:g}"
 
 
 # ----------------------------------------------------------------------
