@@ -290,7 +290,9 @@ def places(results: Sequence[Estimate], wholes: Sequence[Estimate], primary: str
     many = len({run_of(e) for e in results if e.slice}) > 1
     weak = [w.finding("weak-slice", run_of(w.e) if many else "") for w in found.weak]
     shifts = shifted(results, wholes, metric)
-    return Places((*biased, *shifts, *weak), tuple(_looked_at(found, metric, bool(weak), holds)))
+    return Places(
+        (*biased, *shifts, *weak), tuple(_looked_at(found, metric, bool(weak), holds, any(map(draws_of, wholes))))
+    )
 
 
 ONE_CLASS: Final = ("accuracy", "recall", "fpr", "fnr", "specificity")
@@ -314,8 +316,8 @@ def judged_slices(results: Sequence[Estimate], primary: str) -> tuple[str, list[
     return first, [*own.values(), *rest]
 
 
-def _looked_at(found: Slices, metric: str, any_weak: bool, holds: bool) -> list[Finding]:
-    """Say what was tested, so that silence is never taken as a good result."""
+def _looked_at(found: Slices, metric: str, any_weak: bool, holds: bool, drawn: bool) -> list[Finding]:
+    """Say what was tested, so that silence is never taken as a good result; `drawn`: replicates were drawn."""
     left = [
         f"{found.few} with fewer than {FEW} trials of a class" * bool(found.few),
         f"{found.bare} without an interval" * bool(found.bare),
@@ -327,7 +329,7 @@ def _looked_at(found: Slices, metric: str, any_weak: bool, holds: bool) -> list[
     if not found.tested:
         why = "there are fewer than three slices of one kind with an interval"
         if found.bare:
-            why = "the slices have no intervals; add --bootstrap 1000"
+            why = "the slices have no intervals" if drawn else "the slices have no intervals; add --bootstrap 1000"
         return [Finding("slices-not-tested", subject, {"why": why, "left": rest})]
     values: dict[str, Value] = {"n": found.tested, "columns": found.columns, "left": rest}
     if any_weak:

@@ -12,7 +12,7 @@ from hitmiss.conclude.slices import weak_slices
 from hitmiss.conclude.wording import Entry, explain, told
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import Design
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import REPEATED, Estimate, Results
 from hitmiss.core.scale import ROUNDING
 from hitmiss.core.shared import FAILED, each
 from hitmiss.core.trials import Trials
@@ -349,7 +349,7 @@ def _is_independent(evaluation: Evaluation) -> bool:
     """Say whether trials can be treated as independent: nothing repeats, and no unit was named."""
     if any("unit=" in lane.source.results.signature for lane in evaluation.lanes):
         return False
-    noted = any("items repeat" in (e.note or "") or e.average == "mean" for e in evaluation.results)
+    noted = any(e.note == REPEATED or e.average == "mean" for e in evaluation.results)
     tables = [
         lane.trials
         for lane in evaluation.lanes

@@ -28,9 +28,12 @@ VERDICT = "verdict"
 MOST_IN_MATRIX = 10
 """Maximum number of runs for which every pair is in the table; with more, each is compared with the best."""
 LEGEND = (
-    "better/same/worse: pairs that B answers better than A, as well, worse. "
+    "better/same/worse: on how many pairs the answer of B is better than that of A, equally good, or worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
 )
+
+
+TIERS = "Tier: no run was shown to differ from the best run of its tier"
 
 
 def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
@@ -180,7 +183,9 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
         ]
         title = f"{metric} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
         header = ("run", "value", f"rank, {ranking.level:.0%}", group, *against)
-        found.append(Table(title, header, tuple(lines), note=_about_pairs(list(duels.values()))))
+        about = TIERS if group == "tier" else ""
+        note = ". ".join(filter(None, (about, _about_pairs(list(duels.values())))))
+        found.append(Table(title, header, tuple(lines), note=note))
     return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
 
 
