@@ -232,9 +232,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         FAILED, "{where}: {rate} moves by {delta} against untouched trials (adjusted p {p}).", "worse under {where}"
     ),
     "attack-beyond-noise": Entry(
-        FAILED, "{attack} changes {value} of the answers; noise of the same norm {noise}.",
-        "{attack} does more than noise of the same norm",
-    ),
+        FAILED, "{attack} changes {value} of the answers; noise of the same norm {noise}."),
     # what was looked at
     "slices-not-measured": Entry(OPEN, "Slices not checked: none were measured; add --by COLUMN."),
     "slices-not-tested": Entry(OPEN, "Slices not tested: {why}.{left}"),
@@ -413,6 +411,8 @@ def _grouped(findings: Sequence[Finding], *, own: bool) -> list[str]:
     """Return the failures of a headline, those of one kind and one run together, those of many runs counted."""
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for f in findings:
+        if not ENTRIES[f.code].short:  # it stands below the headline alone
+            continue
         run = "" if own else f.subject.run
         by = f.subject.metric if "{title}" in ENTRIES[f.code].short or "{Title}" in ENTRIES[f.code].short else ""
         groups.setdefault((f.code, run, by), []).append(f)
