@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_curve
 
+from hitmiss.conclude.slices import weak_slices
 from hitmiss.core.trials import Header, Source, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure
-from hitmiss.reports.assessment import weak_slices
 from hitmiss.robustness.manipulation import drift
 from hitmiss.stats.intervals import wilson
 

@@ -23,6 +23,7 @@ LAYERS = (
     ("engine", "testing", "verdicts", "robustness"),
     ("cluster", "detection", "attacks", "simulate", "probes", "llm"),
     ("evaluation", "protocols", "outofcore", "claims"),
+    ("conclude",),
     ("reports", "review", "bridges"),
     ("cli",),
 )

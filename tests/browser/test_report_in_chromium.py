@@ -257,7 +257,7 @@ STORIES = {
     "same": "Better than chance.",
     "ends": "Better than chance; failed checks: scores",
     "two": "sys00 does better than sys01.",
-    "thirty": "sys00 has the best Equal error rate,",
+    "thirty": "sys00 has the best Equal error rate",
     "people": "Better with people.",
     "attacks": "defended keeps more under attack than base.",
 }

@@ -76,12 +76,12 @@ def test_rankings_and_gates_have_pages_too(tmp_path: Path) -> None:
     made = compare_all(runs, ["roc_auc"])
     file = tmp_path / "ranking.json"
     file.write_text(made.to_json())
-    assert "sys00 has the best" in contest_page(file).parts[0].summary.assessment.good[0].text
+    assert "sys00 has the best" in contest_page(file).parts[0].summary.verdict.answers[0].text
     gate = tmp_path / "gate.json"
     check = {"rule": "eer > 0.1", "figure": "eer", "value": 0.2, "limit": 0.1, "passed": False, "reason": "0.2"}
     gate.write_text(json.dumps(sealed({"schema": 1, "kind": "gate", "checks": [check]})))
     page = contest_page(gate)
-    assert page.parts[0].summary.assessment.verdict == "1 of 1 rules broken." and "eer &gt; 0.1" in render(page)
+    assert page.parts[0].summary.verdict.headline == "1 of 1 rules broken." and "eer &gt; 0.1" in render(page)
 
 
 def test_a_broken_comparison_is_refused_in_a_sentence(tmp_path: Path) -> None:
@@ -131,7 +131,7 @@ def test_the_dossier_names_no_folder_and_no_address(tmp_path: Path) -> None:
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium on this machine; apt-get install -y chromium")
 def test_a_report_prints_to_pdf(tmp_path: Path) -> None:
     gate = tmp_path / "gate.json"
-    gate.write_text(json.dumps({"schema": 1, "kind": "gate", "checks": []}))
+    gate.write_text(json.dumps(sealed({"schema": 1, "kind": "gate", "checks": []})))
     out = tmp_path / "page.pdf"
     assert run(["report", str(gate), "-o", str(tmp_path / "page.html"), "--pdf", str(out)]) == 0
     assert out.read_bytes().startswith(b"%PDF")

@@ -19,11 +19,11 @@ from tests.report import stories
 from tests.report.test_stories import attack_run
 
 from hitmiss.cli import demo
+from hitmiss.conclude.verdict import conclude as assess
 from hitmiss.core.results import Results
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
 from hitmiss.reports import tabular, verb_tables
-from hitmiss.reports.assessment import assess
 from hitmiss.reports.tabular import LEAST_TEXT, Cell, Table
 
 WIDTHS = (80, 100, 120)

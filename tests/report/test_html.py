@@ -258,8 +258,8 @@ def test_runs_on_other_trials_are_never_put_side_by_side() -> None:
 
 def test_reversed_scores_are_the_first_thing_said() -> None:
     data = two(-3.0, "turned")
-    found = compose([data]).parts[0].summary.assessment
-    assert found.verdict.startswith("Worse than chance") and any("REVERSED" in line.text for line in found.trust)
+    found = compose([data]).parts[0].summary.verdict
+    assert found.headline.startswith("Worse than chance") and any("REVERSED" in line.text for line in found.checks)
     assert 'class="verdict bad"' in render(compose([data]))
 
 

@@ -240,8 +240,7 @@ def test_evidence_shows_each_item_once_with_what_every_run_said() -> None:
     found = evidence([Witness("ours", ours, 1.5), Witness("theirs", theirs, 1.5)], most=2)
     said = {s.item: dict(s.runs) for s in found.samples}
     assert said["d"] == {"ours": "right", "theirs": "wrong"} and said["b"] == {"ours": "right", "theirs": "wrong"}
-    assert said["a"] == {"ours": "right", "theirs": "right"} and said["c"] == {"ours": "right", "theirs": "right"}
-    assert [s.item for s in found.false_alarms] == ["c", "d"] and len(said) == 4
+    assert [s.item for s in found.false_alarms] == ["d"] and len(said) == 2, "what every run answers right is no error"
 
 
 def test_of_repeated_trials_the_wrong_one_is_told_with_how_often_it_came() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hitmiss.core.question import Design
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import REVERSED, Estimate, Remark, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.reports.displays import TippettDisplay
@@ -26,23 +26,23 @@ def card(*rows: Estimate, warnings: tuple[str, ...] = ()) -> Summary:
 def test_what_readers_noted_is_no_failure_and_what_may_be_wrong_is_one() -> None:
     made = card(
         Estimate("eer", 0.1, 0.08, 0.12, n=100, n_positive=50),
-        warnings=("languages inferred from file names: en, tr", "scores are REVERSED"),
-    ).assessment
-    assert [line.text for line in made.trust if line.status == "failed"] == ["scores are REVERSED"]
+        warnings=("languages inferred from file names: en, tr", Remark("scores are REVERSED", REVERSED)),
+    ).verdict
+    assert [line.text for line in made.checks if line.status == "failed"] == ["scores are REVERSED"]
     assert made.notes == ("languages inferred from file names: en, tr",)
 
 
 def test_a_gap_between_shares_is_in_percentage_points() -> None:
     whole = Estimate("eer", 0.1, 0.08, 0.12, n=100, n_positive=50)
     gap = Estimate("eer", 0.24, 0.133, 0.323, n=100, n_positive=50, slice={"codec": "rest − NONE"}, average="gap")
-    (line,) = [line for line in card(whole, gap).assessment.fails if line.status == "failed"]
+    (line,) = [line for line in card(whole, gap).verdict.fails if line.status == "failed"]
     assert "+24.0 percentage points [13.3, 32.3]" in line.text and "%" not in line.text
 
 
 def test_both_costs_of_miscalibration_have_the_same_places() -> None:
     least = Estimate("min_dcf", 0.2861, 0.268, 0.304, n=100, n_positive=50)
     actual = Estimate("act_dcf", 0.78931, 0.7824, 0.7966, n=100, n_positive=50)
-    (line,) = [line for line in card(least, actual).assessment.trust if line.name == "calibration"]
+    (line,) = [line for line in card(least, actual).verdict.checks if line.name == "calibration"]
     assert line.status == "failed"
     assert "cost 0.789 [0.782, 0.797], those at the best threshold 0.286;" in line.text
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Drawn
 
     from hitmiss.core.results import Estimate
+    from hitmiss.core.verdict import Verdict
 
 
 # ----------------------------------------------------------------------
@@ -68,6 +69,15 @@ def is_quiet() -> bool:
 def out_json(value: object) -> None:
     """Print the result as JSON to stdout. NaN and infinities are refused, because JSON has no such numbers."""
     out_document(json.dumps(value, indent=1, ensure_ascii=True, allow_nan=False))
+
+
+def out_with_verdict(document: Mapping[str, object], verdict: Verdict) -> None:
+    """Print results as JSON together with what they allow to conclude; files are written without it."""
+    from hitmiss.core.artifacts import sealed
+
+    out_document(
+        json.dumps(sealed({**document, "verdict": verdict.to_dict()}), indent=1, ensure_ascii=False, allow_nan=False)
+    )
 
 
 def out_document(text: str) -> None:

@@ -124,7 +124,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if output:
         artifacts.write(output, made.to_json() + "\n")
     if json:
-        common.out_document(made.to_json())
+        common.out_with_verdict(made.to_dict(), made.verdict)
     else:
         _show(made, opened)
 
@@ -132,7 +132,6 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     from hitmiss.engine.compare import Comparison
     from hitmiss.reports import tabular, verb_tables
-    from hitmiss.reports.assessment import assess_comparison
 
     head = next(iter(opened.values())).header
     if isinstance(made, Comparison):
@@ -146,5 +145,5 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     else:
         common.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
         tabular.write(verb_tables.ranking_tables(made))
-    tabular.conclude(assess_comparison(made), made.warnings, brief=common.is_quiet())
+    tabular.conclude(made.verdict, made.warnings, brief=common.is_quiet())
     common.out(f"\n{made.signature}")

@@ -44,9 +44,9 @@ def drift(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
 ) -> None:
     """Show FAR and FRR per condition at one fixed threshold, their drift from clean clips, and the score shift."""
+    from hitmiss.conclude.verdict import conclude
     from hitmiss.evaluation.protocol import find_protocol, read_trials
     from hitmiss.reports import tabular
-    from hitmiss.reports.assessment import assess
     from hitmiss.reports.verb_tables import drift_table
     from hitmiss.robustness.manipulation import drift_of
 
@@ -64,9 +64,9 @@ def drift(
     if output:
         results.save(output)
     if json:
-        common.out_document(results.to_json())
+        common.out_with_verdict(results.to_dict(), conclude(results))
         return
     tabular.write([drift_table(results)])
-    tabular.conclude(assess(results), results.warnings, brief=common.is_quiet())
+    tabular.conclude(conclude(results), results.warnings, brief=common.is_quiet())
     common.sampled(results)
     common.out(f"\n{results.signature}")

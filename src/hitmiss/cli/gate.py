@@ -186,6 +186,7 @@ def _comparable(
     results: Results, before: Results | None, regressions: list[Regression], force: bool
 ) -> tuple[str, ...]:
     from hitmiss.core.errors import DataError
+    from hitmiss.core.results import FORCED, Remark
     from hitmiss.engine.gate import incomparable
 
     wrong = incomparable(results, before, regressions) if before is not None else []
@@ -194,7 +195,7 @@ def _comparable(
             f"the baseline is not comparable: {'; '.join(wrong)}. --force accepts it anyway, with a warning in the report",
             code="incomparable",
         )
-    return tuple(f"INVALID BASELINE, forced: {w}" for w in wrong)
+    return (*(Remark(f"INVALID BASELINE, forced: {w}", FORCED) for w in wrong), *results.warnings)
 
 
 def _checks(
@@ -216,9 +217,9 @@ def _checks(
 def _write(
     run: str, baseline: str | None, checks: list[Check], warnings: tuple[str, ...], junit: str | None, json: bool
 ) -> None:
+    from hitmiss.conclude.verdict import conclude_gate
     from hitmiss.core import artifacts
     from hitmiss.reports import gate_report, tabular
-    from hitmiss.reports.assessment import assess_gate
 
     if junit:
         artifacts.write(junit, gate_report.junit(run, checks))
@@ -230,12 +231,15 @@ def _write(
     if json:
         passed = all(c.passed for c in checks)
         found = {"run": run, "passed": passed, "warnings": list(warnings), "checks": common.plain(checks)}
-        common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **found}))
+        verdict = conclude_gate(checks, run).to_dict()
+        common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **found, "verdict": verdict}))
         return
     common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
     tabular.write([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
     noun = "check" if len(checks) == 1 else "checks"
-    common.out(f"\n{assess_gate(checks).verdict}\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed")
+    common.out(
+        f"\n{conclude_gate(checks).headline}\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed"
+    )
     for warning in warnings:
         common.out(f"\n! {warning}")

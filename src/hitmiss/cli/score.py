@@ -269,11 +269,13 @@ def _keep(
 
 
 def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
+    from hitmiss.conclude.verdict import conclude
+
+    found = conclude(results, asked.protocol.primary if asked.protocol else "")
     if json:
-        common.out_document(results.to_json())
+        common.out_with_verdict(results.to_dict(), found)
         return
     from hitmiss.reports import tabular
-    from hitmiss.reports.assessment import assessed
 
     head = trials.header
     common.out(_title(trials, asked.protocol))
@@ -284,9 +286,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
         shown = [t for t in shown if t.name != ",".join(names)]
         shown += [tabular.matrix(results, names[0], names[1], m, run) for run in tabular.runs(results) for m in metrics]
     tabular.write(shown)
-    tabular.conclude(
-        assessed(results, asked.protocol.primary if asked.protocol else ""), results.warnings, brief=common.is_quiet()
-    )
+    tabular.conclude(found, results.warnings, brief=common.is_quiet())
     common.sampled(results)
     common.out(f"\n{results.signature}")
 
@@ -315,7 +315,8 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
 
 def _refuse_alarms(results: Results, strict: bool) -> None:
     from hitmiss.core.errors import DataError
+    from hitmiss.core.results import CONSTANT, REVERSED, code_of
 
-    bad = [w for w in results.warnings if "REVERSED" in w or "every score is" in w]
+    bad = [w for w in results.warnings if code_of(w) in (REVERSED, CONSTANT)]
     if strict and bad:
         raise DataError(bad[0], code="alarm")

@@ -11,7 +11,6 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Design, ReadSpec
 
 if TYPE_CHECKING:
@@ -255,11 +254,13 @@ def _evaluate(
 
 
 def _print(board: Board, documented: bool, json: bool) -> None:
+    from hitmiss.conclude.verdict import conclude
     from hitmiss.core.shared import visible
     from hitmiss.reports import scoreboard
 
     if json:
-        common.out_json(sealed({**board.results.to_dict(), "table": scoreboard.records(board)}))
+        document = {**board.results.to_dict(), "table": scoreboard.records(board)}
+        common.out_with_verdict(document, conclude(board.results, "roc_auc"))
         return
     if documented:
         common.out(scoreboard.documented_text(board).rstrip("\n"))
@@ -267,7 +268,6 @@ def _print(board: Board, documented: bool, json: bool) -> None:
             common.note(f"! {visible(warning)}")
         return
     from hitmiss.reports import tabular
-    from hitmiss.reports.assessment import assess
 
     run = board.run
     common.out(f"{run.tag}: {_sizes(run)}")
@@ -277,7 +277,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     common.out()
     for line in scoreboard.remarks(board):
         common.out(line)
-    tabular.conclude(assess(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
+    tabular.conclude(conclude(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
     common.sampled(board.results)
     common.out(f"\n{board.results.signature}")
 

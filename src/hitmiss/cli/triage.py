@@ -12,13 +12,13 @@ import typer
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
 from hitmiss.cli.score import size
-from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import Bands, Design, ReadSpec, Sureness
 from hitmiss.core.question import Triage as TriageDesign
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
     from hitmiss.core.trials import Trials
+    from hitmiss.core.verdict import Verdict
     from hitmiss.derive.bands import Answered, Choice
     from hitmiss.protocols.triage import Triage
     from hitmiss.reports.tabular import Table
@@ -137,7 +137,8 @@ def triage(
 
         save(evaluation.figures, evaluation.trials, output, common.plain_object(evaluation.asides_dict()))
     if json:
-        common.out_json(sealed({**common.plain_object(evaluation.to_dict()), "choice": common.plain(choice)}))
+        document = {**common.plain_object(evaluation.to_dict()), "choice": common.plain(choice)}
+        common.out_with_verdict(document, _concluded(evaluation))
         return
     if reliability:
         extra.append(_reliability(trials, rule, question))
@@ -325,9 +326,7 @@ def _reliability(trials: Trials, rule: Bins, design: Design) -> Table:
 def _show(
     evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: Bins
 ) -> None:
-    from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.reports import tabular
-    from hitmiss.reports.assessment import Beside, assess
     from hitmiss.reports.triage_tables import tables
 
     common.out(_title(evaluation, rule))
@@ -335,11 +334,16 @@ def _show(
         common.out(_judgement(evaluation, choice, asked))
     tabular.write([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
-    beside = Beside(asides=(evaluation,))
-    found = assess(evaluation.figures, find_protocol("triage").primary, beside=beside)
-    tabular.conclude(found, warnings, brief=common.is_quiet())
+    tabular.conclude(_concluded(evaluation), warnings, brief=common.is_quiet())
     common.sampled(evaluation.figures)
     common.out(f"\n{evaluation.figures.signature}")
+
+
+def _concluded(evaluation: Triage) -> Verdict:
+    from hitmiss.conclude.verdict import Beside, conclude
+    from hitmiss.evaluation.protocol import find_protocol
+
+    return conclude(evaluation.figures, find_protocol("triage").primary, beside=Beside(asides=(evaluation,)))
 
 
 def _title(evaluation: Triage, rule: Bins) -> str:

@@ -22,6 +22,8 @@ from hitmiss.core.trials import Trials
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hitmiss.core.verdict import Verdict
+
 
 SCHEMA = 1
 """Version of the JSON form. Files with another version are refused."""
@@ -117,22 +119,60 @@ MIXED = "mixed-conditions"
 """Code of the warning that a run mixes answers that were given under different conditions."""
 
 
+REVERSED = "scores-reversed"
+"""Code of the warning that higher scores go with the wrong class."""
+CONSTANT = "scores-constant"
+"""Code of the warning that all scores are equal."""
+COARSE = "scores-too-large"
+"""Code of the warning that scores are so large that neighbouring whole numbers are one number."""
+TIED = "ties-matter"
+"""Code of the warning that the rule for tied scores changes the EER."""
+SATURATED = "scores-saturated"
+"""Code of the warning that many scores are tied at the ends of their range."""
+SAME_DATA = "chosen-on-same-data"
+"""Code of the warning that a threshold or a calibration was chosen on the trials that are measured."""
+SIMULATED = "data-simulated"
+"""Code of the warning that the data are simulated."""
+FORCED = "comparison-forced"
+"""Code of the warning that runs were compared although they are not comparable."""
+ATTACK_SUSPECT = "attack-suspect"
+"""Code of the warning that an attack probably failed or broke its budget."""
+REPEATED = "no interval: items repeat; resample whole items (unit=item)"
+"""The note of an estimate whose items repeat without being drawn as wholes."""
+
+
 class Remark(str):
-    """A warning with a stable code; otherwise it behaves like any other string.
+    """A warning with a stable code and its numbers; otherwise it behaves like any other string.
 
     >>> Remark("speakers were not drawn", "unit-not-used").code
     'unit-not-used'
     """
 
     code: str
+    values: Mapping[str, object]
 
-    def __new__(cls, text: str, code: str) -> Remark:
+    def __new__(cls, text: str, code: str, values: Mapping[str, object] | None = None) -> Remark:
         made = super().__new__(cls, text)
-        made.code = code
+        made.code, made.values = code, values or {}
         return made
 
-    def __getnewargs__(self) -> tuple[str, str]:  # type: ignore[override]
-        return str(self), self.code
+    def __getnewargs__(self) -> tuple[str, str, Mapping[str, object]]:  # type: ignore[override]
+        return str(self), self.code, self.values
+
+
+def prefixed(prefix: str, warning: str) -> str:
+    """Return a warning with words before it; it keeps its code.
+
+    >>> prefixed("a: ", Remark("speakers were not drawn", "unit-not-used")).code
+    'unit-not-used'
+    """
+    text = f"{prefix}{warning}"
+    return Remark(text, warning.code, warning.values) if isinstance(warning, Remark) else text
+
+
+def values_of(warning: str) -> Mapping[str, object]:
+    """Return the numbers behind a warning; empty if it has none."""
+    return warning.values if isinstance(warning, Remark) else {}
 
 
 def code_of(warning: str) -> str | None:
@@ -140,10 +180,26 @@ def code_of(warning: str) -> str | None:
     return warning.code if isinstance(warning, Remark) else None
 
 
-def _coded(texts: Sequence[str], codes: Sequence[str | None]) -> tuple[str, ...]:
-    """Return the warnings of a file with the codes that the file stores in a second list."""
+def coded(
+    texts: Sequence[str], codes: Sequence[str | None], values: Sequence[Mapping[str, object]] = ()
+) -> tuple[str, ...]:
+    """Return the warnings of a file with the codes and the numbers that the file stores in further lists."""
     known = [*codes, *[None] * (len(texts) - len(codes))]
-    return tuple(text if code is None else Remark(text, code) for text, code in zip(texts, known, strict=False))
+    numbers = [*values, *[{}] * (len(texts) - len(values))]
+    return tuple(
+        text if code is None else Remark(text, code, own)
+        for text, code, own in zip(texts, known, numbers, strict=False)
+    )
+
+
+def warning_fields(warnings: Sequence[str]) -> dict[str, object]:
+    """Return warnings for JSON: the texts, their codes, and their numbers where there are some."""
+    values = [dict(values_of(w)) for w in warnings]
+    return {
+        "warnings": list(map(str, warnings)),
+        "warning_codes": list(map(code_of, warnings)),
+        **({"warning_values": values} if any(values) else {}),
+    }
 
 
 @dataclass(frozen=True)
@@ -292,6 +348,21 @@ class Results:
         return str(import_module("hitmiss.engine.measure").short(self.signature))
 
     @property
+    def verdict(self) -> Verdict:
+        """What these results allow to conclude: the claim with its test, every failure, and the checks, as data."""
+        made: Verdict = import_module("hitmiss.conclude.verdict").conclude(
+            self, self._primary
+        )  # by name, as for `plot`
+        return made
+
+    @property
+    def _primary(self) -> str:
+        """The metric that counts most by the protocol; empty without one."""
+        protocol = self.design.protocol if self.design is not None else None
+        name = str(getattr(protocol, "primary", "") or "")
+        return name if any(e.metric == name for e in self) else ""
+
+    @property
     def plot(self) -> object:
         """Plots of these results: `results.plot.det()`, `.roc()`, `.pr()`, `.reliability()`, … (needs matplotlib)."""
         return import_module("hitmiss.reports.plotting").Plots(
@@ -316,8 +387,7 @@ class Results:
             "schema": SCHEMA,
             "signature": self.signature,
             "protocol": self.protocol,
-            "warnings": list(map(str, self.warnings)),
-            "warning_codes": list(map(code_of, self.warnings)),
+            **warning_fields(self.warnings),
             "reading": self.reading.to_plain() if self.reading is not None else None,
             "design": self.design.to_plain() if self.design is not None else None,
             "content": self._content(),
@@ -391,7 +461,7 @@ class Results:
         return cls(
             tuple(estimates),
             stored.signature,
-            _coded(stored.warnings, stored.warning_codes),
+            coded(stored.warnings, stored.warning_codes, stored.warning_values),
             stored.protocol,
             data.get("pictures"),
             stored.reading,
@@ -454,6 +524,7 @@ class _Stored:
     design: Design | None = None
     content: str = ""
     warning_codes: tuple[str | None, ...] = ()
+    warning_values: tuple[Mapping[str, object], ...] = ()
     questions: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     decisions: str = ""

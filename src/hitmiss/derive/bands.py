@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import Bands, Sureness
+from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally
@@ -82,7 +83,10 @@ def at_bands(trials: Trials, bands: Bands) -> Trials:
     choice = f"thresholds={bands.low!r},{bands.high!r} ({bands.origin})"
     notes = head.notes
     if bands.origin.endswith("this data"):
-        notes = (*notes, "the thresholds were chosen on this very data: figures at them are optimistic")
+        notes = (
+            *notes,
+            Remark("the thresholds were chosen on this very data: figures at them are optimistic", SAME_DATA),
+        )
     trials.column("score")
     titled = {"threshold": None, "decided": f"{told} ({bands.origin})", "choices": (*head.choices, choice)}
     return trials.put(decision=decided).retitle(**titled, notes=notes)
@@ -480,7 +484,10 @@ def at_sureness(trials: Trials, sureness: Sureness) -> Trials:
     decided = pl.when(open_).then(pl.lit(ABSTAIN)).otherwise(pl.col("decision")).cast(pl.Int8)
     head, notes = trials.header, trials.header.notes
     if sureness.origin.endswith("this data"):
-        notes = (*notes, "the least confidences were chosen on this very data: figures at them are optimistic")
+        notes = (
+            *notes,
+            Remark("the least confidences were chosen on this very data: figures at them are optimistic", SAME_DATA),
+        )
     choice = f"least-confidence={sureness.negative!r},{sureness.positive!r} ({sureness.origin})"
     return trials.put(decision=decided).retitle(choices=(*head.choices, choice), notes=notes)
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import Array, Floats, Tally, check_trials, rising_share
 from hitmiss.core.trials import Trials
@@ -352,7 +353,9 @@ def _notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, .
     key = ["item", "target", "label", "score"]
     again = apply_to.frame.join(fit_on.frame.select(key).unique(), on=key, how="semi").height
     if again:
-        notes.append(f"calibration: optimistic, {again} of {len(apply_to)} trials were also fitted on")
+        notes.append(
+            Remark(f"calibration: optimistic, {again} of {len(apply_to)} trials were also fitted on", SAME_DATA)
+        )
     if apply_to.header.threshold is not None:
         is_decided = "decision" in apply_to.frame.columns
         kept = "the decisions stay those at the threshold of the old scores"
@@ -716,9 +719,8 @@ def _retitled(trials: Trials, fit_on: Trials, fitted: Recalibrator, method: str,
     again = trials.frame.select("item", "label").join(
         fit_on.frame.select("item", "label").unique(), on=["item", "label"], how="semi"
     )
-    notes = [f"recalibration: optimistic, {again.height} of {len(trials)} trials were also fitted on"] * bool(
-        again.height
-    )
+    text = f"recalibration: optimistic, {again.height} of {len(trials)} trials were also fitted on"
+    notes = [Remark(text, SAME_DATA)] * bool(again.height)
     changed = replace(
         head,
         score_kind="probability" if column == "score" else head.score_kind,

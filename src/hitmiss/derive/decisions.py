@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Spec, resolve
+from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Header, Threshold, Trials, demanded, stretches
@@ -161,7 +162,8 @@ def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Tri
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)
     notes = trials.header.notes
     if origin == "this data":
-        notes = (*notes, f"the threshold {threshold:g} was chosen on this very data: figures at it are optimistic")
+        text = f"the threshold {threshold:g} was chosen on this very data: figures at it are optimistic"
+        notes = (*notes, Remark(text, SAME_DATA))
     bound = Threshold(threshold, origin)
     return trials.put(decision=decided).retitle(threshold=bound, decided=told(bound, trials.header), notes=notes)
 

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.results import REVERSED, Remark
+from hitmiss.core.results import SATURATED as SATURATED_SCORES
 from hitmiss.core.tally import Tally
 from hitmiss.detection.contract import Contract, Origin, Probe, detector_contract, probe
 from hitmiss.detection.detector import Base, Batch, Detector
@@ -212,8 +214,11 @@ def _saturated(scores: Floats) -> list[str]:
     if ends <= max(SATURATED, 2.5 / len(scores)) or not is_continuous:
         return []
     return [
-        f"{ends:.1%} of the scores are tied at the ends ({scores.min():g} and {scores.max():g}): the outputs saturate, "
-        f"so their order is lost; have the model give logits"
+        Remark(
+            f"{ends:.1%} of the scores are tied at the ends ({scores.min():g} and {scores.max():g}): the outputs "
+            "saturate, so their order is lost; have the model give logits",
+            SATURATED_SCORES,
+        )
     ]
 
 
@@ -225,8 +230,11 @@ def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, neg
     if not high < 0.5:
         return []
     return [
-        f"the scores look REVERSED: ROC AUC is {PairShare().value(tally):.4f} [{low:.4f}, {high:.4f}], so higher scores go "
-        f"with {negative}; nothing was flipped. Say which output means {positive} (--positive-index, or --higher {negative})"
+        Remark(
+            f"the scores look REVERSED: ROC AUC is {PairShare().value(tally):.4f} [{low:.4f}, {high:.4f}], so higher scores go "
+            f"with {negative}; nothing was flipped. Say which output means {positive} (--positive-index, or --higher {negative})",
+            REVERSED,
+        )
     ]
 
 

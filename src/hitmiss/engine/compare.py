@@ -22,10 +22,11 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
 from hitmiss.core.registry import Best, Derived, Spec, resolve
-from hitmiss.core.results import SCHEMA, UNUSED, Remark, code_of, finite
+from hitmiss.core.results import FORCED, SCHEMA, UNUSED, Remark, finite, prefixed, warning_fields
 from hitmiss.core.shared import DIGITS, END_DIGITS, each, part, steady, step
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.contrasts import (
     NO_TEST,
     NO_WIDTH,
@@ -43,7 +44,18 @@ from hitmiss.engine.contrasts import (
     slices,
     wholes,
 )
-from hitmiss.engine.measure import FEW, HINTED, HINTED_METRICS, USUAL_UNITS, alarms, ask, natural_unit, over, render
+from hitmiss.engine.measure import (
+    FEW,
+    HINTED,
+    HINTED_METRICS,
+    USUAL_UNITS,
+    alarms,
+    ask,
+    natural_unit,
+    over,
+    render,
+    widths,
+)
 from hitmiss.engine.pairing import Breach, Pair, breaches, completed, incomplete, pair, size_of, unchecked
 from hitmiss.engine.resample import Columns, OneClass, by_target
 from hitmiss.engine.weighted import plan_for
@@ -201,6 +213,12 @@ class Comparison:
             )
         return found[0]
 
+    @property
+    def verdict(self) -> Verdict:
+        """What this comparison allows to conclude, as data: which run is better, and every slice, label or average in which it is worse."""
+        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
+        return made
+
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form.
 
@@ -215,8 +233,7 @@ class Comparison:
             "b": self.names[1],
             "level": self.level,
             "correction": self.correction,
-            "warnings": list(self.warnings),
-            "warning_codes": list(map(code_of, self.warnings)),
+            **warning_fields(self.warnings),
             "design": self.design.to_plain() if self.design is not None else None,
             "differences": [told(d) for d in self],
             "mcnemar": [told(d) for d in self.discordances],
@@ -664,12 +681,10 @@ def unused_unit(
     drawn = PairedDraws.prepare(replace(plan, unit=unit, bootstrap=HINTED), whole, protocol.zero_undefined)
     pairs = zip(cheap, drawn.deltas(cheap, whole), strict=True)
     errors = {q.text: detectable(float(np.nanstd(d, ddof=1)), plan.level) for (q, _), d in pairs}
-    ratios = [f"{name} {e / own:.1f}" for name, e in errors.items() if e and (own := now.get(name))]
+    ratios = {name: e / own for name, e in errors.items() if e and (own := now.get(name))}
     if not ratios:
         return []
-    return [
-        Remark(f"{head}; with --unit {option} intervals would be wider by these factors: {', '.join(ratios)}", UNUSED)
-    ]
+    return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
 
 
 def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
@@ -701,7 +716,7 @@ def _warnings(
             "--force compares them anyway, with a warning in the report",
             code="incomparable",
         )
-    found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
+    found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
     if any(paired.left_out):
         left = " and ".join(f"{n:,} of {who}" for n, who in zip(paired.left_out, paired.names, strict=True))
         first = f", as {', '.join(map(repr, paired.first))}" if paired.first else ""
@@ -709,9 +724,9 @@ def _warnings(
     found += incomplete(paired.there) if paired.there is not None else []
     found += unchecked(paired.a, paired.b)
     for i, (trials, name) in enumerate(zip((paired.a, paired.b), paired.names, strict=True)):
-        found += [f"{name}: {note}" for note in trials.header.notes]
+        found += [prefixed(f"{name}: ", note) for note in trials.header.notes]
         sides = [part.a if i == 0 else part.b for sample in samples for part in sample.parts]
-        found += [f"{name}: {alarm}" for side in sides for alarm in alarms(side, [q[i] for q in questions])]
+        found += [prefixed(f"{name}: ", alarm) for side in sides for alarm in alarms(side, [q[i] for q in questions])]
     return found
 
 

@@ -20,7 +20,19 @@ from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
-from hitmiss.core.results import UNDIRECTED, UNUSED, Estimate, Remark, Results
+from hitmiss.core.results import (
+    COARSE,
+    CONSTANT,
+    REPEATED,
+    REVERSED,
+    TIED,
+    UNDIRECTED,
+    UNUSED,
+    Estimate,
+    Remark,
+    Results,
+    prefixed,
+)
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.shared import Quantile, Rate, each, part, step
 from hitmiss.core.tally import Floats, Tally
@@ -278,7 +290,7 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
         return fitted
     if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
         return None
-    return "no interval: items repeat; resample whole items (unit=item)" if sample.is_repeated else None
+    return REPEATED if sample.is_repeated else None
 
 
 def _why_fitted(plan: Plan, question: Question) -> str | None:
@@ -320,14 +332,14 @@ def alarms(sample: Sample, questions: Sequence[Question]) -> list[str]:
     found = [_constant(sample), _coarse(sample), _reversed(sample), _not_llr(sample), _ties(sample, questions)]
     found += _useless(sample, questions)
     where = ", ".join(f"{k}={v}" for k, v in sample.run.items())
-    return [f"{where}: {text}" if where else text for text in found if text]
+    return [prefixed(f"{where}: ", text) if where else text for text in found if text]
 
 
 def _constant(sample: Sample) -> str | None:
     first = sample.score[0]
     if (sample.score != first).any():
         return None
-    return f"every score is {first:g}: the scores carry no information, whatever the figures are"
+    return Remark(f"every score is {first:g}: the scores carry no information, whatever the figures are", CONSTANT)
 
 
 def _coarse(sample: Sample) -> str | None:
@@ -338,9 +350,10 @@ def _coarse(sample: Sample) -> str | None:
         ends = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
     if max(-ends[0], ends[1]) < WHOLE:
         return None
-    return (
+    return Remark(
         "scores beyond 2^53: neighbouring whole numbers are one number there, so trials that differ in the file may "
-        "be tied; scale the scores"
+        "be tied; scale the scores",
+        COARSE,
     )
 
 
@@ -354,13 +367,15 @@ def _reversed(sample: Sample) -> str | None:
     head = sample.columns.trials.header
     seen = f"the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores"
     if head.scale.is_reversed:
-        return (
+        return Remark(
             f"{seen} of the file go with {head.positive}, and --higher {head.negative} says the opposite; "
-            "leave it out if that is what the scores mean"
+            "leave it out if that is what the scores mean",
+            REVERSED,
         )
-    return (
+    return Remark(
         f"{seen} go with {head.negative}; "
-        f"nothing was flipped. Declare the direction (--higher {head.negative}) if that is what the scores mean"
+        f"nothing was flipped. Declare the direction (--higher {head.negative}) if that is what the scores mean",
+        REVERSED,
     )
 
 
@@ -423,9 +438,10 @@ def _ties(sample: Sample, questions: Sequence[Question]) -> str | None:
     if not ties_matter(sample):
         return None
     official, grouped = equal_error("official").value(tally), equal_error("grouped").value(tally)
-    return (
+    return Remark(
         f"ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; "
-        f"{tally.tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)"
+        f"{tally.tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)",
+        TIED,
     )
 
 
@@ -1273,8 +1289,17 @@ def _unused_unit(work: Work, whole: Sample, found: Sequence[Estimate]) -> list[s
     if not ratios:
         why = next((e.note for e in wider if e.note and "no interval" in e.note), None)
         return [Remark(f"{head}; with --unit {option}: {why}", UNUSED)] if why else []
+    return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
+
+
+def widths(option: str, ratios: Mapping[str, float]) -> str:
+    """Say how wide intervals would be if whole units were drawn, compared with now.
+
+    >>> widths("speaker", {"eer": 2.91})
+    'with --unit speaker intervals would be about so many times as wide: eer 2.9'
+    """
     told = ", ".join(f"{metric} {ratio:.1f}" for metric, ratio in ratios.items())
-    return [Remark(f"{head}; with --unit {option} intervals would be wider by these factors: {told}", UNUSED)]
+    return f"with --unit {option} intervals would be about so many times as wide: {told}"
 
 
 def _undrawn(plan: Plan) -> list[str]:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from importlib import import_module
 from itertools import combinations
 from statistics import NormalDist
 from typing import Final
@@ -29,10 +30,11 @@ from hitmiss.core.completeness import Completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import BY_CLASS, OF_ALL, By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Derived, Spec, resolve
-from hitmiss.core.results import SCHEMA, code_of
+from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
 from hitmiss.core.shared import cores, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.verdict import Verdict
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.compare import (
     IDENTICAL,
@@ -47,7 +49,7 @@ from hitmiss.engine.compare import (
     with_sides,
 )
 from hitmiss.engine.contrasts import TESTS, each_once, same_columns
-from hitmiss.engine.measure import alarms, ask, render
+from hitmiss.engine.measure import Work, alarms, ask, render
 from hitmiss.engine.pairing import (
     REPEATS,
     SHOWN,
@@ -81,7 +83,7 @@ class Standing:
     """A run's figure in a slice, with its letters and its rank.
 
     Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
-    runs at once.
+    runs at once. `low` and `high` are the ends of the interval of the run's own figure.
     """
 
     metric: str
@@ -94,6 +96,8 @@ class Standing:
     n_pairs: int = 0
     rank_low: int | None = None
     rank_high: int | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True)
@@ -142,6 +146,12 @@ class Ranking:
     design: Design | None = field(default=None, repr=False)
     """What was asked, and how each run was read."""
 
+    @property
+    def verdict(self) -> Verdict:
+        """What this ranking allows to conclude, as data: which run is best, and where another one is better."""
+        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
+        return made
+
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
         unknown = ("wins", "ties", "losses", "n_positive")  # known only for two runs: see `compare`
@@ -152,8 +162,7 @@ class Ranking:
             "runs": list(self.names),
             "level": self.level,
             "correction": self.correction,
-            "warnings": list(self.warnings),
-            "warning_codes": list(map(code_of, self.warnings)),
+            **warning_fields(self.warnings),
             "signature": self.signature,
             "design": self.design.to_plain() if self.design is not None else None,
             "standings": [told(s) for s in self.standings],
@@ -260,7 +269,9 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
         )
     made = Ranking(
         found.names,
-        tuple(_standings(found.names, duels, 1.0 - plan.level)),
+        tuple(
+            found.with_intervals(_standings(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen)
+        ),
         tuple(duels),
         "",
         tuple(dict.fromkeys(warnings)),
@@ -428,7 +439,7 @@ class Field:
             raise DataError(
                 f"{wrong[0]}{more}. --force compares them anyway, with a warning in the report", code="incomparable"
             )
-        return [f"INVALID COMPARISON, forced: {text}" for text in wrong]
+        return [Remark(f"INVALID COMPARISON, forced: {text}", FORCED) for text in wrong]
 
     def remarks(self) -> list[str]:
         """Return what was left out, and what could not be checked."""
@@ -441,7 +452,9 @@ class Field:
         for known, theirs in combinations(self.facts, 2):
             found += unchecked_of(known, theirs) if known != theirs else []
         return found + [
-            f"{n}: {note}" for n, c in zip(self.names, self.columns, strict=True) for note in c.trials.header.notes
+            prefixed(f"{n}: ", note)
+            for n, c in zip(self.names, self.columns, strict=True)
+            for note in c.trials.header.notes
         ]
 
     def cells(self, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol) -> tuple[list[Cell], Alarmed]:
@@ -504,6 +517,21 @@ class Field:
         """How many runs are measured at a time: one per core if their arrays are large, because numpy then shares cores."""
         return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
 
+    def with_intervals(self, standings: list[Standing], plan: Plan, protocol: Protocol) -> list[Standing]:
+        """Return the standings with the interval of each run's own figure over all trials, as `measure` gives it."""
+        if not plan.bootstrap:
+            return standings
+        own: dict[tuple[str, str], Estimate] = {}
+        for name, columns, questions in zip(self.names, self.columns, self.questions, strict=True):
+            samples = samples_of_runs(columns)
+            if len(samples) == 1:  # of repeated runs the standing is a mean, which has no interval here
+                work = Work(columns, [*questions], Draws.prepare(plan, columns, samples[0].rows), protocol)
+                own |= {(e.metric, name): e for e in work.estimates(samples[0])}
+        return [
+            replace(s, low=e.low, high=e.high) if (e := own.get((s.metric, s.run))) is not None else s
+            for s in standings
+        ]
+
     def _wholes(self) -> list[Together]:
         parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
         for sample in samples_of_runs(self.columns[0]):
@@ -536,7 +564,7 @@ class Alarmed:
 
     def look(self, name: str, samples: list[Sample], questions: Sequence[Question]) -> None:
         """Check the samples of a run."""
-        self.found.extend(f"{name}: {alarm}" for sample in samples for alarm in alarms(sample, questions))
+        self.found.extend(prefixed(f"{name}: ", alarm) for sample in samples for alarm in alarms(sample, questions))
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
             self.areas.append(samples[0].steps.interval())
 

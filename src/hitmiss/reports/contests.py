@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from hitmiss.claims.open import json_object
+from hitmiss.conclude.verdict import conclude_comparison, conclude_gate
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import Misdeclared, declare, fit
+from hitmiss.core.results import coded
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
 from hitmiss.engine.rank import Duel, Ranking, Standing
 from hitmiss.reports import gate_report, verb_tables
-from hitmiss.reports.assessment import Assessment, assess_comparison, assess_gate
 from hitmiss.reports.page import OfCounts, Page, Part
 from hitmiss.reports.summary import Summary
 from hitmiss.reports.tabular import Cell, Table, glossary
@@ -49,7 +51,7 @@ def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
             _rows(Difference, data["differences"]),
             _rows(Discordance, data["mcnemar"]),
             fit(str, data["signature"]),
-            tuple(fit(list[str], data["warnings"])),
+            _warnings(data),
             fit(float, data["level"]),
             fit(str, data["correction"]),
             None if data.get("protocol") is None else fit(str, data["protocol"]),
@@ -64,6 +66,13 @@ def _rows(kind: type[T], rows: object) -> tuple[T, ...]:
     return tuple(declare(kind, row) for row in fit(list[object], rows))
 
 
+def _warnings(data: Mapping[str, object]) -> tuple[str, ...]:
+    """Return the warnings of a file with their codes and numbers."""
+    codes = fit(list[str | None], data.get("warning_codes", []))
+    values = fit(list[dict[str, object]], data.get("warning_values", []))
+    return coded(fit(list[str], data["warnings"]), codes, values)
+
+
 def _ranking(data: Mapping[str, object]) -> Ranking:
     duels = []
     for row in fit(list[dict[str, object]], data["pairs"]):
@@ -74,7 +83,7 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
         _rows(Standing, data["standings"]),
         tuple(duels),
         fit(str, data["signature"]),
-        tuple(fit(list[str], data["warnings"])),
+        _warnings(data),
         fit(float, data["level"]),
         fit(str, data["correction"]),
     )
@@ -97,19 +106,19 @@ def contest_page(path: str | Path, title: str = "") -> Page:
         tested = f"{first.n_pairs:,} pairs ({first.n_positive:,} positive)" if first is not None else "no pairs"
         notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", verb_tables.LEGEND)
         metrics = [d.metric for d in found]
-        return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)
+        return _page(title or name, tested, conclude_comparison(found), tables, notes, found.signature, metrics)
     if isinstance(found, Ranking):
         name, tested = f"{len(found.names)} runs", "every pair compared"
         notes = ("Runs that share a letter were not shown to differ.",)
         metrics = [d.difference.metric for d in found.duels]
-        return _page(title or name, tested, assess_comparison(found), tables, notes, found.signature, metrics)
-    return _page(title or "Gate", f"{len(found)} rules", assess_gate(found), tables, (), "", [])
+        return _page(title or name, tested, conclude_comparison(found), tables, notes, found.signature, metrics)
+    return _page(title or "Gate", f"{len(found)} rules", conclude_gate(found), tables, (), "", [])
 
 
 def _page(
     title: str,
     tested: str,
-    assessment: Assessment,
+    verdict: Verdict,
     tables: tuple[Table, ...],
     notes: tuple[str, ...],
     signature: str,
@@ -120,7 +129,7 @@ def _page(
     )
     part = Part(
         "e1",
-        Summary(title, tested, (), (), assessment),
+        Summary(title, tested, (), (), verdict),
         None,
         (),
         None,
@@ -134,7 +143,7 @@ def _page(
         (),
         (),
         OfCounts(),
-        assessment.notes,
+        verdict.notes,
         Table("provenance", ("what", "value"), rows, 2),
         tuple(filter(None, (signature,))),
     )

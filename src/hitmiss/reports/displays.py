@@ -24,7 +24,7 @@ from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point, pav_blocks
 from hitmiss.metrics.ranking import average_precision_of_tally
 from hitmiss.metrics.selective import risk_coverage
-from hitmiss.robustness.campaign import CLEAN, CONTROL
+from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name
 from hitmiss.robustness.manipulation import CLEAN_NAMES
 from hitmiss.stats.forms import MinimumCost
 from hitmiss.stats.intervals import wilson
@@ -657,9 +657,6 @@ def read_display(data: Mapping[str, object]) -> Display:
 # for display in RobustnessDisplay.from_slices(results, "manipulation", "eer"):
 #     display.plot()                                                     # of `hitmiss detect --manipulate`
 
-AIMLESS: Final = ("any", "whole")
-"""Values of `aim` and `place` of attacks without an aim or a place."""
-
 
 @dataclass(frozen=True, eq=False)
 class StrengthLine:
@@ -748,16 +745,6 @@ class RobustnessDisplay:
         from hitmiss.reports.matplots import plot
 
         return plot(self, ax, name, color)
-
-
-def attack_name(run: Mapping[str, str]) -> str:
-    """Return the name of an attack with its aim and its place, without its strength.
-
-    >>> attack_name({"attack": "noise ~ pgd", "strength": "1", "aim": "force MI", "place": "whole"})
-    'pgd, force MI'
-    """
-    rest = [v for k, v in run.items() if k not in ("attack", "strength") and v not in AIMLESS]
-    return ", ".join([run["attack"].removeprefix(CONTROL), *rest])
 
 
 def _line(name: str, points: Iterable[tuple[float, Estimate]], control: bool = False, of: str = "") -> StrengthLine:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
+from hitmiss.conclude.wording import explain, figure, places
+from hitmiss.core.errors import UsageError
+from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import Estimate
 from hitmiss.engine.compare import A_BETTER, B_BETTER, Comparison, Difference
 from hitmiss.engine.rank import Ranking
 from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.tabular import explain, figure, groupings, places
+from hitmiss.reports.tabular import groupings
 
 MARGIN: Final = 0.05
 UNTESTED: Final = "not tested"
@@ -62,8 +66,9 @@ def _table(
 ) -> Dumbbells:
     every = [e.value for pair in both.values() for e in pair if e.value is not None]
     room = MARGIN * (max(every) - min(every)) or 0.01
-    low, high = min(every) - room, max(every) + room
     first = next(iter(both.values()))[0]
+    least, most = _range_of(first.metric)
+    low, high = max(min(every) - room, least), min(max(every) + room, most)
     digits = min(places([e for pair in both.values() for e in pair]), 4)
     tests = {tuple(d.slice.values()): d for d in compared or () if tuple(d.slice) == names and d.metric == first.metric}
     rows = []
@@ -76,6 +81,14 @@ def _table(
     rows.sort(key=lambda bell: -abs(bell.at[1] - bell.at[0]))
     title = f"{explain(first.metric).title} of both runs by {' × '.join(names)}, the greatest distance first"
     return Dumbbells(title, runs, tuple(rows), (figure(low, digits), figure(high, digits)))
+
+
+def _range_of(metric: str) -> tuple[float, float]:
+    """Return the least and the greatest value of a metric; infinite where that is not known."""
+    try:
+        return find_metric(parse(metric).name).range
+    except UsageError:
+        return -math.inf, math.inf
 
 
 def _verdict(d: Difference | None, runs: tuple[str, str]) -> tuple[str, int | None]:

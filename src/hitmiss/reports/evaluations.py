@@ -11,7 +11,7 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import read_signature
 from hitmiss.engine.resample import TalliedTrials
@@ -253,7 +253,9 @@ def _warnings(sources: Sequence[RunData]) -> tuple[str, ...]:
     for source in sources:
         for text in source.results.warnings:
             about.setdefault(text, []).append(source.name)
-    return tuple(t if len(names) == len(sources) else f"{', '.join(names)}: {t}" for t, names in about.items())
+    return tuple(
+        t if len(names) == len(sources) else prefixed(f"{', '.join(names)}: ", t) for t, names in about.items()
+    )
 
 
 def _name(source: RunData, run: dict[str, str], several_files: bool, several_runs: bool) -> str:

@@ -759,7 +759,7 @@ def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = Tr
     """Return the worst errors of several runs on the same items, each item once, with the answer of every run.
 
     With decisions, an error is a wrong decision; errors are ordered by confidence, else by score. Without decisions these
-    are the negatives with the highest and the positives with the lowest scores; the threshold says which are wrong.
+    are the negatives with the highest and the positives with the lowest scores among those that the threshold makes wrong.
 
     Parameters
     ----------
@@ -778,8 +778,8 @@ def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = Tr
     rule = "Wrong decisions, the most confident first"
     if not decided:
         rule = "No decision was made, so these are the most misleading scores"
-        judged = any(w.threshold is not None for w in witnesses)
-        rule += "; right and wrong are at the threshold of each run's equal error rate" if judged else ""
+        if any(w.threshold is not None for w in witnesses):
+            rule += " of the trials that are wrong at the threshold of each run's equal error rate"
     ranked = [_ranked(w) for w in witnesses]
     if all(frame is None for frame in ranked):
         return Errors(witnesses[0].run, "There is no score to order them by", titles, (), ())
@@ -797,6 +797,8 @@ def evidence(witnesses: Sequence[Witness], *, most: int = MOST, texts: bool = Tr
     found = within(
         Errors(witnesses[0].run, rule, titles, (), ()), kinds, budget, _Shelves(shelves) if shelves else None
     )
+    if not any(kinds):
+        found = replace(found, rule="No trial is answered wrongly")
     return replace(found, run="") if len(witnesses) > 1 else found
 
 
@@ -805,6 +807,8 @@ def _ranked(witness: Witness) -> pl.DataFrame | None:
     frame = witness.trials.frame
     if "decision" in frame.columns:
         frame = frame.filter(pl.col("decision").is_in([0, 1]), pl.col("decision") != pl.col("label"))
+    elif "score" in frame.columns and witness.threshold is not None:
+        frame = frame.filter((pl.col("score") >= witness.threshold) != (pl.col("label") == 1))
     order = next((c for c in ("confidence", "score") if c in frame.columns), None)
     if order is None:
         return None

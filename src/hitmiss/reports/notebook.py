@@ -9,10 +9,10 @@ import io
 from html import escape
 from typing import TYPE_CHECKING, Final, cast
 
+from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
 from hitmiss.core.shared import visible
 from hitmiss.engine.compare import Comparison
-from hitmiss.reports.assessment import assessed
 from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
 from hitmiss.reports.verb_tables import tables as comparison_tables
 
@@ -66,9 +66,10 @@ class Drawn:
 def html_of(results: Results | Comparison) -> str:
     """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
     if isinstance(results, Results):
-        found, said = tables(results, "", Look()), assessed(results).verdict if len(results) else ""
+        found, said = tables(results, "", Look()), conclude(results).headline if len(results) else ""
     else:
-        found, said = comparison_tables(results), f"A = {results.names[0]}, B = {results.names[1]}"
+        found = comparison_tables(results)
+        said = f"{conclude_comparison(results)} (A = {results.names[0]}, B = {results.names[1]})"
     warnings = "".join(f"<p>⚠ {_text(w)}</p>" for w in results.warnings)
     verdict = f"<p><b>{_text(said)}</b></p>" if said else ""
     shown = "".join(map(_table, found[:MOST_TABLES]))

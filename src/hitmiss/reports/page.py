@@ -8,16 +8,17 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.conclude.slices import weak_slices
+from hitmiss.conclude.wording import Entry, explain, told
 from hitmiss.core.errors import DataError
 from hitmiss.core.question import Design
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import REPEATED, Estimate, Results
 from hitmiss.core.scale import ROUNDING
 from hitmiss.core.shared import FAILED, each
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.counts import Counts
 from hitmiss.reports import campaigns
-from hitmiss.reports.assessment import told, weak_slices
 from hitmiss.reports.displays import DetDisplay, HistogramDisplay, RobustnessDisplay
 from hitmiss.reports.dumbbells import Dumbbells, dumbbells
 from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation, Lane, RunData, evaluations, signature_part
@@ -31,12 +32,10 @@ from hitmiss.reports.summary import Summary, summarize
 from hitmiss.reports.tabular import (
     PAGE,
     Cell,
-    Entry,
     Grid,
     Row,
     Table,
     by_slice,
-    explain,
     gap_tables,
     glossary,
     groupings,
@@ -350,7 +349,7 @@ def _is_independent(evaluation: Evaluation) -> bool:
     """Say whether trials can be treated as independent: nothing repeats, and no unit was named."""
     if any("unit=" in lane.source.results.signature for lane in evaluation.lanes):
         return False
-    noted = any("items repeat" in (e.note or "") or e.average == "mean" for e in evaluation.results)
+    noted = any(e.note == REPEATED or e.average == "mean" for e in evaluation.results)
     tables = [
         lane.trials
         for lane in evaluation.lanes

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss._version import __version__
+from hitmiss.conclude.wording import explain, figure, is_share, places
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.shared import visible
 from hitmiss.engine.rank import Ranking
@@ -20,7 +21,7 @@ from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.exports import Marks, tex
 from hitmiss.reports.heat import heat_map
 from hitmiss.reports.plates import Plate, forest_plate, heat_plate, ranks_plate
-from hitmiss.reports.tabular import explain, figure, groupings, is_share, places, runs
+from hitmiss.reports.tabular import groupings, runs
 
 MOST_ACROSS: Final = 8
 """Conditions side by side; this many figures of four digits fit one of two columns."""

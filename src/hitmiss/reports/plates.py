@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
+from hitmiss.conclude.wording import explain, is_share
 from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Floats
 from hitmiss.engine.rank import Standing
@@ -30,7 +31,6 @@ from hitmiss.reports.displays import (
     area_text,
 )
 from hitmiss.reports.heat import HeatMap
-from hitmiss.reports.tabular import explain, is_share
 from hitmiss.stats.intervals import wilson
 
 D = TypeVar("D")
@@ -224,7 +224,9 @@ def _det(lines: Lines[DetDisplay], how: How) -> Plate:
     for (name, d), worn in zip(lines, dress, strict=True):
         held = _inside(d.far, d.frr, low, high)
         far, frr = d.far[held], d.frr[held]
-        band = _det_band(d, far, frr, place) if how.independent and len(lines) <= 2 else None
+        if not len(far):  # no threshold has errors of both kinds: the curve is the two axes
+            far, frr = np.array([low, low, high]), np.array([high, low, low])
+        band = _det_band(d, far, frr, place) if len(d.far) and how.independent and len(lines) <= 2 else None
         marks.append(Curve(place(far), place(frr), worn.color, name, width=worn.width, band=band, label=worn.label))
     for (name, d), worn in zip(lines, dress, strict=True):
         if worn.color == MUTED and len(lines) > 1:
@@ -237,6 +239,8 @@ def _det(lines: Lines[DetDisplay], how: How) -> Plate:
     x = Axis(f"false alarms, % ({shown[0].negative} accepted)", *ends, ticks)
     y = Axis(f"misses, % ({shown[0].positive} rejected)", *ends, ticks)
     note = "Band: 95 % of each rate by itself (Wilson)." if how.independent and len(lines) <= 2 else _no_band(how)
+    if any(not len(d.far) for d in shown):
+        note = "A curve along the axes: at some threshold no trial is wrong, which these axes cannot show."
     return Plate(
         x,
         y,

@@ -50,7 +50,7 @@ READINGS: Final = {
     "histogram": Reading("Scores by class", "Each class as shares of itself. The less they overlap, the better.", True),
     "reliability": Reading(
         "Reliability",
-        "What was stated against what happened, with 95 % Wilson intervals. On the diagonal, stated probabilities are right.",
+        "What was stated against what happened. On the diagonal, stated probabilities are right.",
     ),
     "bayes_error": Reading(
         "Bayes error rate (APE)",

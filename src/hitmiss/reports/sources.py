@@ -10,7 +10,8 @@ from typing import Final
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, Triage, parse_by, shown
-from hitmiss.core.results import Results
+from hitmiss.core.results import SIMULATED as DATA_SIMULATED
+from hitmiss.core.results import Remark, Results
 from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
@@ -184,7 +185,7 @@ def _marked(made: RunData, path: str) -> RunData:
         readme = folder / "README.txt"
         if readme.is_file() and SIMULATED in readme.read_text(encoding="utf-8", errors="replace").partition("\n")[0]:
             said = f"{made.name}: the data are simulated, as the README.txt beside them says; the figures do not describe a real system"
-            results = replace(made.results, warnings=(*made.results.warnings, said))
+            results = replace(made.results, warnings=(*made.results.warnings, Remark(said, DATA_SIMULATED)))
             return replace(made, results=results)
     return made
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hitmiss.conclude.verdict import Beside, conclude
+from hitmiss.conclude.wording import PER_CENT, Shown, explain, is_share, shown
 from hitmiss.core.results import Estimate
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import Comparison
 from hitmiss.engine.rank import Ranking
-from hitmiss.reports.assessment import PER_CENT, Assessment, Beside, Shown, assess, shown
 from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.tabular import explain, is_share
 
 TILES: Final = 5
 MOST_RANKS: Final = 6
@@ -19,13 +20,13 @@ MOST_RANKS: Final = 6
 
 @dataclass(frozen=True)
 class Summary:
-    """One evaluation in a card; `assessment` answers whether it is good, where it fails and whether to trust it."""
+    """One evaluation in a card; `verdict` answers whether it is good, where it fails and whether to trust it."""
 
     title: str
     tested: str
     headlines: tuple[tuple[str, Shown], ...]
     tiles: tuple[Shown, ...]
-    assessment: Assessment
+    verdict: Verdict
     left_out: int = 0
 
 
@@ -42,10 +43,10 @@ def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = No
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
     sources = dict.fromkeys(lane.source for lane in evaluation.lanes)
     asides = tuple(s.asides for s in sources if s.asides is not None)
-    assessment = assess(evaluation.results, evaluation.primary, beside=Beside(compared, asides=asides))
+    verdict = conclude(evaluation.results, evaluation.primary, beside=Beside(compared, asides=asides))
     ranked, left_out = (heads[:MOST_RANKS], len(heads) - MOST_RANKS) if len(heads) > MOST_RANKS else (heads, 0)
     tiles = tuple(map(shown, others[:TILES]))
-    return Summary(evaluation.title, _tested(evaluation), ranked, tiles, assessment, left_out)
+    return Summary(evaluation.title, _tested(evaluation), ranked, tiles, verdict, left_out)
 
 
 def _worst_slice(evaluation: Evaluation) -> list[tuple[str, Shown]]:

@@ -2,90 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 import os
 import shutil
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
 from typing import TYPE_CHECKING, Final, TextIO
 
+from hitmiss.conclude.wording import PLACES, Entry, explain, figure, interval, places
 from hitmiss.core import shared
-from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.core.shared import spelled, visible, wrapped
 
 if TYPE_CHECKING:
-    from hitmiss.reports.assessment import Assessment
+    from hitmiss.core.verdict import Verdict
 
 
 # ----------------------------------------------------------------------
 # What each metric means, for readers who do not know it: taken from the docstrings, so that there is one source.
-
-SHARES: Final = frozenset(
-    (
-        "eer", "accuracy", "balanced_accuracy", "recall", "precision", "specificity", "fpr", "fnr", "tpr_at_fpr",
-        "fpr_at_tpr", "accuracy_answered", "accuracy_at_coverage", "coverage", "coverage_fake", "coverage_real",
-        "coverage_at_accuracy", "abstain_rate", "error_rate", "unparsed_rate", "fake_catch_rate", "fake_slip_rate",
-        "real_pass_rate", "real_false_flag_rate", "recall_fake", "recall_real", "precision_fake", "precision_real",
-        "probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate", "far", "frr", "changed", "changed_correct", "exact_match",
-        "robust_accuracy", "target_success", "target_eligible", "target_base", "flipped", "lost", "induced",
-    )
-)  # fmt: skip
-"""Metrics that are shares of trials: only these are shown in per cent in a headline."""
-WORDS: Final = {
-    "far": ("False acceptance", "Share of the fakes accepted at the frozen threshold", "Best: low. Range: 0..1."),
-    "frr": ("False rejection", "Share of the reals rejected at the frozen threshold", "Best: low. Range: 0..1."),
-    "ece_by_chance": (
-        "Calibration error by chance",
-        "What a calibrated detector with these confidences exceeds in one of twenty cases",
-        "An ECE below it shows nothing.",
-    ),
-}
-"""Figures that are shown under their own names: title, short explanation, and further remarks."""
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A metric explained: its name in tables, its title, one sentence, the rest, and which direction is better."""
-
-    name: str
-    title: str
-    gist: str
-    text: str = ""
-    best: str = ""
-
-
-def explain(metric: str) -> Entry:
-    """Explain a metric by its name in tables; for an unknown metric the name is the title.
-
-    >>> explain("eer(ties=grouped)").title, explain("no_such_metric").title
-    ('Equal error rate', 'no_such_metric')
-    """
-    if metric in WORDS:
-        return Entry(metric, *WORDS[metric])
-    try:
-        entry = find_metric(parse(metric).name)
-    except UsageError:
-        return Entry(metric, metric, "")
-    first, _, rest = (inspect.getdoc(entry.function) or entry.name).replace("**", "").partition("\n")
-    title, colon, gist = first.partition(": ")
-    body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
-    if not colon:
-        name = entry.name.replace("_", " ")
-        return Entry(metric, name[:1].upper() + name[1:], first.strip(), body, entry.best)
-    return Entry(metric, title.strip(), gist.strip(), body, entry.best)
-
-
-def is_share(metric: str) -> bool:
-    """Say whether a metric is a share of trials."""
-    try:
-        return parse(metric).name in SHARES
-    except UsageError:
-        return False
 
 
 def glossary(metrics: Iterable[str]) -> list[Entry]:
@@ -499,9 +434,6 @@ def _level(rows: Sequence[Estimate]) -> str:
 #
 # How many digits a figure deserves follows from the width of its interval.
 
-PLACES: Final = 4
-"""Decimal places of a figure that has no interval."""
-MOST_PLACES: Final = 6
 AVERAGES: Final = ("pooled", "macro", "within", "worst")
 REPEATS: Final = ("mean", "sd", "min", "max")
 
@@ -588,44 +520,6 @@ def _row(labels: tuple[str, ...], own: Sequence[Estimate], of: Sequence[Estimate
     return Row(labels, tuple(at.get(metric) for metric in _metrics(of)), average)
 
 
-def places(estimates: Iterable[Estimate], scale: float = 1.0) -> int:
-    """Return how many decimal places figures deserve: two significant digits of the half width of their interval.
-
-    The median decides for a column, so that its figures line up. Without intervals: four (two for percentages).
-
-    >>> places([Estimate("eer", 0.07741, 0.0758, 0.0791)])
-    4
-    >>> places([Estimate("eer", 0.0774, 0.04, 0.12)]), places([Estimate("eer", 0.0774)])
-    (3, 4)
-    """
-    halves = [scale * (e.high - e.low) / 2 for e in estimates if e.low is not None and e.high is not None]
-    known = [half for half in halves if math.isfinite(half) and half > 0]
-    if not known:
-        return PLACES if scale == 1.0 else PLACES - 2
-    return min(max(1 - math.floor(math.log10(median(known))), 0), MOST_PLACES)
-
-
-def figure(value: float | None, digits: int, scale: float = 1.0) -> str:
-    """Format a figure with this many places; `–` if it is undefined.
-
-    >>> figure(0.07741, 4), figure(None, 4), figure(0.07741, 2, 100), figure(-0.00001, 2)
-    ('0.0774', '–', '7.74', '0.00')
-    """
-    if value is None:
-        return "–"
-    if not math.isfinite(value):
-        return "∞" if value > 0 else "-∞"
-    text = f"{scale * value:.{digits}f}"
-    return text.removeprefix("-") if text.startswith("-") and not text.strip("-0.") else text
-
-
-def interval(e: Estimate, digits: int, scale: float = 1.0) -> str:
-    """Format an interval, `[0.0758, 0.0791]`, or return an empty text."""
-    if e.low is None or e.high is None:
-        return ""
-    return f"[{figure(e.low, digits, scale)}, {figure(e.high, digits, scale)}]"
-
-
 def is_campaign(results: Results) -> bool:
     """Say whether the runs of some results are attacks at strengths."""
     found = runs(results)
@@ -669,13 +563,13 @@ def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
 
 
 def conclude(
-    found: Assessment, warnings: Iterable[str] = (), stream: TextIO | None = None, *, brief: bool = False
+    found: Verdict, warnings: Iterable[str] = (), stream: TextIO | None = None, *, brief: bool = False
 ) -> None:
     """Write the conclusions, question by question, and the warnings that no answer repeats; `brief`: only warnings."""
     shared.hush()
     out = stream or sys.stdout
     width = (width_of(out) if out.isatty() else 0) or 100
-    said = [] if brief else ["", *wrapped(visible(found.verdict), width)]
+    said = [] if brief else ["", *wrapped(visible(found.headline).replace("\u00a0", " "), width)]
     for title, answers in () if brief else found.sections:
         said += ["", title]
         for line in answers:

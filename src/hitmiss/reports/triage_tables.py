@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final, cast
 
+from hitmiss.conclude.wording import PLACES
 from hitmiss.core.registry import Setting, Spec
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.core.shared import Rate
@@ -14,7 +15,7 @@ from hitmiss.derive.bands import Answered, Point
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
 from hitmiss.reports.plates import Way
-from hitmiss.reports.tabular import PLACES, TEXT, Cell, Table, bracketed, crossed, groupings, titled
+from hitmiss.reports.tabular import TEXT, Cell, Table, bracketed, crossed, groupings, titled
 from hitmiss.reports.tabular import slice_table as by_slice
 from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.agreement import Agreement

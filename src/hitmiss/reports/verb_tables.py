@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Final
 
+from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
+from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
+from hitmiss.conclude.wording import PLACES
 from hitmiss.core.question import Grouping
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
 from hitmiss.engine.tuning import DEFAULT, Tuned
 from hitmiss.protocols.tuning import Tuning
-from hitmiss.reports.tabular import ARROW, PLACES, TEXT, Cell, Table, bracketed, crossed, short_interval
+from hitmiss.reports.tabular import ARROW, TEXT, Cell, Table, bracketed, crossed, short_interval
 from hitmiss.robustness.manipulation import CHANGED
 from hitmiss.stats.tests import p_text
 
@@ -24,9 +28,12 @@ VERDICT = "verdict"
 MOST_IN_MATRIX = 10
 """Maximum number of runs for which every pair is in the table; with more, each is compared with the best."""
 LEGEND = (
-    "better/same/worse: pairs that B answers better than A, as well, worse. "
+    "better/same/worse: on how many pairs the answer of B is better than that of A, equally good, or worse. "
     "detectable: the least true difference that this many pairs show in 80 % of repetitions."
 )
+
+
+TIERS = "Tier: no run was shown to differ from the best run of its tier"
 
 
 def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
@@ -61,7 +68,7 @@ def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
         (
             Cell(_titled(d, comparison)),
             *_figures(d),
-            Cell(p_text(d.p_value)),
+            Cell(_p(d.p_value, d, draws_behind(comparison))),
             Cell(d.test or ""),
             Cell(_wins(d)),
             Cell("±" + f"{d.mdd:.4f}" if d.mdd is not None else "–"),
@@ -88,22 +95,28 @@ def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, posit
         adjusted,
         "better/same/worse",
     )
-    rows = [_slice_row(tuple(d.slice.values()), d) for d in own if not d.average]
+    draws = draws_behind(comparison)
+    rows = [_slice_row(tuple(d.slice.values()), d, draws) for d in own if not d.average]
     blank = ("",) * (len(names) - 1)
-    rows += [_slice_row(("pooled", *blank), d) for d in pooled]
-    rows += [_slice_row(("macro", *blank), d) for d in own if d.average]
+    rows += [_slice_row(("pooled", *blank), d, draws) for d in pooled]
+    rows += [_slice_row(("macro", *blank), d, draws) for d in own if d.average]
     title = f"{_titled(own[0], comparison)} by {' × '.join(names)}"
     return Table(title, (*header, VERDICT, ""), tuple(rows), len(names)).trimmed()
 
 
-def _slice_row(key: tuple[str, ...], d: Difference) -> tuple[Cell, ...]:
+def _p(p: float | None, d: Difference, draws: int | None) -> str:
+    """Format a p value of a row; one from replicates is not stated below what they can show."""
+    return p_text(p, draws if d.test in DRAWN_TESTS else None)
+
+
+def _slice_row(key: tuple[str, ...], d: Difference, draws: int | None) -> tuple[Cell, ...]:
     return (
         *(Cell(k) for k in key),
         Cell(f"{d.n_pairs:,}"),
         Cell(f"{d.n_positive:,}"),
         *_figures(d),
-        Cell(p_text(d.p_value)),
-        Cell(p_text(d.p_adjusted) if not d.average and d.slice else ""),
+        Cell(_p(d.p_value, d, draws)),
+        Cell(_p(d.p_adjusted, d, draws) if not d.average and d.slice else ""),
         Cell(_wins(d)),
         Cell(d.verdict, strong=d.verdict.endswith("better")),
         Cell(d.note or ""),
@@ -162,22 +175,40 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
         order = [s.run for s in own]
         duels = {frozenset((d.a, d.b)): d for d in ranking.duels if title_of(d.difference) == metric}
         against = order if len(order) <= MOST_IN_MATRIX else order[:1]
+        group, groups = groups_of(ranking, own)
+        draws = draws_behind(ranking)
         lines = [
             (
                 Cell(s.run),
-                Cell("–" if s.value is None else f"{s.value:.4f}", strong=True),
+                Cell("–" if s.value is None else f"{s.value:.4f}", bracketed(s.low, s.high), strong=True),
                 Cell(_rank(s)),
-                Cell(s.letters),
-                *(_against(s.run, other, duels) for other in against),
+                Cell(groups[s.run]),
+                *(_against(s.run, other, duels, draws) for other in against),
             )
             for s in own
         ]
         title = (
             f"{_called(metric, ranking)} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
         )
-        header = ("run", "value", f"rank, {ranking.level:.0%}", "group", *against)
-        found.append(Table(title, header, tuple(lines), note=_about_pairs(list(duels.values()))))
+        header = ("run", "value", f"rank, {ranking.level:.0%}", group, *against)
+        about = TIERS if group == "tier" else ""
+        note = ". ".join(filter(None, (about, _about_pairs(list(duels.values())))))
+        found.append(Table(title, header, tuple(lines), note=note))
     return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
+
+
+def groups_of(ranking: Ranking, own: Sequence[Standing]) -> tuple[str, dict[str, str]]:
+    """Return how runs are grouped, and the group of each: letters where they can be read, tiers where there are many."""
+    longest = len({letter for s in own for letter in _letters(s.letters)})
+    if longest <= MOST_LETTERS:
+        return "group", {s.run: s.letters for s in own}
+    found = tiers([s.run for s in own], duels_of(ranking, own[0].metric))
+    return "tier", {s.run: str(found[s.run]) if s.value is not None else "" for s in own}
+
+
+def _letters(text: str) -> list[str]:
+    """Return the letters of a run one by one; after z they go on as a1, b1, …"""
+    return re.findall(r"[a-z]\d*", text)
 
 
 def _about_pairs(duels: Sequence[Duel]) -> str:
@@ -216,12 +247,12 @@ def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
     return found
 
 
-def _against(run: str, other: str, duels: dict[frozenset[str], Duel]) -> Cell:
+def _against(run: str, other: str, duels: dict[frozenset[str], Duel], draws: int | None) -> Cell:
     duel = duels.get(frozenset((run, other)))
     if run == other or duel is None or duel.difference.delta is None:
         return Cell("")
     delta = duel.difference.delta if duel.b == run else -duel.difference.delta
-    return Cell(f"{delta:+.4f}", f"p {p_text(duel.difference.p_adjusted)}")
+    return Cell(f"{delta:+.4f}", f"p {p_text(duel.difference.p_adjusted, draws)}")
 
 
 # ----------------------------------------------------------------------

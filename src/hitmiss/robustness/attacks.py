@@ -18,7 +18,7 @@ import polars as pl
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Contest, Design, Grouping, apart
 from hitmiss.core.registry import find_metric, parse
-from hitmiss.core.results import Estimate, Results
+from hitmiss.core.results import FORCED, Estimate, Remark, Results
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import Comparison, Difference, compare_design, digest_of, with_sides
@@ -294,7 +294,7 @@ def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[
             "--force compares them anyway, with a warning in the report",
             code="incomparable",
         )
-    found = [f"INVALID COMPARISON, forced: {breach}" for breach in wrong]
+    found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
     if not all(told):
         found.append("different attacks? Not both runs record the settings of their attacks, so this was not checked")
     seeds = [t.header.provenance.get("seed") for t in (a, b)]

@@ -18,6 +18,8 @@ Bits = NDArray[np.int8]
 CLEAN: Final = "clean"
 CONTROL: Final = "noise ~ "
 """The prefix of a control's name."""
+AIMLESS: Final = ("any", "whole")
+"""Values of `aim` and `place` of attacks without an aim or a place."""
 CHECKED: Final = ("zero_gradient", "budget", "budget_used")
 """Numbers that show whether an attack worked (see `health`)."""
 
@@ -106,6 +108,16 @@ def _order(cell: Cell) -> tuple[str, ...]:
     strength = f"~{run['strength']}" if number is None else f"{number:020.9f}"
     others = tuple(v for k, v in sorted(run.items()) if k not in ("attack", "strength"))
     return (run["attack"].removeprefix(CONTROL), *others, strength, str(cell.is_control))
+
+
+def attack_name(run: Mapping[str, str]) -> str:
+    """Return the name of an attack with its aim and its place, without its strength.
+
+    >>> attack_name({"attack": "noise ~ pgd", "strength": "1", "aim": "force MI", "place": "whole"})
+    'pgd, force MI'
+    """
+    rest = [v for k, v in run.items() if k not in ("attack", "strength") and v not in AIMLESS]
+    return ", ".join([run["attack"].removeprefix(CONTROL), *rest])
 
 
 def strength_of(run: Mapping[str, str]) -> float | None:

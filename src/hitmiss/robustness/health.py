@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from hitmiss.core.results import ATTACK_SUSPECT, CONSTANT, REVERSED, Remark
 from hitmiss.core.tally import Tally
 from hitmiss.robustness.campaign import CONTROL, Campaign, Cell, strength_of
 from hitmiss.stats.intervals import auc_interval
@@ -27,11 +28,14 @@ BLACK_BOX: Final = ("random_search", "hop_skip_jump")
 
 def health(campaign: Campaign) -> list[str]:
     """Describe what is wrong with the model or with the attacks of a campaign."""
-    found = [*_constant(campaign), *_reversed(campaign)]
+    model = [*(Remark(text, CONSTANT) for text in _constant(campaign))]
+    model += [Remark(text, REVERSED) for text in _reversed(campaign)]
+    found: list[str] = []
     for cell in campaign.cells:
         if not cell.is_control:
             found += [*_zero_gradient(cell), *_over_budget(cell), *_no_better_than_noise(campaign, cell)]
-    return found + list(_idle(campaign)) + list(_falling(campaign)) + list(_beaten(campaign))
+    found += [*_idle(campaign), *_falling(campaign), *_beaten(campaign)]
+    return [*model, *(Remark(text, ATTACK_SUSPECT) for text in found)]
 
 
 def _constant(campaign: Campaign) -> Iterator[str]:

@@ -18,17 +18,31 @@ from hitmiss.core.tally import Floats
 from hitmiss.stats.bootstrap import Random
 
 
-def p_text(p: float | None) -> str:
-    """Format a p value for tables.
+def p_text(p: float | None, draws: int | None = None) -> str:
+    """Format a p value for tables. From so many draws nothing below 1 / (draws + 1) is stated.
 
     >>> p_text(0.0369), p_text(7.476e-59), p_text(0.0), p_text(1.0), p_text(None)
     ('0.0369', '7.5e-59', '<1e-300', '1', '–')
+    >>> p_text(7.476e-59, 500), p_text(0.0369, 500)
+    ('< 0.002 (500 draws)', '0.0369')
     """
     if p is None:
         return "–"
+    if draws and p < 1.0 / (draws + 1):
+        return f"< {_above(1.0 / (draws + 1))} ({draws:,} draws)"
     if p < 1e-300:
         return "<1e-300"
     return "1" if p == 1.0 else f"{p:.4f}" if p >= 0.0001 else f"{p:.1e}"
+
+
+def _above(bound: float) -> str:
+    """Format a bound with one significant digit, rounded up so that it still is one.
+
+    >>> _above(1 / 501), _above(1 / 301), _above(1 / 1001)
+    ('0.002', '0.004', '0.001')
+    """
+    places = -math.floor(math.log10(bound))
+    return f"{math.ceil(bound * 10**places - 1e-9) / 10**places:g}"
 
 
 # ----------------------------------------------------------------------
@@ -267,8 +281,8 @@ def _letter(index: int) -> str:
 # Are some slices worse than the rest, and is the whole worse than its slices? Tests of figures with intervals.
 #
 # Among twenty equal slices one always looks worst, so "the worst slice" alone is no finding. Here every slice is tested
-# against all others together, the p values are corrected for the number of slices that were tested, and each figure is
-# also given shrunk towards the others, by as much as its interval allows.
+# against all others together, and the p values are corrected for the number of slices that were tested. Nothing is
+# shrunk: one variance for all slices would pull the one that stands out into the crowd.
 #
 # Only the figures, the ends of their intervals and their numbers of trials are needed, so trials, counts and a results
 # file give the same answer.
@@ -289,13 +303,12 @@ class Figure:
 
 @dataclass(frozen=True)
 class Tested:
-    """A slice against the others: their common figure, its own shrunk towards them, and the p value of no difference.
+    """A slice against the others: their common figure, and the p value of no difference.
 
     `p` is two-sided and not corrected; `is_above` says on which side of the others the slice lies.
     """
 
     others: float
-    shrunken: float
     p: float
     is_above: bool
 
@@ -313,8 +326,7 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     """Test each slice against all others together.
 
     Figures of `bounded` metrics (shares, areas) are compared as log-odds, where their errors are nearly normal. The
-    common figure of the others is their mean, weighted by the precision of each. The spread between slices beyond their
-    errors (DerSimonian and Laird 1986) determines how far a figure is shrunk.
+    common figure of the others is their mean, weighted by the precision of each.
 
     Parameters
     ----------
@@ -336,8 +348,8 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     >>> min(t.p for t in against_others(alike)) > 0.1
     True
     >>> odd = against_others([*alike, Figure(0.40, 0.33, 0.47, 200)])[-1]
-    >>> odd.p < 1e-6, odd.is_above, 0.30 < odd.shrunken < 0.40
-    (True, True, True)
+    >>> odd.p < 1e-6, odd.is_above
+    (True, True)
     """
     if len(figures) < FEWEST:
         return []
@@ -347,14 +359,20 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     rest = (weight @ place - weight * place) / (weight.sum() - weight)
     rest_error = np.sqrt(1.0 / (weight.sum() - weight))
     z = (place - rest) / np.hypot(error, rest_error)
-    spread = _spread(place, weight)
-    random = 1.0 / (error**2 + spread)
-    centre = float(random @ place / random.sum())
-    pulled = centre + spread / (spread + error**2) * (place - centre)
-    return [
-        Tested(_back(rest[i], bounded), _back(pulled[i], bounded), _two_tails(abs(z[i])), bool(z[i] > 0))
-        for i in range(len(figures))
-    ]
+    return [Tested(_back(rest[i], bounded), _two_tails(abs(z[i])), bool(z[i] > 0)) for i in range(len(figures))]
+
+
+def against_whole(part: Figure, whole: Figure, *, level: float = 0.95, bounded: bool = True) -> Tested:
+    """Test a part of the trials against all of them; their errors are taken as independent, which is conservative.
+
+    >>> all_ = Figure(0.942, 0.93, 0.952, 900)
+    >>> low, alike = (against_whole(f, all_) for f in (Figure(0.8, 0.74, 0.85, 300), Figure(0.94, 0.92, 0.96, 300)))
+    >>> low.p < 1e-6, low.is_above, alike.p > 0.5
+    (True, False, True)
+    """
+    place, error = _placed([part, whole], level, bounded)
+    z = float((place[0] - place[1]) / np.hypot(error[0], error[1]))
+    return Tested(whole.value, _two_tails(abs(z)), z > 0)
 
 
 def shift(whole: Figure, slices: Sequence[Figure], sizes: Sequence[int], *, level: float = 0.95) -> Shift | None:
@@ -420,14 +438,6 @@ def _back(place: float, bounded: bool) -> float:
 def _two_tails(z: float) -> float:
     """Return the probability that a normal deviate is at least that far from 0."""
     return math.erfc(z / math.sqrt(2.0))
-
-
-def _spread(place: Floats, weight: Floats) -> float:
-    """Return the variance between slices beyond what their errors explain, by moments."""
-    mean = float(weight @ place / weight.sum())
-    excess = float(weight @ (place - mean) ** 2) - (len(place) - 1)
-    scale = float(weight.sum() - (weight**2).sum() / weight.sum())
-    return max(excess / scale, 0.0) if scale > 0 else 0.0
 
 
 # ----------------------------------------------------------------------

@@ -8,7 +8,7 @@ people's decision. An item whose review is not finished keeps the system's resul
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
@@ -72,6 +72,16 @@ RIGHT, WRONG, UNDECIDED = "right", "wrong", "open"
 NOT_ASKED, NOT_TOLD, UNSEEN = "not asked", "cannot tell", "no verdict"
 
 
+@dataclass(frozen=True)
+class Pairs:
+    """On how many items of one run people make one figure better, and on how many worse; trials of an item together."""
+
+    run: Mapping[str, str]
+    metric: str
+    gains: int
+    losses: int
+
+
 @dataclass(frozen=True, eq=False)
 class Teamwork:
     """The figures of all three, the load of each run, the paths of all trials, people's agreement, and their time."""
@@ -86,6 +96,7 @@ class Teamwork:
     n_adjudicated: int
     seconds: float | None
     where: Where
+    pairs: tuple[Pairs, ...] = ()
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
@@ -97,7 +108,8 @@ class Teamwork:
         agreements = {k: vars(getattr(self, k)) for k in ("agreement", "decided_agreement")}
         figures = {"estimates": self.figures.to_dict()["estimates"], "signature": self.figures.signature}
         paths = [{**vars(path), "run": dict(path.run)} for path in self.paths]
-        return {**figures, "loads": loads, "paths": paths, **agreements, **about}
+        pairs = [{**vars(own), "run": dict(own.run)} for own in self.pairs]
+        return {**figures, "loads": loads, "paths": paths, "pairs": pairs, **agreements, **about}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, object]) -> Teamwork:
@@ -115,6 +127,7 @@ class Teamwork:
             n_adjudicated=stored.n_adjudicated,
             seconds=stored.seconds,
             where=stored.where,
+            pairs=stored.pairs,
         )
 
 
@@ -133,6 +146,7 @@ class _Stored:
     seconds: float | None
     where: Where
     paths: tuple[Path, ...] = ()
+    pairs: tuple[Pairs, ...] = ()
 
 
 def evaluate_teamwork(
@@ -165,6 +179,7 @@ def evaluate_teamwork(
         n_adjudicated=said.adjudications.height,
         seconds=float(seconds.sum()) if len(seconds) else None,
         where=where,
+        pairs=tuple(pairs_of(system, both)),
     )
 
 
@@ -264,6 +279,33 @@ def paths_of(system: Trials, people: Trials, both: Trials) -> list[Path]:
         truth = head.positive if label == 1 else head.negative
         counts[tuple(map(str, row[:-3])), (truth, called.get(first, "failed"), said, outcome)] += 1
     return [Path(dict(zip(runs, run, strict=True)), *way, n) for (run, way), n in counts.items()]
+
+
+GOOD_WHERE: Final[Mapping[str, Callable[[int, int | None], bool]]] = {
+    "accuracy": lambda label, decision: decision == label,
+    "fake_slip_rate": lambda label, decision: not (label == 1 and decision == 0),
+    "real_false_flag_rate": lambda label, decision: not (label == 0 and decision == 1),
+}
+"""The figures that are compared item by item, and where the outcome of a trial is good by each."""
+
+
+def pairs_of(system: Trials, both: Trials) -> list[Pairs]:
+    """Count, for each run and figure, the items on which people make the outcome better or worse."""
+    runs = [name for name in system.header.runs if name != TRIAL]
+    change: dict[tuple[str, ...], dict[str, Counter[str]]] = {}
+    rows = system.frame.select(*runs, "item", "label", "decision").iter_rows()
+    for row, end in zip(rows, both.column("decision"), strict=True):
+        run, (item, label, first) = tuple(map(str, row[:-3])), row[-3:]
+        own = change.setdefault(run, {metric: Counter() for metric in GOOD_WHERE})
+        for metric, is_good in GOOD_WHERE.items():
+            own[metric][item] += is_good(label, end) - is_good(label, first)
+    return [
+        Pairs(
+            dict(zip(runs, run, strict=True)), metric, sum(n > 0 for n in by.values()), sum(n < 0 for n in by.values())
+        )
+        for run, own in change.items()
+        for metric, by in own.items()
+    ]
 
 
 def _loads(system: Trials, people: Trials, said: PeoplesVerdicts) -> list[Load]:

@@ -14,8 +14,9 @@
         table.querySelectorAll("thead th").forEach((other) => other.removeAttribute("aria-sort"));
         head.setAttribute("aria-sort", up ? "ascending" : "descending");
         const body = table.tBodies[0];
-        const rows = [...body.rows].filter((row) => !row.className);
-        const averages = [...body.rows].filter((row) => row.className);
+        const isAverage = (row) => row.className !== "" && !row.classList.contains("weak");
+        const rows = [...body.rows].filter((row) => !isAverage(row));
+        const averages = [...body.rows].filter(isAverage);
         const key = (row) => (row.cells[at].querySelector("b") || row.cells[at]).textContent.trim().replace(/,(?=\d{3})|[*]$/g, "").replace("∞", "Infinity").replace(/^–$/, "");
         const order = (a, b) => {
           const [x, y] = [key(a), key(b)];

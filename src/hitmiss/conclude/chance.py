@@ -1,0 +1,161 @@
+"""Is it better than chance, or than the trivial system? By the interval of a number against its chance level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hitmiss.conclude.wording import name_of
+from hitmiss.core.results import Estimate
+from hitmiss.core.verdict import FAILED, OPEN, PASSED, Amount, Basis, Finding, Subject, Value, run_of
+
+
+@dataclass(frozen=True)
+class Level:
+    """The value of a number without any detector, and what gives that value."""
+
+    value: float
+    by: str
+
+
+CHANCE: Final = "chance"
+TRIVIAL: Final = "accepting or rejecting everything"
+COMMONER: Final = "always saying the commoner class"
+SAME_COVERAGE: Final = "always saying the commoner class at the same coverage"
+BY_INTERVAL: Final = "interval against chance level"
+
+
+def chance_level(e: Estimate, beside: Mapping[str, Estimate] | None = None) -> Level | None:
+    """Return the number of chance or of the trivial system; None if the metric alone does not determine it.
+
+    `beside` are the other numbers of the run, by metric: those of coverage say what a system that abstains answered.
+
+    >>> chance_level(Estimate("eer", 0.1)).value
+    0.5
+    >>> chance_level(Estimate("accuracy", 0.9, n=100, n_positive=20))
+    Level(value=0.8, by='always saying the commoner class')
+    """
+    name = name_of(e.metric)
+    fixed = {
+        "eer": Level(0.5, CHANCE), "roc_auc": Level(0.5, CHANCE), "macro_auc": Level(0.5, CHANCE),
+        "balanced_accuracy": Level(0.5, CHANCE), "mcc": Level(0.0, CHANCE), "kappa": Level(0.0, CHANCE),
+        "cllr": Level(1.0, "uninformative scores"), "min_cllr": Level(1.0, "uninformative scores"),
+        "youden": Level(0.0, CHANCE),
+    }  # fmt: skip
+    if name in fixed:
+        return fixed[name]
+    if name in ("min_dcf", "act_dcf"):
+        return Level(1.0, TRIVIAL) if e.settings.get("normalize", True) else None
+    if name == "tpr_at_fpr" and isinstance(fpr := e.settings.get("fpr"), float):
+        return Level(fpr, CHANCE)
+    if name == "accuracy_answered":
+        share = _answered_share(e, beside or {})
+        return Level(max(share, 1 - share), SAME_COVERAGE) if share is not None else None
+    share = e.n_positive / e.n if e.n else 0.0
+    if e.weight and e.weight_positive is not None:
+        share = e.weight_positive / e.weight
+    if not 0.0 < share < 1.0:
+        return None
+    by_share = {
+        "accuracy": Level(max(share, 1 - share), COMMONER),
+        "f1": Level(2 * share / (1 + share), "calling everything positive"),
+        "average_precision": Level(share, CHANCE),
+        "brier": Level(share * (1 - share), "always stating the share of positives"),
+    }
+    return by_share.get(name)
+
+
+def _answered_share(e: Estimate, beside: Mapping[str, Estimate]) -> float | None:
+    """Return the share of positives among the answered trials; of all trials if coverage by class was not measured."""
+    covered = [
+        own.value if (own := beside.get(name)) is not None else None for name in ("coverage_fake", "coverage_real")
+    ]
+    sizes = [float(e.n_positive), float(e.n - e.n_positive)]
+    if covered[0] is not None and covered[1] is not None:
+        sizes = [covered[0] * sizes[0], covered[1] * sizes[1]]
+    return sizes[0] / sum(sizes) if sum(sizes) else None
+
+
+def abstains(beside: Mapping[str, Estimate]) -> bool:
+    """Say whether a run leaves some trials without an answer."""
+    covered = beside.get("coverage")
+    return covered is not None and covered.value is not None and covered.value < 1.0 and "accuracy_answered" in beside
+
+
+def against_chance(e: Estimate, level: Level, who: str = "") -> Finding:
+    """Say whether a number is better than its chance level, by its interval.
+
+    >>> against_chance(Estimate("eer", 0.25, best="low"), Level(0.5, CHANCE)).code
+    'chance-not-tested'
+    """
+    own = Amount.of(e)
+    values: dict[str, Value] = {
+        "by": level.by,
+        "value": own,
+        "level": Amount(level.value, e.metric, plain=True),
+    }
+    return Finding(_side(e, level), Subject.of(e), values | ({"who": who} if who else {}))
+
+
+def _side(e: Estimate, level: Level) -> str:
+    if e.low is None or e.high is None:
+        return "chance-not-tested"
+    if is_better(e.low, e.high, level.value, e.best):
+        return "better-than-chance"
+    worse = e.low > level.value if e.best == "low" else e.high < level.value
+    return "worse-than-chance" if worse else "not-better-than-chance"
+
+
+def is_better(low: float, high: float, level: float, best: str) -> bool:
+    """Say whether the whole interval lies on the good side of the level."""
+    return high < level if best == "low" else low > level
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A run against chance: the number that was tested, its chance level, and the finding."""
+
+    e: Estimate
+    level: Level
+    finding: Finding
+
+    @property
+    def basis(self) -> Basis | None:
+        """The test: the interval against the level."""
+        return None if self.finding.state == OPEN else Basis(BY_INTERVAL)
+
+
+def each_run(wholes: Sequence[Estimate], primary: str) -> dict[str, Tried]:
+    """Test every run: by the primary metric, else by the first metric with a chance level and an interval.
+
+    A run that abstains is judged on what it answered, against the trivial system at the same coverage.
+    """
+    runs = list(dict.fromkeys(run_of(e) for e in wholes))
+    found: dict[str, Tried] = {}
+    for name in runs:
+        own = [e for e in wholes if run_of(e) == name and e.value is not None]
+        beside = {name_of(e.metric): e for e in own}
+        ordered = [e for e in own if e.metric == primary] + [e for e in own if e.metric != primary]
+        if abstains(beside) and ordered and name_of(ordered[0].metric) == "accuracy":
+            ordered = [beside["accuracy_answered"], *ordered]
+        levels = [(e, chance_level(e, beside)) for e in ordered]
+        tried = [
+            Tried(e, level, against_chance(e, level, name if len(runs) > 1 else "")) for e, level in levels if level
+        ]
+        tested = [t for t in tried if t.finding.state != OPEN] or tried
+        if tested:
+            found[name] = tested[0]
+    return found
+
+
+def counted(tried: Mapping[str, Tried]) -> list[Finding]:
+    """Return the findings on runs: one as it is; of several, how many are better, then every one that is not."""
+    findings = [t.finding for t in tried.values()]
+    if len(findings) < 2:
+        return findings
+    n = {state: sum(f.state == state for f in findings) for state in (PASSED, FAILED, OPEN)}
+    total = len(findings)
+    made = [Finding("runs-better", values={"n": n[PASSED], "total": total})] if n[PASSED] else []
+    made += [f for f in findings if f.state == FAILED]
+    return [*made, *([Finding("runs-not-tested", values={"n": n[OPEN], "total": total})] if n[OPEN] else [])]

@@ -1,0 +1,93 @@
+"""What people add to a system: a paired comparison of the same items, decided by the exact sign test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hitmiss.core.results import Estimate
+from hitmiss.core.verdict import Amount, Basis, Check, Finding, PValue, Subject, Value
+from hitmiss.protocols.triage import repeats_of
+from hitmiss.stats.tests import exact
+from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Pairs, Teamwork
+
+if TYPE_CHECKING:
+    from hitmiss.protocols.triage import Asides
+
+LEVEL: Final = 0.05
+ALPHA: Final = 0.667
+"""Krippendorff's alpha below which, by his own rule, no conclusion should be based on people's answers."""
+SIGN_TEST: Final = "exact sign test of items"
+
+
+@dataclass(frozen=True)
+class Added:
+    """What people change in one number of one run."""
+
+    finding: Finding
+    basis: Basis | None
+    effect: Amount | None
+
+
+def added_by_people(work: Teamwork, metric: str) -> list[Added]:
+    """Test for each run whether more items got better than worse, in one number."""
+    whole = {(_run(e), e.run.get(WHO)): e for e in repeats_of(work.figures) if e.metric == metric}
+    runs = list(dict.fromkeys(run for run, _ in whole))
+    found = []
+    for run in runs:
+        alone, both = whole.get((run, SYSTEM)), whole.get((run, TOGETHER))
+        if alone is None or both is None or alone.value is None or both.value is None:
+            continue
+        name = "|".join(v for _, v in run)
+        pairs = next((p for p in work.pairs if p.metric == metric and tuple(p.run.items()) == run), None)
+        found.append(_added(metric, name if len(runs) > 1 else "", name, alone, both, pairs))
+    return found
+
+
+def _run(e: Estimate) -> tuple[tuple[str, str], ...]:
+    return tuple((k, v) for k, v in e.run.items() if k != WHO)
+
+
+def _added(metric: str, who: str, name: str, alone: Estimate, both: Estimate, pairs: Pairs | None) -> Added:
+    subject, named = Subject(name, metric=metric), {"who": who} if who else {}
+    if pairs is None:
+        return Added(Finding("people-not-tested", subject, {**named}), None, None)
+    p = PValue(exact(pairs.losses, pairs.gains))
+    values: dict[str, Value] = {
+        "gains": pairs.gains, "losses": pairs.losses, "p": p, "both": Amount.of(both), "alone": Amount.of(alone), **named,
+    }  # fmt: skip
+    assert both.value is not None and alone.value is not None
+    code = "people-open"
+    if p.p < LEVEL:
+        code = "people-gain" if pairs.gains > pairs.losses else "people-lose"
+    effect = Amount(both.value - alone.value, metric, signed=True)
+    return Added(Finding(code, subject, values), Basis(SIGN_TEST, True, p), effect)
+
+
+def raised_by_people(work: Teamwork) -> list[Finding]:
+    """Return the error rates that people are shown to raise."""
+    found = []
+    for metric in ("fake_slip_rate", "real_false_flag_rate"):
+        for added in added_by_people(work, metric):
+            if added.finding.code == "people-lose":
+                found.append(Finding("people-raise", added.finding.subject, added.finding.values))
+    return found
+
+
+def agreement(work: Teamwork | None) -> list[Check]:
+    """Check whether people agree enough to base a conclusion on their answers."""
+    if work is None:
+        return []
+    a, name = work.agreement, "agreement of people"
+    if a.alpha is None or a.low is None or a.high is None:
+        return [Check(name, Finding("people-agreement-undefined", values={"note": a.note or "too few answers"}))]
+    values: dict[str, Value] = {
+        "alpha": Amount(a.alpha, "", a.low, a.high, like=(a.alpha - 0.3, a.alpha + 0.3)), "n": a.n_items, "least": f"{ALPHA:g}",
+    }  # fmt: skip
+    code = "people-agree" if a.low >= ALPHA else "people-disagree" if a.high < ALPHA else "people-agreement-open"
+    return [Check(name, Finding(code, values=values))]
+
+
+def failed_calls(asides: Asides) -> int:
+    """Return how many calls of a triage failed: its numbers count them as wrong, so no row is missing."""
+    return sum(int(c.counts.failed_positive + c.counts.failed_negative) for c in asides.confusions)

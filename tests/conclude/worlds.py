@@ -1,0 +1,69 @@
+"""Simulated detectors whose truth is known, and the screen that a reader sees first."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hitmiss.core.trials import Trials
+from hitmiss.core.verdict import FAILED, PASSED, Verdict
+from hitmiss.reports import tabular
+
+SCREENS = Path(__file__).parent / "screens"
+REWRITE = "HITMISS_REWRITE_SCREENS"
+"""With this variable set, the screens are written anew instead of compared."""
+Floats = NDArray[np.float64]
+
+
+def labels(n: int) -> NDArray[np.int_]:
+    """As many trials of each class, one after the other."""
+    return np.tile([1, 0], n // 2)
+
+
+def slices(n: int, many: int, name: str = "c") -> list[str]:
+    """Slices with as many trials of each class."""
+    return [f"{name}{k:02d}" for k in np.arange(n) // 2 % many]
+
+
+def scores(n: int, apart: ArrayLike, seed: int = 0, common: Floats | None = None) -> Floats:
+    """Scores of one normal distribution per class, so many deviations apart; `common` is shared by several systems."""
+    noise = np.random.default_rng(seed).normal(size=n)
+    noise = noise if common is None else 0.8 * common + 0.6 * noise
+    return np.asarray(noise + np.asarray(apart, dtype=float) * (labels(n) - 0.5))
+
+
+def trials(score: Floats, **columns: list[str]) -> Trials:
+    """Trials with ids."""
+    n = len(score)
+    return Trials.of(labels(n), score, item=[f"i{k}" for k in range(n)], **columns)
+
+
+def screen(name: str, verdict: Verdict) -> None:
+    """Compare the first screen of a terminal with the text that is kept; and what no screen may show."""
+    stream = io.StringIO()
+    tabular.conclude(verdict, (), stream)
+    text = stream.getvalue().strip() + "\n"
+    if verdict.state == FAILED:
+        shown = [f for f in (*verdict.fails, *verdict.looked) if f.state == PASSED]
+        assert not shown, "no green tick among the failures of a detector that fails"
+    assert (
+        verdict.headline == text.replace("\n", " ").partition("  Is it good?")[0].strip() or len(verdict.headline) > 90
+    )
+    file = SCREENS / f"{name}.txt"
+    if os.environ.get(REWRITE):
+        file.write_text(text, encoding="utf-8")
+    assert text == file.read_text(encoding="utf-8"), f"set {REWRITE}=1 to write the screens anew"
+
+
+def where(verdict: Verdict) -> set[tuple[str, str]]:
+    """The runs and slices in which the verdict states a failure."""
+    return {(s.run, ", ".join(s.slice.values())) for s in verdict.slices}
+
+
+def failed(verdict: Verdict) -> set[str]:
+    """The names of the failed checks."""
+    return set(verdict.failed_checks)
