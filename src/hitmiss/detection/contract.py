@@ -27,6 +27,7 @@ ROUNDED: Final = 0.05
 TOGETHER: Final = 4
 """Items in the batch of the probe."""
 KIND_WORDS: Final = {
+    "auto": "outputs of a kind that their values decide",
     "logit": "logits",
     "multilabel": "logits",
     "probability": "probabilities",
