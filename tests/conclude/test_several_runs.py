@@ -287,3 +287,14 @@ def bare(verdict: Verdict) -> object:
         return [kept(v) for v in value] if isinstance(value, list) else value
 
     return kept(verdict.to_dict())
+
+
+def test_slices_in_which_nothing_can_be_tested_are_not_called_alike() -> None:
+    """Every slice holds one class, so that no error rate exists in any of them."""
+    label = [k % 2 for k in range(400)]
+    rng = np.random.default_rng(4)
+    room = ["a" if y else "b" for y in label]
+    one, other = (Trials.of(label, np.array(label) * 2 + rng.normal(size=400), room=room) for _ in range(2))
+    found = hm.compare(one, other, ["eer"], by=["room"], bootstrap=200).verdict
+    codes = {f.code: f.values for f in found.looked}
+    assert codes["slices-untestable"] == {"n": 2, "total": 2} and "slices-open" not in codes

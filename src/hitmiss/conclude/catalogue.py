@@ -255,6 +255,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         OPEN,
         "No slice stands out from the whole, which fails: {n} slices of {columns} tested by {title}, corrected together.{left}",
     ),
+    "slices-untestable": Entry(OPEN, "In {n} of {total} slices nothing could be tested."),
     "slices-open": Entry(OPEN, "In {n} of {total} slices no difference was shown."),
     "attack-like-noise": Entry(OPEN, "Not shown to do more than noise of the same norm: {attacks}."),
     "attack-without-control": Entry(OPEN, "Without a control of noise: {attacks}."),

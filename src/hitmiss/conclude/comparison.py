@@ -10,7 +10,7 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan
 from hitmiss.core.results import UNUSED, code_of, values_of
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Finding, PValue, Status, Subject, Value
-from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, Comparison, Difference
+from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED, UNDEFINED, Comparison, Difference
 from hitmiss.engine.measure import read_signature
 
 if TYPE_CHECKING:
@@ -210,5 +210,7 @@ def _open(made: Comparison) -> list[Finding]:
     for d in made:
         if d.slice and not d.average and _is_sliced(d, made):
             sliced.setdefault(tuple(d.slice.items()), set()).add(d.verdict)
-    n = sum(not verdicts & {A_BETTER, B_BETTER} for verdicts in sliced.values())
-    return [Finding("slices-open", values={"n": n, "total": len(sliced)})] if n else []
+    total, empty = len(sliced), sum(verdicts <= {UNDEFINED, NOT_TESTED} for verdicts in sliced.values())
+    n = sum(not verdicts & {A_BETTER, B_BETTER} for verdicts in sliced.values()) - empty
+    found = [Finding("slices-open", values={"n": n, "total": total})] if n else []
+    return [*found, *([Finding("slices-untestable", values={"n": empty, "total": total})] if empty else [])]
