@@ -237,6 +237,7 @@ def _write(
                 "passed": passed,
                 "warnings": list(warnings),
                 "checks": common.plain(checks),
+                **common.taken(),
             }
         )
         return
