@@ -59,7 +59,7 @@ class Settings:
     def reading(self, said: ReadSpec) -> tuple[ReadSpec, Taken]:
         """Return the read options of a caller over those of the file, and what was taken from the file."""
         made = said.over(self.read)
-        taken = {}
+        taken: dict[str, str] = {}
         for name in self.read.said:
             ours, theirs = getattr(self.read, name), getattr(said, name)
             if isinstance(ours, Mapping):

@@ -136,7 +136,7 @@ def evaluate(
         protocol = layer.protocol(protocol)
     chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
     chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
-    said = {"seed": seed, "level": level, "interval": interval}
+    said: dict[str, object] = {"seed": seed, "level": level, "interval": interval}
     design = Design.of(
         metrics,
         by=by,
