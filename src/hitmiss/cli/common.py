@@ -582,12 +582,14 @@ class Grouped(Generic[T]):
 
     def _layer(self, given: dict[str, object]) -> Layer | None:
         """Return the layer of a settings file; None without one, and where a verb reads no scores."""
-        if "settings" not in given or not _reads(given):
+        if "settings" not in given:
             return None
-        from hitmiss.core.settings import find
+        from hitmiss.core.settings import NAME, find
 
-        named = given["settings"]
-        found = find(named if isinstance(named, str) else None)
+        named = given["settings"] if isinstance(given["settings"], str) else None
+        if (named is None and not Path(NAME).is_file()) or not _reads(given):
+            return None
+        found = find(named)
         return None if found is None else Layer(found, _said(), _hints(self.verb).get("key"))
 
     @cached_property

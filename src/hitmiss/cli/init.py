@@ -48,6 +48,8 @@ def init(
 
     if Path(output).exists() and not force:
         raise UsageError(f"{output} is there already; --force replaces it, -o writes another", code="settings-exist")
+    if "-" in (*files, key):
+        raise UsageError("init reads files more than once; save what stdin gives first", code="stdin-twice")
     if protocol is not None:
         find_protocol(protocol)
     given = common.expanded(files)

@@ -36,7 +36,7 @@ ASKED: Final = (
 
 OF_MEANING: Final = (
     *("missing-column", "ambiguous-column", "unknown-column", "unknown-label", "score-direction", "unread-option"),
-    *("key-of-counts", "key-not-a-table"),
+    *("key-of-counts", "key-not-a-table", "no-common-id", "only-in-key", "only-in-scores", "label-conflict"),
 )
 """Errors that a value of a settings file may cause without being named in them."""
 
