@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from hitmiss.engine.rank import compare_all as rank
     from hitmiss.engine.repeats import over_repeats
     from hitmiss.evaluation.detecting import detect
-    from hitmiss.evaluation.protocol import board, evaluate
-    from hitmiss.io import read
+    from hitmiss.evaluation.protocol import board, evaluate, read
     from hitmiss.outofcore.stream import evaluate_streamed
     from hitmiss.probes.domain import probe
     from hitmiss.reports import figures
@@ -69,7 +68,7 @@ _HOMES = {
     "Tally": ("hitmiss.core.tally", "Tally"),
     "Header": ("hitmiss.core.trials", "Header"),
     "Trials": ("hitmiss.core.trials", "Trials"),
-    "read": ("hitmiss.io", "read"),
+    "read": ("hitmiss.evaluation.protocol", "read"),
     "at_bands": ("hitmiss.derive.bands", "at_bands"),
     "guaranteed": ("hitmiss.derive.bands", "guaranteed"),
     "calibrate": ("hitmiss.derive.calibration", "calibrate"),

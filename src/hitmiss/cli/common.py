@@ -11,22 +11,25 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Annotated, Generic, Protocol, TextIO, TypeVar, get_type_hints
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Generic, Protocol, TextIO, TypeVar, get_args, get_type_hints
 
 import typer
 
 from hitmiss.core import shared
-from hitmiss.core.errors import UnknownName
-from hitmiss.core.question import METHODS, Design, ReadSpec, names_of, parse_by, parse_gaps
+from hitmiss.core.errors import HitmissError, UnknownName
+from hitmiss.core.question import METHODS, Design, ReadSpec, Taken, names_of, parse_by, parse_gaps
 from hitmiss.core.shared import Json, JsonObject, spelled, visible, wrapped
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Drawn
 
     from hitmiss.core.results import Estimate
+    from hitmiss.core.settings import Settings
     from hitmiss.core.verdict import Verdict
 
 
@@ -83,6 +86,7 @@ def out_with_verdict(document: Mapping[str, object], verdict: Verdict) -> None:
 def out_document(text: str) -> None:
     """Print a document (JSON, CSV) to stdout: its bytes are UTF-8, whatever the terminal is."""
     _results.append(True)
+    _headlines.clear()  # a document states by itself what was taken
     shared.hush()
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:
@@ -152,6 +156,8 @@ def is_styled(stream: TextIO) -> bool:
 def begin() -> None:
     """Note that a new command begins and nothing is on stdout yet."""
     _results.clear()
+    _headlines.clear()
+    _taken.clear()
 
 
 def has_result() -> bool:
@@ -160,10 +166,18 @@ def has_result() -> bool:
 
 
 _results: list[bool] = []
+_headlines: list[str] = []
+
+
+def headline(text: str) -> None:
+    """Keep a line that stands above the result; without a result, or above a document, it is not printed."""
+    _headlines.append(visible(text))
 
 
 def _result(text: str) -> None:
     _results.append(True)
+    while _headlines:
+        _write(sys.stdout, _headlines.pop(0))
     _write(sys.stdout, text)
 
 
@@ -406,6 +420,7 @@ class Progress:
 # fewer options.
 
 T = TypeVar("T")
+SETTINGS = "Settings file instead of the folder's hitmiss.toml (see `hitmiss init`); none for no file."
 
 
 def reading(
@@ -449,9 +464,10 @@ def reading(
     separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
+    settings: Annotated[str | None, typer.Option(metavar="FILE", help=SETTINGS)] = None,
 ) -> ReadSpec:
     """Collect the options about reading files, which every verb that reads scores has."""
-
+    del settings  # `Grouped` takes it, because it is about all groups of a verb
     return ReadSpec().changed(
         columns=pairs("--column", column or []),
         key_columns=pairs("--key-column", key_column or []),
@@ -555,8 +571,36 @@ class Grouped(Generic[T]):
         self.__name__, self.__doc__, self.__module__ = verb.__name__, verb.__doc__, verb.__module__
 
     def __call__(self, **given: object) -> T:
-        made = {name: group(**{k: given.pop(k) for k in self._of_group[name]}) for name, group in self.groups.items()}
-        return self.verb(**given, **made)
+        layer = self._layer(given)
+        if layer is None:
+            made = self._made(given)
+            return self.verb(**given, **made)
+        made = layer.over(self._made(layer.filled(given)), self._of_group)
+        try:
+            ended = self.verb(**given, **made)
+        except HitmissError as error:
+            from hitmiss.core.settings import blamed
+
+            raise blamed(error, layer.taken) from None
+        while _headlines:  # the verb has printed no result, only written files
+            note(_headlines.pop(0))
+        return ended
+
+    def _made(self, given: dict[str, object]) -> dict[str, object]:
+        """Return what each group makes of its options, which are removed from those given."""
+        return {name: group(**{k: given.pop(k) for k in self._of_group[name]}) for name, group in self.groups.items()}
+
+    def _layer(self, given: dict[str, object]) -> Layer | None:
+        """Return the layer of a settings file; None without one, and where a verb reads no scores."""
+        if "settings" not in given:
+            return None
+        from hitmiss.core.settings import NAME, find
+
+        named = given["settings"] if isinstance(given["settings"], str) else None
+        if (named is None and not Path(NAME).is_file()) or not _reads(given):
+            return None
+        found = find(named)
+        return None if found is None else Layer(found, _said(), _hints(self.verb).get("key"))
 
     @cached_property
     def _own(self) -> dict[str, inspect.Parameter]:
@@ -585,6 +629,84 @@ class Grouped(Generic[T]):
     @property
     def __annotations__(self) -> dict[str, object]:  # type: ignore[override]
         return {name: p.annotation for name, p in self.__signature__.parameters.items()}
+
+
+class Layer:
+    """The settings of a folder as one layer of a command: below its options, above a protocol."""
+
+    def __init__(self, settings: Settings, said: frozenset[str], key_hint: object) -> None:
+        self.settings, self.said, self.taken = settings, said, settings.taken()
+        self._takes_keys = list[str] | None in get_args(key_hint)
+
+    def filled(self, given: dict[str, object]) -> dict[str, object]:
+        """Fill in the protocol and the key where the verb takes them and they were not given."""
+        for name in ("protocol", "key"):
+            value = getattr(self.settings, name)
+            if value is not None and name in given and name not in self.said:
+                given[name] = [value] if name == "key" and self._takes_keys else value
+                self.taken |= self.settings.taken(**{name: value})
+        return given
+
+    def over(self, made: dict[str, object], options: Mapping[str, Collection[str]]) -> dict[str, object]:
+        """Return what the groups made, with the settings where the command states nothing; and say what was taken."""
+        for name, one in sorted(made.items(), key=lambda item: isinstance(item[1], Design)):
+            if isinstance(one, ReadSpec):
+                made[name], taken = self.settings.reading(one)
+                self.taken |= taken
+            elif isinstance(one, Design):
+                own = {"metrics" if o == "metric" else o for o in options[name] if o not in self.said}
+                made[name], taken = self.settings.asking(one, own)
+                self.taken |= taken
+        if self.taken.values:
+            made |= {name: replace(d, taken=self.taken) for name, d in made.items() if isinstance(d, Design)}
+            _taken.append(self.taken)
+            headline(str(self.taken))
+        return made
+
+
+_taken: list[Taken] = []
+
+
+def taken() -> JsonObject:
+    """Return what this command took from a settings file, for documents that store no design."""
+    return {"settings": {"file": _taken[-1].file, "values": dict(_taken[-1].values)}} if _taken else {}
+
+
+FILES: Final = ("scores", "run", "runs", "results", "validation", "pilot")
+"""Arguments of verbs that name what is read."""
+
+
+def _reads(given: Mapping[str, object]) -> bool:
+    """Say whether a command reads scores: stored results were made with settings of their own."""
+    for name in FILES:
+        files = given.get(name, OTHER)
+        if files is OTHER:
+            continue
+        paths = [Path(str(one)) for one in (files if isinstance(files, list | tuple) else [files] if files else [])]
+        return not all(_is_stored(path) for path in paths)
+    return True
+
+
+OTHER: Final = object()
+
+
+def _is_stored(path: Path) -> bool:
+    if path.suffix != ".json":
+        return (path / "results.json").is_file()
+    from hitmiss.claims.open import json_object
+
+    return "signature" in json_object(path)
+
+
+def _said() -> frozenset[str]:
+    """Return the names of the options that stand in the command line."""
+    from typer._click.globals import get_current_context
+
+    context = get_current_context(silent=True)
+    if context is None:
+        return frozenset()
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(name for name, source in sources.items() if source is not None and source.name != "DEFAULT")
 
 
 def grouped(**groups: Callable[..., object]) -> Callable[[Callable[..., T]], Grouped[T]]:

@@ -93,7 +93,8 @@ def _open(
     names = list(columns) if len(words) > len(texts) else name_runs(words)
     opened: dict[str, Trials] = {}
     for name, word, key, column, high, limit in zip(names, words, keys, scored, highs, limits, strict=True):
-        own = reading.changed(higher=high, columns={**reading.columns, **({"score": column} if column else {})})
+        scored_by = {"score": column} if column else {}
+        own = reading.changed(higher=high or reading.higher, columns={**reading.columns, **scored_by})
         trials = open_run(word, key, asked.protocol, own, languages=languages)
         opened[name] = decided(trials, asked if limit is None else replace(asked, threshold=limit))
     if len(opened) == 1:

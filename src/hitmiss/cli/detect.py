@@ -29,7 +29,7 @@ CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray
 SHOWN_FAILURES = 5
 
 
-@grouped(reading=common.reading)
+@grouped(reading=common.without(common.reading, "settings"))
 def detect(
     detector: Annotated[str, typer.Option(help=DETECTOR)],
     data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],

@@ -231,8 +231,8 @@ def _write(
     if json:
         passed = all(c.passed for c in checks)
         found = {"run": run, "passed": passed, "warnings": list(warnings), "checks": common.plain(checks)}
-        verdict = conclude_gate(checks, run).to_dict()
-        common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **found, "verdict": verdict}))
+        told = {**found, **common.taken(), "verdict": conclude_gate(checks, run).to_dict()}
+        common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **told}))
         return
     common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
     tabular.write([gate_report.table(checks)])

@@ -227,7 +227,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "key", "column", "key_column", "score_column", "run_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
         "dedupe", "allow_missing", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
         "weight", "weight_kind", "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "engine",
-        "cluster",
+        "cluster", "settings",
     ),
     CERTAINTY: ("bootstrap", "unit", "seed", "level", "interval", "stratify", "test", "correction", "force", "decide", "strict"),
     WRITING: (
@@ -236,6 +236,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
 }  # fmt: skip
 EXAMPLES: Final[Mapping[str, str]] = {
+    "init": "hitmiss init scores.csv key.csv",
     "score": "hitmiss score scores.tsv --key key.tsv -m eer --by codec --bootstrap 1000",
     "toxicity": "hitmiss toxicity --pred-dir predictions --run-tag baseline",
     "threshold": "hitmiss threshold dev_en.csv --test test_en.csv --maximize f1",
@@ -525,6 +526,7 @@ def _file_sentence(error: OSError) -> str:
 # The command `hitmiss`: its verbs, its global options, and how it ends (exit codes: see above).
 
 VERBS = (
+    "init",
     "score",
     "toxicity",
     "threshold",

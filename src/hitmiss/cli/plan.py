@@ -87,7 +87,7 @@ def plan(
     assumed = Assumed(value, positives, correlation, per_unit, alike)
     found = _from_pilot(pilot, key, asked, reading, wish) if pilot else _from_assumptions(asked, wish, assumed)
     if json:
-        common.out_json({"schema": 1, "plan": common.plain(wish), "needs": common.plain(found)})
+        common.out_json({"schema": 1, "plan": common.plain(wish), "needs": common.plain(found), **common.taken()})
         return
     kind = "half width" if difference is None else "shown"
     rows = [[p.metric, f"{p.count:,} {p.of}", f"{p.trials:,}", f"{p.reached:.4f}", p.basis] for p in found]

@@ -22,7 +22,7 @@ ABOUT_IDS = "Column of the embeddings that holds the item ids, for --key."
 ABOUT_KEY = "Table about the items, joined on their ids: with a header, or an ASVspoof 5 protocol."
 
 
-@grouped(asked=without(drawing, "bootstrap"), reading=reading_options)
+@grouped(asked=without(drawing, "bootstrap"), reading=without(reading_options, "settings"))
 def probe(
     embeddings: Annotated[Path, typer.Argument(help=ABOUT_EMBEDDINGS)],
     labels: Annotated[str, typer.Option(metavar="COLUMN", help=ABOUT_LABELS)],

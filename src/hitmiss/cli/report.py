@@ -92,7 +92,7 @@ def _printed(path: str, pdf: str | None) -> None:
 def tell(path: str, size: int, names: list[str], json: bool, about: str = "") -> None:
     """Report what was written."""
     if json:
-        common.out_json({"schema": 1, "report": path, "bytes": size, "runs": names})
+        common.out_json({"schema": 1, "report": path, "bytes": size, "runs": names, **common.taken()})
     else:
         about = about or f"{len(names)} run{'s' if len(names) != 1 else ''}"
         common.note(f"wrote {path}: {size / 1e6:.2f} MB, {about}")

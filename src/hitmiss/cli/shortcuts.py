@@ -12,7 +12,7 @@ from hitmiss.cli.common import grouped
 from hitmiss.core.question import ReadSpec
 
 
-@grouped(reading=common.reading)
+@grouped(reading=common.without(common.reading, "settings"))
 def shortcuts(
     data: Annotated[str, typer.Argument(help="Manifest: a table with the file and the label of each clip.")],
     by: Annotated[list[str] | None, typer.Option(help="Slice column, `attack`; may be repeated.")] = None,

@@ -65,7 +65,7 @@ def _print(tuning: Tuning, json: bool) -> None:
     if json:
         facts: dict[str, object] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
         facts["drawn"] = str(tuning.plan) if tuning.plan is not None else "none"
-        common.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning)})
+        common.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning), **common.taken()})
         return
     tabular.write([table(tuning)])
     if tuning.plan is not None and tuning.plan.bootstrap and tuning.test is not None:

@@ -36,7 +36,7 @@ def validate(
         reading = reading.over(rules)
     seen = examine(scores, key, reading)
     if json:
-        common.out_json({"schema": 1, "clean": seen.is_clean, **common.plain_object(_report(seen))})
+        common.out_json({"schema": 1, "clean": seen.is_clean, **common.plain_object(_report(seen)), **common.taken()})
     else:
         _print(seen)
     if not seen.is_clean:

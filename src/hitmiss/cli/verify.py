@@ -12,7 +12,7 @@ from hitmiss.core.artifacts import sealed
 from hitmiss.core.question import ReadSpec
 
 
-@grouped(reading=common.reading)
+@grouped(reading=common.without(common.reading, "settings"))
 def verify(
     claim: Annotated[
         str, typer.Argument(help="A signature, or the JSON file of results, of a comparison or of a ranking.")

@@ -111,6 +111,7 @@ class UnknownName(UsageError):
     """
 
     def __init__(self, what: str, name: str, known: Iterable[str], synonyms: Mapping[str, str] | None = None) -> None:
+        self.name = name
         names = sorted(known)
         spellings = {name: name for name in names} | dict(synonyms or {})
         most, least = (1, SIMILAR) if synonyms is None else (NEAREST, 0.0)

@@ -335,8 +335,11 @@ class ReadSpec(Stated):
 
     def _for_class(self, positive: str | None, negative: str | None) -> ReadSpec:
         """Return the same spec about a positive class of the caller: our negative class, or one of another name."""
-        if positive is None or self.positive is None or self.negative is None or same_class(positive, self.positive):
+        if positive is None or self.positive is None or same_class(positive, self.positive):
             return self
+        if self.negative is None:  # the value of the other class is that of ours no more
+            other = code_of(self.positive_value) if self.positive_value is not None else None
+            return replace(self, positive_value=None if other is None else OPPOSITE[other])
         if not same_class(positive, self.negative):
             higher = positive if self.higher == self.positive else self.higher
             return replace(self, negative=named_classes(positive, self.negative)[1], higher=higher)
@@ -732,6 +735,24 @@ class Contest:
 
 
 @dataclass(frozen=True)
+class Taken:
+    """What was taken from a settings file: its name, and the values by their names.
+
+    >>> print(Taken("hitmiss.toml", {"positive": "fake", "unit": "speaker"}))
+    from hitmiss.toml: positive = fake, unit = speaker
+    """
+
+    file: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"from {self.file}: {', '.join(f'{name} = {value}' for name, value in self.values.items())}"
+
+    def __or__(self, other: Taken) -> Taken:
+        return Taken(self.file, {**self.values, **other.values})
+
+
+@dataclass(frozen=True)
 class Design(Stated):
     """Everything that is asked of trials.
 
@@ -765,6 +786,8 @@ class Design(Stated):
         The method by which scores are calibrated on other files; figures are shown before and after.
     triage, languages, drift, contest
         What a triage, a toxicity evaluation, a drift table or a comparison fixes in addition.
+    taken
+        What was taken from a settings file, of these values and of the read options; None if nothing was.
 
     Examples
     --------
@@ -795,6 +818,11 @@ class Design(Stated):
     languages: Languages | None = None
     drift: Drift | None = None
     contest: Contest | None = None
+    taken: Taken | None = field(default=None, compare=False)
+
+    def to_plain(self) -> dict[str, Json]:
+        """Return the JSON form, with every field; without `taken` if nothing was."""
+        return {name: value for name, value in super().to_plain().items() if name != "taken" or value is not None}
 
     @property
     def _several(self) -> dict[str, Callable[[Any], object]]:

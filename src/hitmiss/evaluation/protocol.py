@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from hitmiss.core import artifacts
-from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import FIXED, By, Design, Gap, Gaps, Method, Protocol, ReadSpec, declared, names_of
+from hitmiss.core.errors import DataError, HitmissError, UsageError
+from hitmiss.core.question import FIXED, By, Design, Gap, Gaps, Method, Protocol, ReadSpec, Taken, declared, names_of
 from hitmiss.core.question import find as find_column
 from hitmiss.core.registry import Metric, Misdeclared, Setting, Spec, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
+from hitmiss.core.settings import Settings, blamed
+from hitmiss.core.settings import find as find_settings
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import USUAL_UNITS, measure_design
@@ -35,6 +37,7 @@ __all__ = [
     "load_protocol",
     "measure_trials",
     "protocols",
+    "read",
     "read_trials",
 ]
 
@@ -83,10 +86,11 @@ def evaluate(
     by: By = (),
     bootstrap: int | None = None,
     unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    interval: Method = "auto",
+    seed: int | None = None,
+    level: float | None = None,
+    interval: Method | None = None,
     gap: Gaps = None,
+    settings: str | Path | None = None,
     **reading: object,
 ) -> Results:
     """Read score files, measure them by a protocol or a design, and return the results.
@@ -101,9 +105,13 @@ def evaluate(
         Metrics to measure instead of those of the protocol.
     by, bootstrap, unit, seed, level, interval
         As for `measure`. If `bootstrap` is None, the number of replicates is that of the protocol; 0 means none.
+        None is 0 for `seed`, 0.95 for `level` and "auto" for `interval`.
     gap
         The gap between two domains, as `codec=NONE`, or a list of gaps. None: that of the protocol, if its column is
         in `by`. False: no gap.
+    settings
+        A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
+        there is one; `"none"`: no file. A note of the results says what was taken from it.
     **reading
         Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
 
@@ -123,23 +131,157 @@ def evaluate(
     >>> made.one("roc_auc").value
     0.75
     """
+    layer = Layer.found(settings)
+    if not isinstance(protocol, Design):
+        protocol = layer.protocol(protocol)
     chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
     chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
+    said: dict[str, object] = {"seed": seed, "level": level, "interval": interval}
     design = Design.of(
         metrics,
         by=by,
         gap=gap,
         unit=unit,
         bootstrap=bootstrap or 0,
-        seed=seed,
-        level=level,
-        interval=interval,
         protocol=chosen,
+        **{name: value for name, value in said.items() if value is not None},
     )
     if isinstance(protocol, Design):
-        design = protocol.alone(design, Design())
-    design, spec = design.filled(), ReadSpec().changed(**reading)
-    return measure_trials(decided(read_trials(scores, key, design.protocol, spec), design), design)
+        design = protocol.alone(design, Design()).filled()
+    else:
+        said |= {"metrics": metrics or None, "by": by or None, "gap": gap, "unit": unit, "bootstrap": bootstrap}
+        design = layer.design(design.filled(), [name for name, value in said.items() if value is None])
+    with layer:
+        trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
+        return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
+
+
+class Layer:
+    """The settings of a folder as one layer of a call: below its keywords, above a protocol."""
+
+    def __init__(self, settings: Settings | None) -> None:
+        self.settings = settings
+        self.taken = settings.taken() if settings is not None else None
+
+    @classmethod
+    def found(cls, named: str | Path | None) -> Layer:
+        """Return the layer of a named file, or of that in the working folder; without a file it changes nothing."""
+        return cls(find_settings(named))
+
+    def __enter__(self) -> Layer:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Name the settings in an error that they may have caused."""
+        if self.taken is not None and isinstance(error, HitmissError):
+            blamed(error, self.taken)
+
+    def protocol(self, said: str | Path | Protocol | None) -> str | Path | Protocol | None:
+        """Return the protocol of the caller, or else that of the settings."""
+        if said is None and self.settings is not None and self.settings.protocol is not None:
+            self._take(self.settings.taken(protocol=self.settings.protocol))
+            return self.settings.protocol
+        return said
+
+    def design(self, said: Design, free: Collection[str]) -> Design:
+        """Return a design with the values of the settings in the fields that the caller left free."""
+        if self.settings is None:
+            return said
+        free = [*free, "matrix", "stratify", "threshold", "negative_only", "positive_only"]
+        made, taken = self.settings.asking(said, free)
+        self._take(taken)
+        return made
+
+    def read(
+        self,
+        scores: object,
+        key: object,
+        protocol: Protocol | None,
+        said: ReadSpec,
+        memory: int | None = None,
+        needed: Collection[str] | None = None,
+    ) -> Trials:
+        """Read files by the caller's options over the settings; trials that are read already stay as they are."""
+        if self.settings is None or isinstance(scores, Trials):
+            return read_trials(scores, key, protocol, said)
+        spec, taken = self.settings.reading(said)
+        self._take(taken)
+        if key is None and self.settings.key is not None:
+            self._take(self.settings.taken(key=self.settings.key))
+            key = self.settings.key
+        return read_trials(scores, key, protocol, spec, memory, needed)
+
+    def noted(self, trials: Trials) -> Trials:
+        """Return trials with a note of what was taken."""
+        if self.taken is None or not self.taken.values:
+            return trials
+        return trials.retitle(notes=(str(self.taken), *trials.header.notes))
+
+    def signed(self, design: Design) -> Design:
+        """Return a design that states what was taken."""
+        return design if self.taken is None or not self.taken.values else replace(design, taken=self.taken)
+
+    def _take(self, taken: Taken) -> None:
+        self.taken = taken if self.taken is None else self.taken | taken
+
+
+def read(
+    scores: object,
+    key: object = None,
+    options: ReadSpec | None = None,
+    *,
+    memory: int | None = None,
+    needed: Collection[str] | None = None,
+    settings: str | Path | None = None,
+    **changes: object,
+) -> Trials:
+    """Read trials from score files and, if those have no labels, a key.
+
+    Parameters
+    ----------
+    scores
+        A path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or pandas frame.
+    key
+        The labels, given in the same ways; None if the score files hold them.
+    options
+        How to read (columns, classes, score kind, …); None for the defaults.
+    memory
+        Read files in pieces, so that they need not fit into memory; what is kept of their rows may take so many bytes.
+    needed
+        The slices that are used; others may be left out, which saves time. None keeps all.
+    settings
+        A settings file, whose values hold where no option is given; None: `hitmiss.toml` of the working folder, if
+        there is one; `"none"`: no file. A note in the header says what was taken from it.
+    **changes
+        Single options, by name, that replace those in `options`.
+
+    Returns
+    -------
+    Trials
+        One row per trial; a higher score means the positive class.
+
+    Raises
+    ------
+    DataError
+        If the data cannot be scored: a single error that carries every fault.
+    UsageError
+        If the rows do not fit into `memory`.
+
+    Examples
+    --------
+    >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
+    >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
+    Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
+    """
+    from hitmiss.io.reader import read as read_files
+
+    layer, said = Layer.found(settings), (options or ReadSpec()).changed(**changes)
+    if layer.settings is None:
+        return read_files(scores, key, said, memory=memory, needed=needed)
+    named = layer.protocol(None)
+    rules = find_protocol(named) if named is not None else None
+    with layer:
+        return layer.noted(layer.read(scores, key, rules, said, memory, needed))
 
 
 def read_trials(

@@ -210,7 +210,15 @@ def _refuse_undeclared(stack: Stack, column: str, reading: Reading, ledger: Ledg
         return
     kind, what = reading.question(column)
     place = Place(stack.tables[0].name)
-    ledger.add(kind, what, ONE_OF_THESE, [place], stack.title(column), what, reading.choices)
+    ledger.add(
+        kind,
+        what,
+        f"{ONE_OF_THESE}, or once for all commands with `hitmiss init FILE`",
+        [place],
+        stack.title(column),
+        what,
+        reading.choices,
+    )
 
 
 def _refuse_words(

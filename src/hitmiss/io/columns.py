@@ -285,7 +285,7 @@ def class_of_score(name: str) -> str | None:
     return word if word is not None and is_word(word) else None
 
 
-def _fits(ours: str, cells: Sequence[str]) -> bool:
+def fits(ours: str, cells: Sequence[str]) -> bool:
     """Return whether the first cells of a column can be ours: numbers for a score, known classes for a label."""
     held = [cell for cell in cells if not is_absent(cell)]
     if ours == "score":
@@ -419,7 +419,7 @@ class Columns:
 
     def fitting(self, ours: str, hits: Sequence[int]) -> list[int]:
         """Return those of some columns whose values can be ours."""
-        return [at for at in hits if _fits(ours, [row[at] for row in self.rows if at < len(row)])]
+        return [at for at in hits if fits(ours, [row[at] for row in self.rows if at < len(row)])]
 
 
 def _claim(
@@ -708,7 +708,9 @@ def _by_position(
         first = quoted(shape.separator.join(shape.first[0]))
         what = f"the layout was not recognised: there is no header, and the first of its {shape.width}-column rows is {first}"
         option = option_of(role)
-        fix = f"say which column is which by position, as {option} item=1 {option} {need}=2"
+        fix = (
+            f"say which column is which by position, as {option} item=1 {option} {need}=2, or with `hitmiss init FILE`"
+        )
         raise ledger.stop("missing-column", what, fix, [Place(shape.name, 1)], column=need)
     silent = {at for at, ours in enumerate(columns) if not ours}
     rest = {f"column_{at + 1}": at for at in range(shape.width) if at not in found.values() and at not in silent}
@@ -806,7 +808,8 @@ def no_column(lacking: Mapping[str, str], names: Row, role: Role, file: str, led
     options = " ".join(f"{option_of(role)} {one}=NAME" for one in ours)
     others = "".join(dict.fromkeys(lacking.values()))
     which = "which they are" if len(ours) > 1 else "which one it is"
-    return ledger.stop("missing-column", what, f"say {which} with {options}{others}", [Place(file, 1)], ours[0])
+    fix = f"say {which} with {options}{others}, or once for all commands with `hitmiss init FILE`"
+    return ledger.stop("missing-column", what, fix, [Place(file, 1)], ours[0])
 
 
 def predicted_names(ours: str) -> Row:

@@ -112,7 +112,8 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
     reading = words["label"]
     if reading.choices:
         kind, what = reading.question()
-        raise DataError(f"{what}; {ONE_OF_THESE}", code=kind, choices=reading.choices)
+        way = "or once for all commands with `hitmiss init FILE`"
+        raise DataError(f"{what}; {ONE_OF_THESE}, {way}", code=kind, choices=reading.choices)
     if reading.problems:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)

@@ -1,0 +1,188 @@
+"""The file `hitmiss.toml`: what a folder's files mean and what is asked of them, stated once.
+
+    protocol = "asvspoof5"              # as --protocol
+    key = "key.tsv"                     # as --key; relative to the file
+    [read]                              # the fields of `ReadSpec`
+    positive = "fake"
+    columns = {score = "p_fake"}
+    [ask]                               # fields of `Design`
+    metrics = ["eer"]
+    unit = ["speaker"]
+
+It is one layer: it overrides a protocol, and options of a command or keywords of a function override it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Final
+
+from hitmiss.core.errors import HitmissError, UnknownName, UsageError
+from hitmiss.core.question import Design, ReadSpec, Taken
+
+NAME: Final = "hitmiss.toml"
+"""The file that is taken from the working folder by itself."""
+OFF: Final = "none"
+"""What is said instead of a file, to take none."""
+TOP: Final = ("protocol", "key", "read", "ask")
+ASKED: Final = (
+    *("metrics", "by", "matrix", "gap", "unit", "bootstrap", "seed", "level", "interval", "stratify", "threshold"),
+    *("negative_only", "positive_only"),
+)
+"""Fields of `Design` that a settings file may state."""
+
+OF_MEANING: Final = (
+    *("missing-column", "ambiguous-column", "unknown-column", "unknown-label", "score-direction", "unread-option"),
+    *("key-of-counts", "key-not-a-table", "no-common-id", "only-in-key", "only-in-scores", "label-conflict"),
+)
+"""Errors that a value of a settings file may cause without being named in them."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a settings file states: a protocol, a key, read options and fields of a design."""
+
+    path: str = ""
+    protocol: str | None = None
+    key: str | None = None
+    read: ReadSpec = field(default_factory=ReadSpec)
+    ask: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The file as messages name it."""
+        return Path(self.path).name
+
+    def reading(self, said: ReadSpec) -> tuple[ReadSpec, Taken]:
+        """Return the read options of a caller over those of the file, and what was taken from the file."""
+        made = said.over(self.read)
+        taken: dict[str, str] = {}
+        for name in self.read.said:
+            ours, theirs = getattr(self.read, name), getattr(said, name)
+            if isinstance(ours, Mapping):
+                taken |= {f"{name}.{one}": _text(value) for one, value in ours.items() if one not in theirs}
+            elif getattr(made, name) == ours and name not in said.said:
+                taken[name] = _text(ours)
+        return made, Taken(self.name, taken)
+
+    def asking(self, said: Design, free: Collection[str]) -> tuple[Design, Taken]:
+        """Return a design with those fields of the file that the caller may state and has not: `free` names them."""
+        own = {name: value for name, value in self.ask.items() if name in free}
+        if own.get("bootstrap") == 0 and said.protocol is not None:
+            said = replace(said, protocol=said.protocol.undrawn)
+        return self._checked(said, own) if own else said, Taken(self.name, {k: _text(v) for k, v in own.items()})
+
+    def _checked(self, design: Design, own: Mapping[str, object]) -> Design:
+        try:
+            return design.changed(**own)
+        except UsageError as error:
+            raise _placed(error, self.name, "ask") from None
+
+    def taken(self, **values: str | None) -> Taken:
+        """Return what was taken: values of the file by name."""
+        return Taken(self.name, {name: value for name, value in values.items() if value is not None})
+
+
+def load(path: str | Path) -> Settings:
+    """Read a settings file; an unknown key or an unfit value is refused with its place."""
+    import tomllib  # needed only where there is such a file
+
+    from hitmiss.core import artifacts
+
+    file = Path(path)
+    try:
+        artifacts.note_input(file)
+        data = tomllib.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"no settings file {path}; `hitmiss init FILE` writes one", code="missing-settings") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise UsageError(f"{file.name} is not TOML: {error}", code="bad-settings") from None
+    for name in data:
+        if name not in TOP and (table := _table_of(name)):
+            raise UsageError(f"{file.name}: {name} belongs into the table [{table}]", code="bad-settings")
+        if name not in TOP:
+            raise _placed(UnknownName("key", name, (*TOP, *_fields())), file.name, "")
+    for name in ("protocol", "key"):
+        if not isinstance(data.get(name, ""), str):
+            raise UsageError(f"{file.name}: {name} must be a text; found {data[name]!r}", code="bad-settings")
+    read, ask = (_table(data, name, file.name) for name in ("read", "ask"))
+    try:
+        spec = ReadSpec().changed(**_listed(read))
+    except UsageError as error:
+        raise _placed(error, file.name, "read") from None
+    for name in ask:
+        if name not in ASKED:
+            raise _placed(UnknownName("key", name, ASKED), file.name, "ask")
+    key = data.get("key")
+    made = Settings(str(path), data.get("protocol"), None if key is None else str(file.parent / key), spec, ask)
+    made._checked(Design(), {name: value for name, value in ask.items() if name != "metrics"})
+    return made
+
+
+def find(named: str | Path | None = None) -> Settings | None:
+    """Return the settings that apply: those of a named file, or of the working folder; None if there are none.
+
+    >>> find("none") is None
+    True
+    """
+    if named is not None:
+        return None if str(named) == OFF else load(named)
+    return load(NAME) if Path(NAME).is_file() else None
+
+
+def blamed(error: HitmissError, taken: Taken) -> HitmissError:
+    """Return an error with the values of the settings file that may be its cause: those it is about, or all."""
+    named = {getattr(error, "name", None)}
+    named |= {word for fault in getattr(error, "faults", ()) for word in (fault.column, fault.value)}
+    own = {name: value for name, value in taken.values.items() if {value, *value.split(",")} & named}
+    if not own and (error.code not in OF_MEANING or not taken.values):
+        return error
+    said = Taken(taken.file, own or taken.values)
+    way = f"change it there, or switch it off with --settings {OFF}"
+    error.args = (f"{error.args[0]} ({said}; {way})", *error.args[1:])
+    return error
+
+
+def _fields() -> list[str]:
+    return [f.name for f in fields(ReadSpec)]
+
+
+def _table_of(name: str) -> str:
+    """Return the table that a key belongs into, if it stands above the tables."""
+    return "read" if name in _fields() else "ask" if name in ASKED else ""
+
+
+def _table(data: Mapping[str, object], name: str, file: str) -> dict[str, object]:
+    found = data.get(name, {})
+    if not isinstance(found, dict):
+        raise UsageError(f"{file}: [{name}] must be a table; found {found!r}", code="bad-settings")
+    return found
+
+
+def _listed(read: Mapping[str, object]) -> dict[str, object]:
+    """Return read options in which one value of `where` is a list of one."""
+    where = read.get("where")
+    if not isinstance(where, Mapping):
+        return dict(read)
+    return {**read, "where": {name: [v] if isinstance(v, str) else v for name, v in where.items()}}
+
+
+def _placed(error: UsageError, file: str, table: str) -> UsageError:
+    """Return an error with the file and the table that it is about."""
+    where = f"{file}, [{table}]" if table else file
+    return UsageError(f"{where}: {error.args[0]}", code="bad-settings")
+
+
+def _text(value: object) -> str:
+    """Return a value as a headline shows it.
+
+    >>> _text(("speaker", "attack")), _text([["a", "b"], "c"]), _text(True), _text(0.5)
+    ('speaker,attack', 'a,b,c', 'true', '0.5')
+    """
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    if isinstance(value, Mapping):
+        return ",".join(f"{name}:{_text(inner)}" for name, inner in value.items())
+    return str(value).lower() if isinstance(value, bool) else str(value)

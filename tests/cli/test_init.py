@@ -1,0 +1,301 @@
+"""`hitmiss init`: what files mean, recognised or asked for once, and written down for every later command."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import subprocess
+import sys
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import hitmiss as hm
+from hitmiss import run
+
+N = 80
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty working folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def drawn() -> tuple[list[bool], list[float]]:
+    """Which of the trials are fakes, and a score that is higher for them."""
+    rng = random.Random(7)
+    fake = [rng.random() < 0.4 for _ in range(N)]
+    return fake, [round(is_fake + rng.gauss(0, 0.8), 4) for is_fake in fake]
+
+
+def own_csv(name: str = "own.csv", score: str = "output", sign: int = 1) -> tuple[list[bool], list[float]]:
+    """A table with names of its author's own."""
+    fake, scores = drawn()
+    pl.DataFrame(
+        {
+            "clip": [f"c{i}" for i in range(N)],
+            "what": ["fake" if is_fake else "real" for is_fake in fake],
+            score: [sign * value for value in scores],
+            "speaker": [f"s{i % 16}" for i in range(N)],
+        }
+    ).write_csv(name)
+    return fake, scores
+
+
+def tried(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[str, str]:
+    """What a command prints to stdout and to stderr."""
+    assert run(words) == code
+    shown = capsys.readouterr()
+    return shown.out, shown.err
+
+
+def area(capsys: pytest.CaptureFixture[str], *words: str) -> float:
+    """The area under the ROC curve that the next command finds."""
+    made = json.loads(tried(capsys, *words, "--json")[0])
+    return float(next(e["value"] for e in made["estimates"] if e["metric"] == "roc_auc"))
+
+
+def written() -> dict[str, object]:
+    """The settings file."""
+    return tomllib.loads(Path("hitmiss.toml").read_text())
+
+
+def at_a_terminal(folder: Path, typed: Sequence[str], *words: str) -> tuple[int, str]:
+    """Run the command at a pseudo-terminal, type a line at each question, and return its code and what was shown."""
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "200"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "hitmiss", *words],
+        cwd=folder,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+    ) as process:
+        os.close(theirs)
+        for line in typed:
+            os.write(ours, f"{line}\n".encode())
+        os.write(ours, b"\x04")  # the end of what is typed: a further question finds no answer
+        seen = b""
+        while True:
+            try:
+                piece = os.read(ours, 4096)
+            except OSError:  # the other end is closed
+                break
+            if not piece:
+                break
+            seen += piece
+        code = process.wait(timeout=30)
+    os.close(ours)
+    return code, seen.decode()
+
+
+@pytest.mark.usefixtures("here")
+def test_own_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    """The first try names what is undecided with complete commands, the second writes the file."""
+    fake, scores = own_csv()
+    shown, told = tried(capsys, "init", "own.csv", code=2)
+    assert not Path("hitmiss.toml").exists()
+    assert shown.splitlines()[1].split() == ["clip", "what", "output", "speaker"]
+    assert len(shown.splitlines()) == 5  # the name, the columns and three rows
+    assert "--column label=what" in told
+    assert "--column score=output" in told
+    shown, told = tried(capsys, "init", "own.csv", "--yes", "--positive", "fake")
+    assert shown.rstrip().endswith("hitmiss score own.csv")
+    assert written() == {
+        "read": {
+            "columns": {"item": "clip", "label": "what", "score": "output"},
+            "positive": "fake",
+            "negative": "real",
+            "higher": "fake",
+        },
+        "ask": {"metrics": ["eer", "roc_auc"], "unit": ["speaker"], "bootstrap": 1000},
+    }
+    assert area(capsys, "score", "own.csv") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
+
+
+@pytest.mark.usefixtures("here")
+def test_kaggle_pair(capsys: pytest.CaptureFixture[str]) -> None:
+    """The submission calls its probabilities as the solution calls its labels."""
+    fake, scores = drawn()
+    ids = [f"im{i}" for i in range(N)]
+    pl.DataFrame({"image_id": ids, "label": scores}).write_csv("submission.csv")
+    usage = ["Public" if i % 3 else "Private" for i in range(N)]
+    pl.DataFrame({"image_id": ids, "label": [int(f) for f in fake], "Usage": usage}).write_csv("solution.csv")
+    shown, _ = tried(capsys, "init", "submission.csv", "solution.csv", "--yes")
+    assert shown.rstrip().endswith("hitmiss score submission.csv")
+    assert written()["key"] == "solution.csv"
+    assert area(capsys, "score", "submission.csv") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
+    assert area(capsys, "score", "submission.csv", "--stream") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
+
+
+@pytest.mark.usefixtures("here")
+def test_answers_of_language_models(capsys: pytest.CaptureFixture[str]) -> None:
+    """Verdicts of two models: the runs are named, and the next command is `triage`."""
+    fake, scores = drawn()
+    rows = [
+        {
+            "question_id": f"q{i}",
+            "model_name": model,
+            "ground_truth": "fake" if fake[i] else "real",
+            "verdict": "fake" if (scores[i] > 0.5) ^ (model == "b" and i % 7 == 0) else "real",
+            "confidence": 0.5 + (i % 5) / 10,
+        }
+        for model in ("a", "b")
+        for i in range(N)
+    ]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown, _ = tried(capsys, "init", "answers.jsonl")
+    assert shown.rstrip().endswith("hitmiss triage answers.jsonl")
+    made = json.loads(tried(capsys, "triage", "answers.jsonl", "--bootstrap", "0", "--json")[0])
+    for model in ("a", "b"):
+        right = [row["verdict"] == row["ground_truth"] for row in rows if row["model_name"] == model]
+        found = [e for e in made["estimates"] if e["metric"] == "accuracy" and e["run"] == {"model_name": model}]
+        assert found[0]["value"] == pytest.approx(sum(right) / N, abs=1e-12)
+
+
+@pytest.mark.usefixtures("here")
+def test_files_of_asvspoof_2019(capsys: pytest.CaptureFixture[str]) -> None:
+    """No header and no option: the layout shows the protocol, and the second file the labels."""
+    fake, scores = drawn()
+    ids = [f"LA_E_{i:07d}" for i in range(N)]
+    Path("scores.txt").write_text("".join(f"{i} {-s}\n" for i, s in zip(ids, scores, strict=True)))
+    Path("eval.trl.txt").write_text(
+        "".join(
+            f"LA_{n % 9:04d} {i} - {f'A{7 + n % 3:02d} spoof' if f else '- bonafide'}\n"
+            for n, (i, f) in enumerate(zip(ids, fake, strict=True))
+        )
+    )
+    shown, _ = tried(capsys, "init", "scores.txt", "eval.trl.txt")
+    assert shown.rstrip().endswith("hitmiss score scores.txt")
+    assert written()["protocol"] == "asvspoof2019"
+    assert written()["key"] == "eval.trl.txt"
+    assert area(capsys, "score", "scores.txt", "--bootstrap", "0") == pytest.approx(
+        roc_auc_score([not f for f in fake], [-s for s in scores]), abs=1e-12
+    )
+
+
+@pytest.mark.usefixtures("here")
+def test_a_frame_after_init() -> None:
+    """What was written for the file holds for the frame that is read from it."""
+    fake, scores = own_csv()
+    assert run(["init", "own.csv", "--yes", "--positive", "fake", "--unit", "none"]) == 0
+    results = hm.evaluate(pl.read_csv("own.csv").to_pandas())
+    assert results.one("roc_auc").value == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
+
+
+@pytest.mark.parametrize("form", ["tsv", "parquet", "jsonl"])
+@pytest.mark.usefixtures("here")
+def test_other_forms_of_tables(form: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same table, however it is stored."""
+    fake, scores = own_csv()
+    table = pl.read_csv("own.csv")
+    name = f"own.{form}"
+    if form == "parquet":
+        table.write_parquet(name)
+    elif form == "jsonl":
+        table.write_ndjson(name)
+    else:
+        table.write_csv(name, separator="\t")
+    tried(capsys, "init", name, "--yes", "--positive", "fake")
+    assert area(capsys, "score", name) == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
+
+
+@pytest.mark.usefixtures("here")
+def test_a_score_that_names_a_class_proposes_it(capsys: pytest.CaptureFixture[str]) -> None:
+    """`fake_probability` beside labels real and fake."""
+    own_csv(score="fake_probability")
+    tried(capsys, "init", "own.csv", "--yes")
+    assert written()["read"]["positive"] == "fake"  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("here")
+def test_scores_that_are_lower_for_the_positive_class_are_asked_about(capsys: pytest.CaptureFixture[str]) -> None:
+    """Neither --yes nor anything else guesses the direction."""
+    fake, scores = own_csv(sign=-1)
+    options = ("init", "own.csv", "--yes", "--positive", "fake")
+    _, told = tried(capsys, *options, code=2)
+    assert "--higher real" in told
+    assert not Path("hitmiss.toml").exists()
+    tried(capsys, *options, "--higher", "real")
+    assert area(capsys, "score", "own.csv") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
+
+
+@pytest.mark.usefixtures("here")
+def test_several_columns_may_be_the_score(capsys: pytest.CaptureFixture[str]) -> None:
+    """Everything that is undecided is said at once, and --yes does not choose between equals."""
+    own_csv()
+    pl.read_csv("own.csv").with_columns(other=pl.col("output") * 2).write_csv("own.csv")
+    _, told = tried(capsys, "init", "own.csv", "--yes", code=2)
+    assert "--column score=output or --column score=other" in told
+
+
+def test_a_terminal_is_asked_once_for_each_thing(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Enter takes the proposal; a number chooses."""
+    fake, scores = own_csv()
+    code, shown = at_a_terminal(here, ["", "", "2"], "init", "own.csv")
+    assert code == 0, shown
+    assert shown.count("which column is the label?") == 1
+    assert shown.count("which column is the score?") == 1
+    assert shown.count("which class is the positive one") == 1
+    assert "(proposed)" in shown
+    assert "hitmiss score own.csv" in shown
+    assert written()["read"]["positive"] == "fake"  # type: ignore[index]
+    assert area(capsys, "score", "own.csv") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
+
+
+def test_a_terminal_asks_again_where_it_was_not_answered(here: Path) -> None:
+    """Without a proposal, Enter is no answer; a class may be typed instead of its number."""
+    own_csv()
+    code, shown = at_a_terminal(here, ["", "nonsense", "", "", "real", "fake"], "init", "own.csv")
+    assert code == 0, shown
+    assert written()["read"]["positive"] == "real"  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_settings_file_is_not_replaced(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only with --force; the old one has no say in what the new one says."""
+    own_csv()
+    Path("hitmiss.toml").write_text('[read]\npositive = "real"\n')
+    _, told = tried(capsys, "init", "own.csv", "--yes", "--positive", "fake", code=2)
+    assert "--force" in told
+    assert written() == {"read": {"positive": "real"}}
+    tried(capsys, "init", "own.csv", "--yes", "--positive", "fake", "--force")
+    assert written()["read"]["positive"] == "fake"  # type: ignore[index]
+    shown, _ = tried(capsys, "init", "own.csv", "--yes", "--positive", "fake", "-o", "other.toml")
+    assert shown.rstrip().endswith("hitmiss score own.csv --settings other.toml")
+
+
+@pytest.mark.usefixtures("here")
+def test_faulty_data_are_refused_as_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    """A score that is not a number is no question of meaning."""
+    Path("bad.csv").write_text("id,label,score\na,spoof,0.1\nb,bonafide,nan\nc,spoof,0.3\n")
+    _, told = tried(capsys, "init", "bad.csv", code=3)
+    assert "NaN" in told
+    assert not Path("hitmiss.toml").exists()
+    assert tried(capsys, "init", "nothing.csv", code=3)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("score", "own.csv", "-m", "eer"),
+        ("score", "known.csv", "-m", "eer"),
+        ("score", "known.csv", "-m", "eer", "--stream"),
+    ],
+    ids=["columns", "classes", "streamed"],
+)
+@pytest.mark.usefixtures("here")
+def test_refusals_of_meaning_name_it(words: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    """A way out for whoever does not know the options."""
+    own_csv()
+    pl.read_csv("own.csv").rename({"clip": "id", "what": "label", "output": "score"}).write_csv("known.csv")
+    assert "`hitmiss init FILE`" in tried(capsys, *words, code=3)[1]
