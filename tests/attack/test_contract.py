@@ -13,9 +13,9 @@ import hitmiss as hm
 from hitmiss.attacks.campaign import read_recordings, read_signals
 from hitmiss.attacks.family import LEADS
 from hitmiss.cli.main import run
+from hitmiss.conclude.attacks import conclude_attacks
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.io.runs import load_manifest
-from hitmiss.reports.campaigns import assess_attacks
 
 N, SAMPLES, CLASSES = 24, 120, 4
 TURNED = ("II", "I", "V1", "V2", "V3", "AVR", "AVL", "AVF", "III", "V4", "V5", "V6")
@@ -341,5 +341,5 @@ def test_a_model_that_is_never_right_gets_no_good_word(data: Path) -> None:
         return np.roll(exclusive(x), 2, axis=1)
 
     trials = hm.attack(wrong, data / "x.npz", families=["band_noise"], strengths=[0.1])
-    found = assess_attacks(hm.evaluate(trials, protocol="ecg-attacks", bootstrap=100))
-    assert found.good[0].status == "failed" and "right about no untouched record" in found.good[0].text
+    found = conclude_attacks(hm.evaluate(trials, protocol="ecg-attacks", bootstrap=100))
+    assert found.code == "attack-on-nothing" and "right about no untouched record" in found.headline

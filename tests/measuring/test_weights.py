@@ -423,7 +423,7 @@ def test_a_difference_with_sampling_weights_is_weighted_and_tested_with_them() -
 
 
 def test_curves_and_chance_are_weighted() -> None:
-    from hitmiss.reports.assessment import chance_level
+    from hitmiss.conclude.chance import chance_level
 
     own = data(200)
     own["decision"] = (own["score"] >= 0.5).astype(int)
