@@ -99,7 +99,9 @@ def test_the_headline_counts_texts_and_decisions(wide: tuple[str, str], stacked:
     toxic = int(labelled()[0].sum())
     out = told(capsys, "toxicity", wide[0], "--key", wide[1], "--bootstrap", "50")
     assert f"{N} texts, 6 × type: {N * 6:,} decisions, {toxic} toxic" in out.splitlines()[0]
-    assert "✓ independence: Intervals draw whole units: item." in out and f"unit=item,auto,0.95,seed=0|units:{N}|" in out
+    assert (
+        "✓ independence: Intervals draw whole units: item." in out and f"unit=item,auto,0.95,seed=0|units:{N}|" in out
+    )
     out = told(capsys, "toxicity", stacked, "--group", "kind", "--bootstrap", "50")
     assert f"{N} texts, 6 × kind: {N * 6:,} decisions, {toxic} toxic" in out.splitlines()[0]
 
