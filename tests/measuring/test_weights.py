@@ -15,7 +15,7 @@ from sklearn import metrics as sk
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.question import Gap, ReadSpec
-from hitmiss.core.registry import find_metric
+from hitmiss.core.registry import find_metric, forget
 from hitmiss.core.tally import Tally
 from hitmiss.reports.displays import RocDisplay
 from hitmiss.stats.bootstrap import UnitSample, unit_replicates
@@ -479,3 +479,33 @@ def test_a_calibration_is_fitted_with_the_weights() -> None:
     target = hm.Trials.of([1, 0, 1], [0.2, 0.5, 0.9])
     found = {name: hm.calibrate(one, target).score for name, one in dev.items()}
     np.testing.assert_allclose(found["weighted"], found["repeated"], rtol=1e-8)
+
+
+@pytest.mark.parametrize("metric", ["brier_confidence", "accuracy", "roc_auc", "sharpness"])
+def test_the_interval_of_weighted_rows_does_not_depend_on_their_order(metric: str) -> None:
+    """Each row keeps its own weight, whatever order a metric puts the rows in."""
+
+    @hm.metric(best="high")
+    def sharpness(confidence: np.ndarray, weight: np.ndarray | None = None) -> float:
+        return float(np.average(confidence, weights=weight))
+
+    rng = np.random.default_rng(8)
+    own = data(120)
+    columns = {
+        "item": np.array([f"i{k:03d}" for k in range(120)]),
+        "label": own["label"],
+        "score": own["score"],
+        "decision": (own["score"] >= 0.5).astype(int),
+        "confidence": rng.uniform(0.5, 1.0, 120),
+        "weight": odd_weights(120),
+    }
+    try:
+        ends = []
+        for order in (np.arange(120), np.arange(120)[::-1], rng.permutation(120)):
+            made = hm.Trials.of(**{name: values[order] for name, values in columns.items()}, weight_kind="sampling")
+            row = hm.measure(made, [metric], bootstrap=200).one(metric)
+            assert row.low is not None and row.high is not None, row.note
+            ends.append((row.value, row.low, row.high))
+        assert ends[1] == pytest.approx(ends[0], rel=1e-9) and ends[2] == pytest.approx(ends[0], rel=1e-9)
+    finally:
+        forget("sharpness")
