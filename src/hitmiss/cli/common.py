@@ -21,8 +21,10 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, Protocol, TextIO, T
 import typer
 
 from hitmiss.core import shared
+from hitmiss.core.design import Design, Taken, names_of, parse_by, parse_gaps
 from hitmiss.core.errors import HitmissError, UnknownName
-from hitmiss.core.question import METHODS, Design, ReadSpec, Taken, names_of, parse_by, parse_gaps
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.sampling import METHODS
 from hitmiss.core.shared import Json, JsonObject, spelled, visible, wrapped
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, overload
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import Best
 from hitmiss.core.shared import END_DIGITS, steady
 from hitmiss.core.trials import Trials

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 
 from hitmiss.attacks.codecs import Condition, find_codec, usable
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
+from hitmiss.core.columns import user_name
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.core.question import shown
-from hitmiss.core.registry import fit
 from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
@@ -868,7 +868,9 @@ def _sample(witness: Witness, row: Row, texts: bool, answers: tuple[Answer, ...]
     text = str(row[column] or "") if column and texts else ""
     if not text and texts and witness.texts is not None:
         text = witness.texts().get(str(row["item"]), "")
-    slices = [(shown(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][:SHOWN_SLICES]
+    slices = [(user_name(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][
+        :SHOWN_SLICES
+    ]
     truth = head.positive if row["label"] == 1 else head.negative
     score, confidence = _numbers(row)
     answers = answers or ((_answer(witness, row, texts),) if witness.remarks is not None else ())

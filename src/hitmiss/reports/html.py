@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.shared import one_or_several, verbatim, visible
 from hitmiss.reports.contests import contest_page, is_contest
