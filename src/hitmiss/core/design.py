@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.kinds import Json
 from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import MetricSpec, known_text
 from hitmiss.core.sampling import Method, SamplingPlan
-from hitmiss.core.shared import Json
 from hitmiss.core.spec import Spec, as_names
 
 Grouping = tuple[str, ...]

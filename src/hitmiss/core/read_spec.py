@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, Self
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.columns import FIXED, MADE, SYSTEM, prefixed
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import SCORE_KINDS, ScoreKind
+from hitmiss.core.kinds import SCORE_KINDS, ScoreKind
 from hitmiss.core.spec import Spec, as_names
 
 OnNan = Literal["refuse", "drop", "worst"]

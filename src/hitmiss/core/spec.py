@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from hitmiss.core.convert import InvalidField, declare, fit_field, plain
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.shared import Json
+from hitmiss.core.kinds import Json
 
 
 @dataclass(frozen=True)

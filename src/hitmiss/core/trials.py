@@ -21,9 +21,9 @@ from hitmiss.core.classes import ONE_OF_THESE, code_of, understand
 from hitmiss.core.columns import ANSWERS, FIXED, column_name, find_column, prefixed, user_name
 from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.kinds import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 from hitmiss.core.read_spec import ReadSpec, WeightKind, label_text, refuse_unkind
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
 from hitmiss.core.weights import not_allowed, weigh
 

@@ -16,10 +16,11 @@ from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.completeness import Completeness, counted_runs
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.kinds import FAILED
+from hitmiss.core.rates import Rate
 from hitmiss.core.registry import Metric, MetricSpec, Setting
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
-from hitmiss.core.shared import FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
 from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
 from hitmiss.core.weights import refuse_sampling

@@ -17,8 +17,8 @@ import polars as pl
 from hitmiss.core import classes
 from hitmiss.core.classes import AMBIGUOUS, ONE_OF_THESE, UNDECLARED, Problem, Reading
 from hitmiss.core.columns import user_name
+from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.weights import not_allowed
 from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, flag, is_absent
 from hitmiss.io.parse import Ledger, Place, quoted

@@ -15,8 +15,8 @@ import polars as pl
 from hitmiss.core.classes import about_spoofing, family_of, named_classes, same_class
 from hitmiss.core.columns import OWN, column_name, prefixed
 from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Source, Trials
 from hitmiss.io.cells import amount_in, number_in, word_of
 from hitmiss.io.columns import (

@@ -19,11 +19,11 @@ from hitmiss.core.convert import fit
 from hitmiss.core.design import Design
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.rates import Rate
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import parse
 from hitmiss.core.results import Estimate, Results, rows_of
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.shared import Rate
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate

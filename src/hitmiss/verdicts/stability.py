@@ -19,9 +19,9 @@ from hitmiss.core.columns import user_name
 from hitmiss.core.completeness import MOST_ROUNDS, ROW, in_rounds, lacks_items
 from hitmiss.core.design import Design, Grouping
 from hitmiss.core.errors import UsageError
+from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import digest_of, measure_design, measure_share, read_signature, render
 
