@@ -13,8 +13,8 @@ from tests.conclude.worlds import Floats, failed, labels, scores, screen, slices
 
 import hitmiss as hm
 from hitmiss.conclude.ranking import duels_of, tiers
+from hitmiss.core.design import Design
 from hitmiss.core.finding import FAILED, PASSED
-from hitmiss.core.question import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Verdict
 from hitmiss.findings import catalogue

@@ -10,9 +10,9 @@ import polars as pl
 
 from hitmiss.conclude.slices import weak_slices
 from hitmiss.core import progress
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.question import Design
 from hitmiss.core.results import REPEATED, Estimate, Results
 from hitmiss.core.scale import ROUNDING
 from hitmiss.core.trials import Trials
@@ -38,7 +38,6 @@ from hitmiss.reports.tabular import (
     Table,
     by_slice,
     gap_tables,
-    glossary,
     groupings,
     of_grid,
     over_repeats,
