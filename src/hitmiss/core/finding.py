@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
+from types import ModuleType
 from typing import Final, Literal, Protocol, TypeAlias
 
 from hitmiss.core.rates import END_DIGITS, round_number
@@ -323,5 +324,5 @@ def _number(value: float | None) -> float | str | None:
     return value if abs(value) != float("inf") else "inf" if value > 0 else "-inf"
 
 
-def _renderer():  # type: ignore[no-untyped-def]
+def _renderer() -> ModuleType:
     return import_module("hitmiss.findings.render")  # by name: sentences are above the data

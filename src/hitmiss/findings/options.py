@@ -72,23 +72,23 @@ def as_keywords(options: Sequence[Option]) -> str:
     "metrics=['eer'], threshold=0.5, higher='spoof', stream"
     """
     merged: dict[str, list[str]] = {}
-    brackets: dict[str, str] = {}
+    brackets: dict[str, tuple[str, str]] = {}
     for o in options:
         text = "" if o.value is None else _plain(o.value)
         left, equals, right = text.partition("=")
         if o.value is None:
             merged.setdefault(o.name, [])
         elif equals and o.name in MAPPINGS:
-            brackets[o.name] = "{}"
+            brackets[o.name] = ("{", "}")
             merged.setdefault(o.name, []).append(f"{left!r}: {right!r}")
         elif o.name in LISTS:
-            brackets[o.name] = "[]"
+            brackets[o.name] = ("[", "]")
             merged.setdefault(o.name, []).append(repr(text))
         else:
             is_plain = isinstance(o.value, bool) or (bool(_NUMBER.fullmatch(text)) and o.name not in TEXTS)
             merged[o.name] = [text if is_plain else repr(text)]
     shown = []
     for name, values in merged.items():
-        before, after = brackets.get(name, "  ").strip() or ("", "")
+        before, after = brackets.get(name, ("", ""))
         shown.append(f"{name}={before}{', '.join(values)}{after}" if values else name)
     return ", ".join(shown)
