@@ -10,8 +10,9 @@ import pytest
 from tests.conclude.worlds import failed, labels, scores, screen, slices, trials, where
 
 import hitmiss as hm
+from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import FAILED, NOT_SHOWN, OPEN, PASSED, REFUTED, SHOWN, Amount
 from hitmiss.engine.bias import measure_bias
 

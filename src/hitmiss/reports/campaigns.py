@@ -21,7 +21,7 @@ from hitmiss.conclude.attacks import (
 )
 from hitmiss.conclude.wording import Shown, explain, shown
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.reports.displays import RobustnessDisplay
 from hitmiss.reports.evaluations import RUN, Evaluation
