@@ -38,6 +38,7 @@ from hitmiss.reports.tabular import (
     Table,
     by_slice,
     gap_tables,
+    glossary,
     groupings,
     of_grid,
     over_repeats,
