@@ -36,7 +36,7 @@ from hitmiss.attacks.perform import Performed, Records, least_strengths, perform
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
 from hitmiss.core.header import Header
-from hitmiss.core.registry import parse
+from hitmiss.core.metric_spec import parse
 from hitmiss.core.results import finite, infinite
 from hitmiss.core.trials import Trials
 from hitmiss.detection.contract import (

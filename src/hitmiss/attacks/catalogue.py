@@ -9,7 +9,7 @@ from typing import Final
 from hitmiss.attacks import methods
 from hitmiss.attacks.family import all_attacks, batched_families
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
-from hitmiss.core.registry import MetricSpec, Setting
+from hitmiss.core.metric_spec import MetricSpec, Setting
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",

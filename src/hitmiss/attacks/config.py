@@ -14,7 +14,7 @@ from hitmiss.attacks import methods
 from hitmiss.attacks.family import all_attacks, batched_families, check_strength
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
 from hitmiss.core.errors import UnknownName, UsageError, nearest
-from hitmiss.core.registry import MetricSpec, Setting
+from hitmiss.core.metric_spec import MetricSpec, Setting
 
 # ----------------------------------------------------------------------
 # One perturbation, configured as in the ECG attack evaluation document.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec, Setting, parse
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 
 # ----------------------------------------------------------------------
 # Where in a record a perturbation acts: Hann windows, and windows where the model is sensitive.

@@ -21,10 +21,13 @@ from hitmiss.core import artifacts, progress
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.expressions import Derived
+from hitmiss.core.metric import Best
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
+from hitmiss.core.registry import resolve
 from hitmiss.core.results import FORCED, SCHEMA, UNUSED, Remark, finite, prefixed, warning_fields
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats

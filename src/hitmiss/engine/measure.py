@@ -20,10 +20,13 @@ from hitmiss.core.classes import same_class
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import By, Design, Grouping, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.expressions import Derived, Term
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting
 from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Derived, Metric, MetricSpec, Setting, Term, resolve
+from hitmiss.core.registry import resolve
 from hitmiss.core.results import (
     COARSE,
     CONSTANT,

@@ -18,8 +18,9 @@ from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.header import Header
 from hitmiss.core.kinds import FAILED
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import Metric, MetricSpec, Setting
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats, ascending_by_class

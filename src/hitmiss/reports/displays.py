@@ -14,7 +14,7 @@ from scipy.special import expit, logit, ndtri
 from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.registry import MetricSpec, parse
+from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.score_keys import COARSE, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.sorting import Array, Floats
