@@ -744,6 +744,8 @@ class BadCell:
     what: str
     each: str
     fix: str
+    if_all: bool = False
+    """Whether it is a fault only if no row of any file has such a field that can be read."""
 
 
 @dataclass(frozen=True)
@@ -761,6 +763,10 @@ class Reshaped:
     classes: tuple[str, str] | None = None
     """The layout's names of the classes, if the caller's words for them were replaced."""
     faults: tuple[BadCell, ...] = ()
+    n_understood: int = 0
+    """How many rows have an answer that was understood."""
+    fills: Mapping[str, str] = field(default_factory=dict)
+    """What a text column holds in rows that do not say, in another file too; `-` if a column is not listed."""
 
 
 class Flattening(Protocol):
@@ -901,10 +907,11 @@ def _refuse_conflicts(shapes: Sequence[Shape], made: Sequence[Reshaped], ledger:
 
 def _refuse_cells(shapes: Sequence[Shape], made: Sequence[Reshaped], ledger: Ledger) -> None:
     """Refuse fields that cannot be read, with their files and lines."""
+    is_understood = any(flat.n_understood for flat in made)
     for shape, flat in zip(shapes, made, strict=True):
         lines = [] if shape.lines is None else shape.lines.tolist()
         alike: dict[tuple[str, ...], list[Place]] = {}
-        for bad in flat.faults:
+        for bad in (bad for bad in flat.faults if not (bad.if_all and is_understood)):
             place = Place(shape.name, lines[bad.row], bad.value)
             alike.setdefault((bad.kind, bad.what, bad.fix, bad.name, bad.each), []).append(place)
         for (kind, what, fix, name, each), places in alike.items():
@@ -912,9 +919,13 @@ def _refuse_cells(shapes: Sequence[Shape], made: Sequence[Reshaped], ledger: Led
 
 
 def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:
-    """Give all tables the same slices and numbers: null numbers and `-` where a file has none."""
+    """Give all tables the same slices and numbers: null numbers, and texts as in rows that do not say."""
     extra = {name: kind for t in made for name, kind in t.frame.schema.items() if name not in FIXED}
-    fills = {name: pl.lit(None if kind.is_numeric() else "-", kind).alias(name) for name, kind in extra.items()}
+    texts = {name: text for t in made for name, text in t.fills.items()}
+    fills = {
+        name: pl.lit(None if kind.is_numeric() else texts.get(name, "-"), kind).alias(name)
+        for name, kind in extra.items()
+    }
     return [
         replace(t, frame=t.frame.with_columns(fill for name, fill in fills.items() if name not in t.frame.columns))
         for t in made

@@ -303,7 +303,8 @@ class Flat:
             for name, column in self._joined(group, None, pl.Float64).items()
         }
         columns = {**asked, **numbers, **self._joined(self._cache, "unknown")}
-        columns |= {_kept(name): own for name, own in self._joined(self._others, "").items() if name not in columns}
+        others = {_kept(name): own for name, own in self._joined(self._others, "").items() if name not in columns}
+        columns |= others
         columns |= {
             apart(name) if name in numbers else name: own for name, own in self._joined(self._slices, "-").items()
         }
@@ -317,7 +318,9 @@ class Flat:
             tuple(self._conflicts),
             conditions=self._conditions,
             classes=("fake", "real") if self._words.is_own else None,
-            faults=tuple(f for f in self._faults if f.kind != UNKNOWN or not self._n_heard),
+            faults=tuple(self._faults),
+            n_understood=self._n_heard,
+            fills={"cache": "unknown", **dict.fromkeys(others, "")},
         )
 
     def _codes(self) -> tuple[str, ...]:
@@ -381,8 +384,6 @@ CODE: Final = {"1": True, "true": True, "0": False, "false": False}
 INSIDE: Final = ("verdict", "prediction", "label", "decision", "answer")
 """The fields of an object that may hold its verdict."""
 SAID: Final = INSIDE[:2]
-UNKNOWN: Final = "unknown-verdict"
-"""The kind of a fault of verdicts that are only refused if no verdict of the file is understood."""
 
 
 def verdict_in(text: str) -> str:
@@ -510,7 +511,7 @@ def _unread(rows: Sequence[Row], words: Verdicts) -> Iterator[BadCell]:
         else:
             what, each = "{n} verdict{s}, not one of which is understood", "the verdict is not understood"
             fix = "a verdict is a word such as real, fake or uncertain; declare others with --positive and --negative"
-            yield BadCell(at, UNKNOWN, name, text, what, each, fix)
+            yield BadCell(at, "unknown-verdict", name, text, what, each, fix, if_all=True)
 
 
 def _error(row: Row) -> str:
