@@ -24,8 +24,8 @@ from typing import Literal
 import numpy as np
 
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
+from hitmiss.core.kinds import FAILED
 from hitmiss.core.registry import Metric, Setting, Spec, all_metrics, resolve
-from hitmiss.core.shared import FAILED
 from hitmiss.core.tally import Array
 from hitmiss.engine.measure import form_of
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.question import Plan
-from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Header, Trials
 from hitmiss.io.triage import PeoplesVerdicts, read_verdicts
 from hitmiss.verdicts.people import evaluate_teamwork, human_trials, together, words_of_people

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.kinds import one_or_several
 from hitmiss.core.registry import Metric, Setting, Spec, resolve
-from hitmiss.core.shared import one_or_several
 from hitmiss.core.tally import Array, Tally, merge
 from hitmiss.detection.outputs import to_probability
 from hitmiss.engine.measure import form_of

@@ -255,7 +255,7 @@ def _evaluate(
 
 def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.conclude.verdict import conclude
-    from hitmiss.core.shared import visible
+    from hitmiss.core.text import escape_invisible
     from hitmiss.reports import scoreboard
 
     if json:
@@ -265,7 +265,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     if documented:
         common.out(scoreboard.documented_text(board).rstrip("\n"))
         for warning in board.results.warnings:
-            common.note(f"! {visible(warning)}")
+            common.note(f"! {escape_invisible(warning)}")
         return
     from hitmiss.reports import tabular
 

@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, Self
 
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.kinds import SCORE_KINDS, Json, ScoreKind
 from hitmiss.core.registry import Derived, Misdeclared, Setting, Spec, declare, fit_field, known_text, parse, plain
-from hitmiss.core.shared import SCORE_KINDS, Json, ScoreKind
 
 # ----------------------------------------------------------------------
 # Names of columns: those that belong to the engine, and how a user's column of the same name is stored.

@@ -22,7 +22,7 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import Json
+from hitmiss.core.kinds import Json
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Floats, Number

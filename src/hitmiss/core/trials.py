@@ -20,6 +20,7 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.classes import ONE_OF_THESE, code_of, understand
 from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.kinds import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 from hitmiss.core.question import (
     ANSWERS,
     FIXED,
@@ -33,7 +34,6 @@ from hitmiss.core.question import (
     stored,
 )
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
 from hitmiss.core.weights import not_allowed, weigh
 

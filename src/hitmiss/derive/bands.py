@@ -18,10 +18,11 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.question import Bands, Sureness
+from hitmiss.core.rates import Rate
 from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling

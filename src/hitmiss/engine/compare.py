@@ -17,13 +17,13 @@ import numpy as np
 import polars as pl
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts
+from hitmiss.core import artifacts, progress
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
+from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
 from hitmiss.core.registry import Best, Derived, Spec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, UNUSED, Remark, finite, prefixed, warning_fields
-from hitmiss.core.shared import DIGITS, END_DIGITS, each, part, steady, step
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
@@ -110,7 +110,7 @@ class Difference:
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
-            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
+            object.__setattr__(self, end, round_number(getattr(self, end), END_DIGITS))
 
 
 DIGITS_OF: Final[Mapping[str, int]] = {
@@ -122,7 +122,7 @@ DIGITS_OF: Final[Mapping[str, int]] = {
 
 def told(row: DataclassInstance) -> dict[str, object]:
     """Return a row as JSON can hold it, with only the digits that are the same on every processor."""
-    return {k: finite(steady(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
+    return {k: finite(round_number(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
 
 
 def judged(row: Difference, level: float) -> Difference:
@@ -324,11 +324,11 @@ class Work:
         inside: list[list[PairedSample]] = [[] for _ in groupings]
         for whole in _in_turn(samples, "comparing"):
             draws = PairedDraws.prepare(self.plan, whole, self.zero_undefined)
-            with step("all pairs", 1 + len(groupings)):
-                with part():
+            with progress.step("all pairs", 1 + len(groupings)):
+                with progress.part():
                     tables[0] += map(self.row, self.cells(whole, self.questions, draws))
                 for place, grouping in enumerate(groupings):
-                    with part():
+                    with progress.part():
                         parts = slices(whole, grouping)
                         told = _in_turn(parts, f"by {' × '.join(grouping)}")
                         cells = [self.cells(sample, asked, draws) for sample in told]
@@ -477,7 +477,7 @@ class Work:
 
 def _in_turn(samples: list[PairedSample], what: str) -> Iterator[PairedSample]:
     """Yield the samples one after the other, and report progress by the number of pairs."""
-    return each(samples, what, [sample.n for sample in samples])
+    return progress.each(samples, what, [sample.n for sample in samples])
 
 
 def _known(value: float) -> float | None:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.kinds import one_or_several
 from hitmiss.core.registry import Spec, all_metrics, find_metric, known_text, parse
 from hitmiss.core.results import Estimate, Results, demanded_results
-from hitmiss.core.shared import one_or_several
 from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
 from hitmiss.engine.measure import read_signature
 from hitmiss.engine.pairing import breaches_of

@@ -14,11 +14,12 @@ from typing import Final
 import numpy as np
 
 from hitmiss._version import __version__
-from hitmiss.core import errors
+from hitmiss.core import errors, progress
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
+from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
 from hitmiss.core.results import (
     COARSE,
@@ -34,7 +35,6 @@ from hitmiss.core.results import (
     prefixed,
 )
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import Quantile, Rate, each, part, step
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded, is_text
 from hitmiss.engine.resample import (
@@ -747,7 +747,7 @@ def by_slices(work: Work, whole: Sample, grouping: Grouping, warnings: list[str]
         value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
         warnings.append(f"a table by {' × '.join(grouping)} is trivial here: every trial has {value}")
         return []
-    told = each(samples, f"by {' × '.join(grouping)}", [sample.n for sample in samples])
+    told = progress.each(samples, f"by {' × '.join(grouping)}", [sample.n for sample in samples])
     rows = [e for sample in told for e in _slice_rows(work, sample)]
     warnings += _one_sided(work, grouping, samples, rows)
     size = len(work.questions)
@@ -1163,24 +1163,24 @@ def measure_design(
     estimates: list[Estimate] = []
     warnings: list[str] = [*trials.header.notes, *missing_trials(trials), *remarks, *_undrawn(plan)]
     tables = 1 + len(groupings) + len(gaps)
-    for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
+    for whole in progress.each(wholes, "measuring", [sample.n for sample in wholes]):
         work = Work(columns, questions, Draws.prepare(plan, columns, whole.rows), chosen)
         sliced = replace(work, questions=[q for q in questions if not narrow or q.metric.name in narrow], replicates={})
         if alone is not plan:
             own = replace(sliced, draws=Draws.prepare(alone, columns, whole.rows), replicates={})
             sliced = replace(sliced, alone=own)
-        with step("all trials", tables):
-            with part():
+        with progress.step("all trials", tables):
+            with progress.part():
                 estimates += work.estimates(whole)
                 estimates += derived_rows(work, whole, derived)
             warnings += [*alarms(whole, questions), *undirected(whole, questions)]
             if whole is wholes[0]:
                 warnings += _unused_unit(work, whole, estimates)
             for grouping in groupings:
-                with part():
+                with progress.part():
                     estimates += by_slices(sliced, whole, grouping, warnings)
             for gap in gaps:
-                with part():
+                with progress.part():
                     estimates += gap_rows(sliced, whole, gap)
     estimates = [replace(e, title=title) if (title := chosen.names.get(e.metric)) else e for e in estimates]
     results = Results(tuple(estimates), "", tuple(dict.fromkeys(warnings)), chosen.name or None, trials)

@@ -24,14 +24,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts
+from hitmiss.core import artifacts, progress
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.machine import cores
 from hitmiss.core.question import BY_CLASS, OF_ALL, By, Contest, Design, Grouping, Plan, Protocol
 from hitmiss.core.registry import Best, Derived, Spec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
-from hitmiss.core.shared import cores, each
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
@@ -472,7 +472,7 @@ class Field:
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
         unseen, units = np.zeros((*shape, 2)), np.zeros(len(samples))
         owners = [*wholes, *(whole for whole, _, parts in pieces for _ in parts)]
-        for whole in each(wholes, "", [sample.n for sample in wholes]):
+        for whole in progress.each(wholes, "", [sample.n for sample in wholes]):
             draws, mine = Shared.of(plan, self, whole), [s for s, owner in enumerate(owners) if owner is whole]
             units[mine] = [draws.units(samples[s]) for s in mine]
 
@@ -489,7 +489,7 @@ class Field:
             # Runs share nothing but the weights, so how many are measured at a time changes no digit.
             with ThreadPoolExecutor(self._at_once) as pool:
                 done = pool.map(measure_run, range(len(self.names)))
-                for _, warned in zip(each(range(len(self.names)), "runs"), done, strict=True):
+                for _, warned in zip(progress.each(range(len(self.names)), "runs"), done, strict=True):
                     alarmed.found.extend(warned.found)
                     alarmed.areas.extend(warned.areas)
         found = {

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from hitmiss.core.completeness import Completeness, counted_runs
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.kinds import FAILED
 from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
+from hitmiss.core.rates import Rate
 from hitmiss.core.registry import Metric, Setting, Spec
 from hitmiss.core.results import Estimate
-from hitmiss.core.shared import FAILED, Rate
 from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
 from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
 from hitmiss.core.weights import refuse_sampling

@@ -16,8 +16,8 @@ import polars as pl
 
 from hitmiss.core import classes
 from hitmiss.core.classes import AMBIGUOUS, ONE_OF_THESE, UNDECLARED, Problem, Reading
+from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.question import ReadSpec, shown
-from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.weights import not_allowed
 from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, flag, is_absent
 from hitmiss.io.parse import Ledger, Place, quoted

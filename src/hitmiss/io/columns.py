@@ -12,9 +12,9 @@ import polars as pl
 
 from hitmiss.core.classes import FAMILIES, about_spoofing, code_of, is_word, same_class
 from hitmiss.core.errors import DataError, UsageError, nearest
+from hitmiss.core.kinds import ScoreKind
 from hitmiss.core.question import SCORES, SYNONYMS, ReadSpec, apart, find, shown, stored
 from hitmiss.core.results import MIXED, Remark
-from hitmiss.core.shared import ScoreKind
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
 

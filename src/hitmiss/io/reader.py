@@ -10,12 +10,12 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.core import registry
+from hitmiss.core import progress, registry
 from hitmiss.core.classes import Reading, is_word, same_class
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.kinds import ScoreKind
 from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.shared import ScoreKind, each
 from hitmiss.core.trials import Header, Source, Trials, with_target
 from hitmiss.core.weights import weigh
 from hitmiss.io import tables
@@ -90,7 +90,7 @@ class FinishedRun:
         asked = there.join(kept, on=names, how="semi", maintain_order="left")
         options = self.options.changed(where={k: v for k, v in self.options.where.items() if k not in names})
         changed = asked.filter(~is_clean)
-        for own in each((changed if changed.height else asked).rows(named=True), "conditions"):
+        for own in progress.each((changed if changed.height else asked).rows(named=True), "conditions"):
             is_own = pl.all_horizontal(pl.col(name) == value for name, value in own.items())
             yield read(table.filter(is_own | is_clean).collect(), None, options)
 
@@ -621,7 +621,7 @@ def _loaded(shapes: Sequence[Shape], matches: Sequence[Match], kinds: Kinds, led
     sizes = [len(shape.content.data) if shape.content else 0 for shape in shapes]
     return [
         tables.load(s, m.has_header, {c: m.picks[c] for c in order}, m.numeric, ledger, kinds)
-        for s, m in each(list(zip(shapes, matches, strict=True)), "parsing files", sizes)
+        for s, m in progress.each(list(zip(shapes, matches, strict=True)), "parsing files", sizes)
     ]
 
 

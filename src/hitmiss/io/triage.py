@@ -14,8 +14,8 @@ import polars as pl
 
 from hitmiss.core.classes import about_spoofing, family_of, named_classes, same_class
 from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.question import OWN, ReadSpec, apart, stored
-from hitmiss.core.shared import ABSTAIN
 from hitmiss.core.trials import Source, Trials
 from hitmiss.io.cells import amount_in, number_in, word_of
 from hitmiss.io.columns import (

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core import shared
+from hitmiss.core import progress
 from hitmiss.core.classes import Reading, same_class
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
@@ -87,7 +87,7 @@ class Opened:
         for piece in tables.pieces(
             self.shard.path, self.shape, match.has_header, match.numeric, picks, read, ledger, kinds
         ):
-            shared.tell(f"rows of {self.name}", read.rows, None)
+            progress.report(f"rows of {self.name}", read.rows, None)
             yield piece
 
 
@@ -255,7 +255,7 @@ def _checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Ledger)
     _read.clear()
     if not ledger.findings:
         _read[files, repr(options)] = key
-    shared.tell(f"rows of the key {side.shapes[0].name}", key.height, key.height)
+    progress.report(f"rows of the key {side.shapes[0].name}", key.height, key.height)
     return key
 
 
@@ -285,7 +285,7 @@ def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
 def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role) -> list[Opened]:
     """Recognise the columns of every shard; all must be of one kind."""
     found, ledger = list[Opened](), Ledger()
-    for shard in shared.each(shards, "looking at the shards"):
+    for shard in progress.each(shards, "looking at the shards"):
         with suppress(Stop):
             one = open_shard(shard, options, ledger, role)
             # of a file that a plug-in has read, only the first rows are kept
@@ -573,7 +573,7 @@ def tallies(
 ) -> Iterator[ShardTally]:
     """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
     found = None if run is sequential else run(first_pass, [(shard, plan, counter) for shard in shards])
-    for shard in shared.each(shards, step):
+    for shard in progress.each(shards, step):
         yield from counter(shard, plan) if found is None else [next(found)]
 
 

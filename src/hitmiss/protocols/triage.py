@@ -18,9 +18,9 @@ from hitmiss.core.classes import about_spoofing, code_of, named_classes
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.question import Design, Plan, ReadSpec
 from hitmiss.core.question import Triage as TriageDesign
+from hitmiss.core.rates import Rate
 from hitmiss.core.registry import fit, parse
 from hitmiss.core.results import Estimate, Results, rows_of
-from hitmiss.core.shared import Rate
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.kinds import FAILED
 from hitmiss.core.registry import Spec, fit, parse
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.shared import FAILED
 from hitmiss.core.tally import COARSE, Array, Floats, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights

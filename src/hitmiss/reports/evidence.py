@@ -18,9 +18,9 @@ from numpy.typing import ArrayLike
 from hitmiss.attacks.codecs import Condition, find_codec, usable
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
+from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.question import shown
 from hitmiss.core.registry import fit
-from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Final
 
+from hitmiss.core.kinds import Json
 from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.registry import schema_of
 from hitmiss.core.results import SCHEMA, Estimate
-from hitmiss.core.shared import Json
 from hitmiss.reports.readings import READINGS
 
 NUMBER: Final = {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}, {"type": "null"}]}

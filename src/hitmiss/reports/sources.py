@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
+from hitmiss.core import progress
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, Triage, parse_by, shown
 from hitmiss.core.results import SIMULATED as DATA_SIMULATED
 from hitmiss.core.results import Remark, Results
-from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
@@ -82,7 +82,7 @@ def open_sources(
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
     called = list(names) or [_short(n, p) for n, p in zip(name_runs(paths), paths, strict=True)]
     pairs = list(zip(paths, called, strict=True))
-    found = [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in each(pairs, "runs")]
+    found = [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in progress.each(pairs, "runs")]
     if measuring.human is not None and not any(s.asides is not None and s.asides.people is not None for s in found):
         name = Path(measuring.human).name
         raise UsageError(

@@ -8,9 +8,9 @@ from dataclasses import fields, replace
 from typing import Final, cast
 
 from hitmiss.conclude.wording import PLACES
+from hitmiss.core.rates import Rate
 from hitmiss.core.registry import Setting, Spec
 from hitmiss.core.results import Estimate, Results, number
-from hitmiss.core.shared import Rate
 from hitmiss.derive.bands import Answered, Point
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of

@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, Fault, UnknownName
+from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.question import Design, Plan
+from hitmiss.core.rates import Rate
 from hitmiss.core.results import Results, rows_of
-from hitmiss.core.shared import ABSTAIN, Rate
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.engine.measure import measure_design
 from hitmiss.io.triage import HUMAN, PeoplesVerdicts

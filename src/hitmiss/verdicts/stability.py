@@ -17,9 +17,9 @@ import polars as pl
 
 from hitmiss.core.completeness import MOST_ROUNDS, ROW, in_rounds, lacks_items
 from hitmiss.core.errors import UsageError
+from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.question import Design, Grouping, Plan, shown
 from hitmiss.core.results import Estimate, Results, merged
-from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import digest_of, measure_design, measure_share, read_signature, render
 
