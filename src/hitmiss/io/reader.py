@@ -77,10 +77,11 @@ class FinishedRun:
         """What the signature must state: how many items failed."""
         return (f"failed({self.coverage[1] - self.coverage[0]})",) if self.coverage else ()
 
-    def parts(self, kept: pl.DataFrame, is_clean: pl.Expr) -> Iterator[Trials]:
-        """Yield the attacks (or the conditions) one by one, each with the rows without a change.
+    def parts(self, kept: pl.DataFrame, is_clean: pl.Expr) -> Iterator[tuple[pl.DataFrame, ReadSpec]]:
+        """Yield the rows of the attacks (or the conditions) one by one, each with the rows without a change.
 
-        `kept` has the values of the columns that tell them apart, of those that are wanted.
+        `kept` has the values of the columns that tell them apart, of those that are wanted. The second part of each pair
+        says how to read the rows.
         """
         names, renamed = kept.columns, self.options.rename
         table = pl.scan_parquet(list(self.tables)).with_columns(
@@ -92,7 +93,7 @@ class FinishedRun:
         changed = asked.filter(~is_clean)
         for own in progress.each((changed if changed.height else asked).rows(named=True), "conditions"):
             is_own = pl.all_horizontal(pl.col(name) == value for name, value in own.items())
-            yield read(table.filter(is_own | is_clean).collect(), None, options)
+            yield table.filter(is_own | is_clean).collect(), options
 
 
 def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:

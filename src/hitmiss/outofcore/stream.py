@@ -31,6 +31,7 @@ from hitmiss.io.reader import (
     is_reversed,
     note_oddities,
     open_finished,
+    read,
     refuse_other_direction,
     reversed_note,
     unpaired_note,
@@ -427,7 +428,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
         names = whole.by[0] if is_drift else trials.header.runs
         kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
         parts = finished.parts(kept, clean_rows(trials, whole) if is_drift else pl.col("attack") == CLEAN)
-        titled = (part.retitle(notes=trials.header.notes) for part in parts)
+        titled = (read(rows, None, own).retitle(notes=trials.header.notes) for rows, own in parts)
         decided = titled if threshold is None else (at_threshold(part, threshold) for part in titled)
         found = (drift_parts if is_drift else measure_parts)(trials, whole, decided)
         refuse_changes(noted)
