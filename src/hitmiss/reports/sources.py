@@ -9,16 +9,20 @@ from typing import Final
 
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core import progress
+from hitmiss.core.columns import user_name
+from hitmiss.core.design import Design, TriageRules, parse_by
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, Triage, parse_by, shown
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import SIMULATED as DATA_SIMULATED
 from hitmiss.core.results import Remark, Results
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
 from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
-from hitmiss.protocols.triage import Asides, asides_of, evaluate_design
+from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.evidence import (
@@ -156,7 +160,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
         results, drawn, data = load_whole(path)
         if not len(results):
             raise DataError(f"{Path(path).name} holds no figure, so there is nothing to show", code="no-results")
-        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=Asides.from_dict(data))
+        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=TriageExtras.from_dict(data))
         return _marked(made, path)
     if Path(path).suffix == ".json" and Path(path).is_file() and measuring.reading.layout is None:
         raise DataError(
@@ -210,7 +214,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
     asides = _asides(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
     if asides is not None and is_repeated(decided):
-        results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=Triage())).figures
+        results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=TriageRules())).figures
     else:
         results = measure_trials(decided, design)
     if not len(results):
@@ -234,13 +238,13 @@ def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
     return {item: ", ".join(own) for item, own in said.items()}
 
 
-def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides | None:
+def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> TriageExtras | None:
     """Return the additional parts of a triage, with what people add if given; None without verdicts."""
     if "decision" not in trials.frame.columns:
         return None
     design = measuring.design
-    plan = Plan(design.bootstrap, design.unit, design.seed, design.level)
-    found = asides_of(trials, protocol, plan)
+    plan = SamplingPlan(design.bootstrap, design.unit, design.seed, design.level)
+    found = extras_of(trials, protocol, plan)
     if measuring.human is None:
         return found
     said = read_verdicts(measuring.human, trials.header.positive, trials.header.negative)
@@ -260,7 +264,9 @@ def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequenc
     ['codec', 'codec_q', 'speaker', 'codec,codec_q']
     """
     counts = {
-        shown(name): trials.frame[name].n_unique() for name in trials.header.slices if name not in (*TEXTS, *COLUMNS)
+        user_name(name): trials.frame[name].n_unique()
+        for name in trials.header.slices
+        if name not in (*TEXTS, *COLUMNS)
     }
     fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES and name not in unit]
     alone = [name for name in fit if protocol is None or name not in protocol.remarks][:MOST_GROUPINGS]
