@@ -16,8 +16,8 @@ from typing import Final
 
 from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError
-from hitmiss.io.columns import UNCERTAIN, WORDS, verdict
 from hitmiss.io.manifest import inside
+from hitmiss.io.verdicts import UNCERTAIN, VERDICT_WORDS, read_verdict
 from hitmiss.llm.media import decode, open_picture
 from hitmiss.stats.intervals import wilson
 
@@ -160,7 +160,7 @@ def _item(record: Mapping[str, object], root: Path, name: str, row: int) -> Item
         return Fault(kind, message, name, row, column, None if value is None else str(value)[:80])
 
     said = next((str(record[c]) for c in LABELS if record.get(c) is not None), "")
-    label = verdict(said)
+    label = read_verdict(said)
     if label is None or label == UNCERTAIN:
         return fault("bad-label", "the label must be real or fake", "label", said)
     meta = record.get("meta") or {}
@@ -267,7 +267,9 @@ def _sha(data: bytes) -> str:
 TELLING: Final = 0.95
 FEWEST: Final = 4
 """Items per class below which nothing is reported."""
-CLASS_WORDS: Final = frozenset(w for w, v in WORDS.items() if v in ("fake", "real") and w.isalpha() and len(w) > 2)
+CLASS_WORDS: Final = frozenset(
+    w for w, v in VERDICT_WORDS.items() if v in ("fake", "real") and w.isalpha() and len(w) > 2
+)
 MORE_WORDS: Final = frozenset(("generated", "diffusion", "gan", "deepfake", "midjourney", "dalle", "spoofed"))
 _TOKEN: Final = re.compile(r"[a-z]+")
 

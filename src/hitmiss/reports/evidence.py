@@ -23,9 +23,10 @@ from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, Usage
 from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
+from hitmiss.io.finished import files_of, media_folder, run_behind
 from hitmiss.io.manifest import inside, read_manifest
-from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 from hitmiss.io.runs import as_manifest, load_manifest, run_facts
+from hitmiss.io.text_rows import read_rows
 from hitmiss.media.image import load_image
 from hitmiss.protocols.toxicity import load_run
 from hitmiss.reports.displays import thin

@@ -17,11 +17,12 @@ from hitmiss.core.classes import same_class
 from hitmiss.core.design import Bands
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.io.columns import UNCERTAIN, verdict
+from hitmiss.io.finished import files_of, media_folder, run_behind
 from hitmiss.io.manifest import inside
-from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete, run_facts
+from hitmiss.io.text_rows import read_rows
 from hitmiss.io.triage import flatten
+from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 from hitmiss.review.store import Entry, Store, begin
 from hitmiss.stats.bootstrap import generator
 
@@ -155,7 +156,7 @@ def _class(text: str, positive: str, negative: str) -> str:
     words = {"1": positive, "0": negative, "-1": UNCERTAIN, "": ERROR}
     if text in words:
         return words[text]
-    said = verdict(text) or text
+    said = read_verdict(text) or text
     return next((name for name in (positive, negative, UNCERTAIN) if said == name or same_class(said, name)), UNPARSED)
 
 

@@ -14,7 +14,7 @@ import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UnknownName
-from hitmiss.io.triage import ADJUDICATION, HUMAN
+from hitmiss.io.people import ADJUDICATION, HUMAN
 from hitmiss.io.write import parquet, spreadsheet_safe, write_csv
 from hitmiss.review.store import NEGATIVE, POSITIVE, UNSURE, VERDICTS, Store, disputes
 from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
