@@ -22,7 +22,7 @@ from hitmiss.evaluation.protocol import evaluate
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import Campaign
 from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 CONFIGS = sweep(
     ["band_noise", "morph_amp", "random_search"],

@@ -23,7 +23,7 @@ from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import measure
 from hitmiss.engine.resample import share_of
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 seeds = st.integers(0, 2**32 - 1)
 METRICS = ["eer", "roc_auc", "min_dcf", "accuracy", "f1", "recall", "mcc"]

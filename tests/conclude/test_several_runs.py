@@ -18,7 +18,7 @@ from hitmiss.core.trials import Header, Trials
 from hitmiss.core.verdict import FAILED, NOT_SHOWN, PASSED, SHOWN, Verdict
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.sources import Measuring, measured
-from hitmiss.stats.tests import exact
+from hitmiss.stats.mcnemar import exact
 
 SIZE = 1200
 

@@ -10,7 +10,8 @@ from statsmodels.stats.proportion import proportion_confint
 from hitmiss.core.results import Estimate
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import measure
-from hitmiss.stats.intervals import area_score_interval, wilson
+from hitmiss.stats.delong import area_score_interval
+from hitmiss.stats.intervals import wilson
 
 METRICS = ["eer", "min_dcf(p_target=0.5, c_miss=1, c_fa=1)", "roc_auc", "brier", "tpr_at_fpr(fpr=0.1)"]
 

@@ -18,8 +18,8 @@ from hitmiss.core.question import Gap, ReadSpec
 from hitmiss.core.registry import find_metric, forget
 from hitmiss.core.tally import Tally
 from hitmiss.reports.displays import RocDisplay
-from hitmiss.stats.bootstrap import UnitSample, unit_replicates
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.units import UnitSample, unit_replicates
 
 Arrays = dict[str, Any]
 FREQUENCY, SAMPLING = (("--weight", "w", "--weight-kind", kind) for kind in ("frequency", "sampling"))

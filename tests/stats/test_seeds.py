@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from hitmiss.core.errors import UsageError
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 
 DRAW = (
     "from hitmiss.stats.bootstrap import generator; print(generator(7, 'eer', 'C01').integers(2**62, size=4).tolist())"

@@ -16,7 +16,7 @@ from hitmiss.core.shared import one_or_several
 from hitmiss.core.tally import Array, Tally, merge
 from hitmiss.detection.outputs import to_probability
 from hitmiss.engine.measure import form_of
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms.base import Form
 
 # ----------------------------------------------------------------------
 # Metrics by name on plain arrays, for loops that have no table of trials.

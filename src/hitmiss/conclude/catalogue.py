@@ -35,7 +35,7 @@ from hitmiss.core.verdict import (
     Value,
     Verdict,
 )
-from hitmiss.stats.tests import p_text
+from hitmiss.stats.p_value import p_text
 
 MOST: Final = 3
 """Lines of one kind for which a card has room; the others are counted."""

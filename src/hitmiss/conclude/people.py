@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Amount, Basis, Check, Finding, PValue, Subject, Value
 from hitmiss.protocols.triage import repeats_of
-from hitmiss.stats.tests import exact
+from hitmiss.stats.mcnemar import exact
 from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Pairs, Teamwork
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Amount, Finding, PValue, Subject, Value, run_of
-from hitmiss.stats.tests import Figure, Tested, against_others, against_whole, holm, shift
+from hitmiss.stats.corrections import holm
+from hitmiss.stats.slice_tests import Figure, Tested, against_others, against_whole, shift
 
 FEW: Final = 10
 """Number of trials of a class that a slice needs to be tested."""

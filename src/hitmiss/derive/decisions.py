@@ -18,7 +18,7 @@ from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.core.trials import Header, Threshold, Trials, demanded, stretches
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.counts import Counts, f1_of
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 # ----------------------------------------------------------------------
 # The best threshold of a tally: over all observed scores (exact), or over the grid that baselines use.

@@ -59,10 +59,10 @@ from hitmiss.engine.measure import (
 from hitmiss.engine.pairing import Breach, Pair, breaches, completed, incomplete, pair, size_of, unchecked
 from hitmiss.engine.resample import Columns, OneClass, by_target
 from hitmiss.engine.weighted import plan_for
-from hitmiss.stats import tests
-from hitmiss.stats.intervals import auc_interval
-from hitmiss.stats.paired import detectable
-from hitmiss.stats.tests import adjusted
+from hitmiss.stats import mcnemar
+from hitmiss.stats.corrections import adjusted
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.p_value import detectable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -494,8 +494,8 @@ def _table(
     row = Discordance(reading, int(inside.sum()), both, only_a, only_b, neither, slice=dict(where))
     if not independent:
         return row
-    p = tests.exact(only_a, only_b)
-    return replace(row, p_exact=p, p_mid=tests.mid_p(only_a, only_b), p_adjusted=p)
+    p = mcnemar.exact(only_a, only_b)
+    return replace(row, p_exact=p, p_mid=mcnemar.mid_p(only_a, only_b), p_adjusted=p)
 
 
 def _undefined(cell: Cell, names: tuple[str, str]) -> str | None:

@@ -34,12 +34,18 @@ from hitmiss.engine.resample import (
 )
 from hitmiss.engine.weighted import columns_of_trials
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats import intervals, tests
-from hitmiss.stats.bootstrap import Random, generator, trial_draws
-from hitmiss.stats.forms import Form, Functional, Located, MinimumCost, OfColumns, OfConfidences, OfCounts, OfTerms
-from hitmiss.stats.intervals import LeftOut, difference_of_placements, effective, enough
-from hitmiss.stats.paired import p_of_replicates, paired_replicates
-from hitmiss.stats.tests import sign_flip, swap
+from hitmiss.stats import intervals, mcnemar
+from hitmiss.stats.delong import difference_of_placements
+from hitmiss.stats.enough_units import effective, enough
+from hitmiss.stats.forms.base import Form, Functional, Located
+from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.forms.trials import OfColumns, OfConfidences, OfCounts, OfTerms
+from hitmiss.stats.jackknife import LeftOut
+from hitmiss.stats.p_value import p_of_replicates
+from hitmiss.stats.paired import paired_replicates
+from hitmiss.stats.permutation import sign_flip, swap
+from hitmiss.stats.random import Random, generator
+from hitmiss.stats.replicates import trial_draws
 
 # ----------------------------------------------------------------------
 # Cut two runs into the paired samples on which differences are computed, and draw their replicates together.
@@ -605,7 +611,7 @@ def _tested(
     if found.test == "mcnemar":
         n, only_a, only_b = discordant(question, sample)
         error = math.sqrt(max(only_a + only_b - (only_a - only_b) ** 2 / n, 0.0)) / n if n else math.nan
-        return replace(found, p_value=tests.exact(only_a, only_b), error=error)
+        return replace(found, p_value=mcnemar.exact(only_a, only_b), error=error)
     if found.test == "permutation":
         return replace(found, p_value=_permuted(question, sample, draws))
     if deltas is None:

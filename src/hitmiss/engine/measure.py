@@ -58,18 +58,11 @@ from hitmiss.engine.resample import (
 )
 from hitmiss.engine.weighted import UNDRAWN, columns_of_trials, plan_for, refuse_unweighted
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats import intervals
-from hitmiss.stats.forms import (
-    Crossing,
-    Form,
-    Functional,
-    MinimumCost,
-    OfColumns,
-    OfConfidences,
-    OfTerms,
-    Replicated,
-    equal_error,
-)
+from hitmiss.stats import intervals, students_t
+from hitmiss.stats.forms.base import Form, Functional, Replicated
+from hitmiss.stats.forms.crossing import Crossing, equal_error
+from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.forms.trials import OfColumns, OfConfidences, OfTerms
 from hitmiss.stats.intervals import quantile_interval, wilson
 
 # ----------------------------------------------------------------------
@@ -607,7 +600,7 @@ class Work:
         if plan.unit or beyond >= BEYOND or found.method is None or not found.method.startswith("bootstrap"):
             return found
         drawn, centre = self.drawn(sample, index), self.corrected(sample, index)
-        low, high = intervals.student(drawn, centre, intervals.MANY, question.metric.range, level)
+        low, high = intervals.student(drawn, centre, students_t.MANY, question.metric.range, level)
         return Ends.of((min(low, float(value)), max(high, float(value))), found.method, found.note)
 
     def _interval(self, index: int, question: Question, sample: Sample, value: float) -> Ends:
@@ -857,7 +850,7 @@ def _worst(work: Work, i: int, samples: list[Sample], cells: list[Estimate]) -> 
     row = replace(worst, average="worst", note="; ".join(filter(None, (said, worst.note))))
     if worst.low is None or len(defined) == 1:
         return [row]
-    degrees = intervals.MANY if worst.units_effective is None else max(worst.units_effective - 1.0, 1.0)
+    degrees = students_t.MANY if worst.units_effective is None else max(worst.units_effective - 1.0, 1.0)
     low, high = ends if sign > 0.0 else reversed(ends)
     tail, several = intervals.tail_of_worst(value, low, high, level, degrees)
     said += f"; {several} of them may be the worst, and the interval allows for that" if several > 1 else ", clearly"

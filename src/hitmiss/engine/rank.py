@@ -63,11 +63,15 @@ from hitmiss.engine.pairing import (
     unchecked_of,
 )
 from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
-from hitmiss.stats.bootstrap import draw_units, generator
-from hitmiss.stats.forms import Form, MinimumCost
-from hitmiss.stats.intervals import effective_units, enough, unit_sizes
-from hitmiss.stats.paired import detectable
-from hitmiss.stats.tests import CORRECTIONS, Simultaneous, Unseen, adjusted, letters, max_t, ranks, spread_out
+from hitmiss.stats.corrections import CORRECTIONS, adjusted
+from hitmiss.stats.enough_units import effective_units, enough, unit_sizes
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.letters import letters
+from hitmiss.stats.p_value import detectable
+from hitmiss.stats.random import generator
+from hitmiss.stats.simultaneous import Simultaneous, Unseen, max_t, ranks, spread_out
+from hitmiss.stats.units import draw_units
 
 MAX_T: Final = "max-t"
 """All differences of a family are judged by the distribution of the largest studentised difference if none is real."""

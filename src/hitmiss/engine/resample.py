@@ -23,44 +23,31 @@ from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome
-from hitmiss.stats import intervals, sketch
-from hitmiss.stats.bootstrap import (
-    Random,
-    UnitSample,
-    count_replicates,
-    cut,
-    draw_units,
-    generator,
-    refuse_mixed_strata,
-    trial_draws,
-    trial_replicates,
-    unit_replicates,
-    unit_sides,
-    weighted_totals,
-)
-from hitmiss.stats.forms import (
-    Errors,
-    Few,
-    Form,
-    Functional,
-    OfColumns,
-    OfCounts,
-    OfTerms,
-    OfTrials,
-    OfWeights,
-    Replicated,
-)
-from hitmiss.stats.intervals import (
+from hitmiss.stats import intervals, jackknife, sketch
+from hitmiss.stats.cells import cut
+from hitmiss.stats.delong import RocSteps, placements
+from hitmiss.stats.enough_units import (
     LEAST_EFFECTIVE,
-    Interval,
-    LeftOut,
     Sizes,
-    Steps,
+    effective,
     effective_units,
     enough,
     error_units,
-    placements,
     unit_sizes,
+)
+from hitmiss.stats.forms.base import Errors, Few, Form, Functional, Replicated
+from hitmiss.stats.forms.trials import OfColumns, OfCounts, OfTerms, OfTrials, OfWeights
+from hitmiss.stats.intervals import Interval
+from hitmiss.stats.jackknife import LeftOut
+from hitmiss.stats.random import Random, generator
+from hitmiss.stats.replicates import count_replicates, trial_draws, trial_replicates
+from hitmiss.stats.units import (
+    UnitSample,
+    draw_units,
+    refuse_mixed_strata,
+    unit_replicates,
+    unit_sides,
+    weighted_totals,
 )
 
 # ----------------------------------------------------------------------
@@ -229,9 +216,9 @@ class Sample:
         return sketch.condense(self.tally, forms) if len(self.columns.trials) > sketch.LARGE else self.tally
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> RocSteps:
         """What the AUC and its variance need, which is far less than a tally."""
-        return Steps.of_tally(self.tally) if "tally" in self.__dict__ else Steps.of_classes(*self.ordered)
+        return RocSteps.of_tally(self.tally) if "tally" in self.__dict__ else RocSteps.of_classes(*self.ordered)
 
     @cached_property
     def outcomes(self) -> NDArray[np.int64]:
@@ -586,7 +573,7 @@ class Draws:
         sizes = self._sizes(sample, labelled)
         # Units of very different sizes say less than their number.
         n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
-        return n, self._counted(sample, labelled, intervals.effective)
+        return n, self._counted(sample, labelled, effective)
 
     def degrees(self, sample: Sample, labelled: bool = True) -> float:
         """Return the degrees of freedom of an error that the units of a sample show (see `intervals.error_units`)."""
@@ -696,10 +683,10 @@ class Draws:
 
     def _acceleration(self, form: Form, sample: Sample) -> float:
         if self.weights is None:
-            return intervals.acceleration_of_trials(form, cut(self._tallies[sample.name, id(form)], [form]))
+            return jackknife.acceleration_of_trials(form, cut(self._tallies[sample.name, id(form)], [form]))
         left = self.left(form, sample)
         assert left is not None
-        return intervals.acceleration_of_units(left)
+        return jackknife.acceleration_of_units(left)
 
     @cached_property
     def _blocks(self) -> _Blocks:
@@ -1003,7 +990,7 @@ def share_of_units(question: Question, sample: Sample, value: Rate, draws: Draws
     None if the units are too few, or unknown.
     """
     behind = [_units_behind(question.form, sample, draws.columns.asked_codes(name)[0]) for name in draws.plan.unit]
-    n = min(intervals.effective(of) for _, of in behind)
+    n = min(effective(of) for _, of in behind)
     if n < LEAST_EFFECTIVE:
         return None
     alone = any(min(np.count_nonzero(hits), np.count_nonzero(of - hits > SOME * of)) < 2 for hits, of in behind)
@@ -1032,7 +1019,7 @@ def without_width(question: Question, sample: Sample, value: float, draws: Draws
     return Ends(0.0, most, "unseen", NO_ERROR)
 
 
-FEWEST_OF_CLASS: Final = intervals.enough(0.95)
+FEWEST_OF_CLASS: Final = enough(0.95)
 """Trials of each class below which a figure of decisions of both classes gets no interval."""
 AT_END: Final = "no interval: the figure is at the end of its range, and draws do not show how far it may be from there"
 
@@ -1227,7 +1214,7 @@ class Scored(Protocol):
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """Return the scores of some positive and some negative cells, counted together."""
 
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
+    def steps(self, positive: Rows, negative: Rows) -> RocSteps:
         """Return what their AUC and its variance need."""
 
     def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: CellCounts, n_units: int) -> UnitSample:
@@ -1330,7 +1317,7 @@ class SomeCells:
         """See `Scored`."""
         return self.scored.tally(self.rows[positive], self.rows[negative])
 
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
+    def steps(self, positive: Rows, negative: Rows) -> RocSteps:
         """See `Scored`."""
         return self.scored.steps(self.rows[positive], self.rows[negative])
 
@@ -1387,7 +1374,7 @@ class TalliedSample(Sample):
         return self.columns.trials.scored.tally(self.rows[self.positive], self.rows[~self.positive])
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> RocSteps:
         """What its AUC and the variance of the AUC need."""
         return self.columns.trials.scored.steps(self.rows[self.positive], self.rows[~self.positive])
 

@@ -23,8 +23,9 @@ from hitmiss.core.trials import Trials
 from hitmiss.core.weights import kish
 from hitmiss.engine.resample import Columns, OneClass, Question, Rows, Sample
 from hitmiss.metrics.counts import OUTCOMES, Counts
-from hitmiss.stats.bootstrap import UnitSample
-from hitmiss.stats.intervals import Sizes, Steps
+from hitmiss.stats.delong import RocSteps
+from hitmiss.stats.enough_units import Sizes
+from hitmiss.stats.units import UnitSample
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and rows that is drawn."""
@@ -130,10 +131,10 @@ class WeightedSample(Sample):
         return Tally.of(self.positive, self.score, self.weight)
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> RocSteps:
         """What its AUC needs, with weights that add up to the effective number of trials, for a rough interval."""
         scale = kish(self.weight) / self.mass
-        return Steps.of_tally(Tally.of(self.positive, self.score, self.weight * scale))
+        return RocSteps.of_tally(Tally.of(self.positive, self.score, self.weight * scale))
 
     @cached_property
     def outcomes(self) -> Floats:  # type: ignore[override]  # sums of weights, not counts

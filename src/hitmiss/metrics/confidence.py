@@ -21,7 +21,7 @@ from hitmiss.core.registry import metric
 from hitmiss.core.shared import Over
 from hitmiss.core.tally import Array, Floats, Tally, check_weight
 from hitmiss.metrics.counts import outcome
-from hitmiss.stats.bootstrap import Random
+from hitmiss.stats.random import Random
 
 Closed = Literal["left", "right"]
 CLOSED = ("left", "right")

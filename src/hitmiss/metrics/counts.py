@@ -17,7 +17,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
 from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Array, N, check_label, check_weight
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 OUTCOMES = 8
 """How many outcomes a decision can have (see `outcome`)."""

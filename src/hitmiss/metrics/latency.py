@@ -14,7 +14,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
 from hitmiss.core.shared import Quantile
 from hitmiss.core.tally import Array, Floats, check_weight
-from hitmiss.stats.forms import OfWeights
+from hitmiss.stats.forms.trials import OfWeights
 
 
 @dataclass(frozen=True, eq=False)

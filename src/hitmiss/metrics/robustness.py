@@ -29,7 +29,7 @@ from hitmiss.core.registry import metric
 from hitmiss.core.shared import Over, Quantile, Rate
 from hitmiss.core.tally import Array, Floats, check_weight
 from hitmiss.metrics.ranking import roc_auc
-from hitmiss.stats.forms import OfTerms, OfWeights
+from hitmiss.stats.forms.trials import OfTerms, OfWeights
 
 Terms = tuple[Floats, Floats]
 """What each record adds to the numerator and to the denominator."""

@@ -66,8 +66,8 @@ from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
 from hitmiss.robustness.manipulation import clean_rows, drift_parts
 from hitmiss.stats import sketch
-from hitmiss.stats.bootstrap import StoredTrials
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.stored import StoredTrials
 
 # ----------------------------------------------------------------------
 # From counted shards to trials for `measure`: interpret labels, write the header, note unusual data.

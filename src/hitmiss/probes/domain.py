@@ -26,8 +26,8 @@ from hitmiss.core.shared import each, tell
 from hitmiss.core.tally import Array
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import measure_share
-from hitmiss.stats.bootstrap import Random, generator
 from hitmiss.stats.intervals import wilson
+from hitmiss.stats.random import Random, generator
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 

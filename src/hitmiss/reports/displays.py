@@ -26,7 +26,7 @@ from hitmiss.metrics.ranking import average_precision_of_tally
 from hitmiss.metrics.selective import risk_coverage
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name
 from hitmiss.robustness.manipulation import CLEAN_NAMES
-from hitmiss.stats.forms import MinimumCost
+from hitmiss.stats.forms.least_cost import MinimumCost
 from hitmiss.stats.intervals import wilson
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from hitmiss.engine.tuning import DEFAULT, Tuned
 from hitmiss.protocols.tuning import Tuning
 from hitmiss.reports.tabular import ARROW, TEXT, Cell, Table, bracketed, crossed, short_interval
 from hitmiss.robustness.manipulation import CHANGED
-from hitmiss.stats.tests import p_text
+from hitmiss.stats.p_value import p_text
 
 # ----------------------------------------------------------------------
 # Comparisons arranged as tables of text; drawing them is done in `tabular`.

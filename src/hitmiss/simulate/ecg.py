@@ -20,7 +20,7 @@ from hitmiss.core.tally import Array
 from hitmiss.detection.detector import Base, Batch, need
 from hitmiss.detection.outputs import OutputKind
 from hitmiss.simulate.voices import save_detector
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 # ----------------------------------------------------------------------
 # SIMULATED 12-lead ECGs with five diagnostic patterns: a heart dipole that rotates once per beat, seen from twelve

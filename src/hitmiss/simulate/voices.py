@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.media.audio import Clip, load_audio, save_audio
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 # ----------------------------------------------------------------------
 # Four ways to degrade a voice as synthesis does: the artefacts of vocoders, without their quality.

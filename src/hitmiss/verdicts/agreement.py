@@ -17,7 +17,7 @@ from hitmiss.core.registry import Metric
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import Work
 from hitmiss.engine.resample import SAME, Columns, Draws, Question, samples_of_runs
-from hitmiss.stats.forms import OfWeights
+from hitmiss.stats.forms.trials import OfWeights
 from hitmiss.stats.intervals import wilson
 
 Counts = NDArray[np.float64]
