@@ -298,7 +298,7 @@ def test_order_of_the_exact_forms_does_not_matter() -> None:
 DIGEST = """
 import hashlib, numpy as np
 from hitmiss.metrics.detection import cllr_form, eer_form, min_dcf_form
-from hitmiss.stats.bootstrap import trial_replicates
+from hitmiss.stats.replicates import trial_replicates
 from hitmiss.stats.forms import PairShare
 from hitmiss.core.tally import Tally
 rng = np.random.default_rng(0)

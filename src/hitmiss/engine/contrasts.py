@@ -352,7 +352,7 @@ def discordant(question: Both, sample: PairedSample) -> tuple[int, int, int]:
 # ----------------------------------------------------------------------
 # Whether a paired sample is large enough for an interval of a difference: few units cannot be resampled.
 #
-# With fewer units than the level needs (`stats.intervals.enough`) there is neither an interval nor a test by
+# With fewer units than the level needs (`stats.enough_units`) there is neither an interval nor a test by
 # resampling. Exact tests of the pairs (McNemar, permutation) remain valid with little data.
 
 

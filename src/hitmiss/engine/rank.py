@@ -1,7 +1,7 @@
 """Compare more than two runs: all on the same draws, every pair judged at once, with letters and ranks.
 
 Every run is measured on one shared stream of weights, so the work grows with the number of runs, not of pairs. Pairs
-are judged together by step-down max-T (see `stats.tests`): intervals, p values, letters and ranks hold for all pairs at
+are judged together by step-down max-T (see `stats.simultaneous`): intervals, p values, letters and ranks hold for all pairs at
 once. Without a `unit`, trials are resampled; if there are very many, in random blocks of equal size.
 """
 

@@ -566,7 +566,7 @@ class Draws:
         return None
 
     def units(self, sample: Sample, labelled: bool = True) -> tuple[int, float]:
-        """Return how many units a sample holds, and the effective number (see `stats.intervals.effective`).
+        """Return how many units a sample holds, and the effective number (see `stats.enough_units.effective`).
 
         For a figure without labels (`labelled` false) all trials count, otherwise those of the rarer class.
         """

@@ -345,7 +345,7 @@ def hull_eer(tally: Tally) -> float:
 
 @dataclass(eq=False)
 class PassingBlocks:
-    """A function of the PAV blocks, computed from stretches of scores (see `stats.forms.Passing`).
+    """A function of the PAV blocks, computed from stretches of scores (see `stats.forms.base.Passing`).
 
     Blocks that are pooled within a stretch stay pooled, so single trials need not be kept.
     """

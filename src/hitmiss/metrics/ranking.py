@@ -127,7 +127,7 @@ def _check_share(name: str, value: float) -> None:
 
 @dataclass(eq=False)
 class PassingPrecision:
-    """Average precision from stretches of scores (see `stats.forms.Passing`), as a sum over positive scores."""
+    """Average precision from stretches of scores (see `stats.forms.base.Passing`), as a sum over positive scores."""
 
     n_positive: int
     n_negative: int

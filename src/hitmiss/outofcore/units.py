@@ -1,4 +1,4 @@
-"""Trials that are counted without their units, and written to disk with them (see `stats.bootstrap.StoredTrials`)."""
+"""Trials that are counted without their units, and written to disk with them (see `stats.stored`)."""
 
 from __future__ import annotations
 
