@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from hitmiss.derive.calibration import calibrate, fuse, recalibrate
     from hitmiss.derive.decisions import at_threshold as decide
     from hitmiss.derive.decisions import best_threshold
-    from hitmiss.engine.compare import Comparison, compare
+    from hitmiss.engine.compare import compare
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
     from hitmiss.engine.rank import Ranking
@@ -77,7 +78,7 @@ _HOMES = {
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
     "best_threshold": ("hitmiss.derive.decisions", "best_threshold"),
     "measure": ("hitmiss.engine.measure", "measure"),
-    "Comparison": ("hitmiss.engine.compare", "Comparison"),
+    "Comparison": ("hitmiss.engine.comparison", "Comparison"),
     "compare": ("hitmiss.engine.compare", "compare"),
     "Ranking": ("hitmiss.engine.rank", "Ranking"),
     "rank": ("hitmiss.engine.rank", "compare_all"),

@@ -27,7 +27,7 @@ from hitmiss.core.errors import HitmissError, UnknownName, UsageError
 from hitmiss.core.registry import Metric, Setting, Spec, all_metrics, resolve
 from hitmiss.core.shared import FAILED
 from hitmiss.core.tally import Array
-from hitmiss.engine.measure import form_of
+from hitmiss.engine.prepare import form_of
 
 Case = Mapping[str, Array]
 Generator = np.random.Generator

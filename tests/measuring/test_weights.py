@@ -235,7 +235,7 @@ def test_slices_gaps_and_averages_are_weighted() -> None:
 )
 def test_replicates_of_weighted_rows_equal_counting_them_anew(metric: str) -> None:
     from hitmiss.core.registry import resolve
-    from hitmiss.engine.measure import form_of
+    from hitmiss.engine.prepare import form_of
 
     rng = np.random.default_rng(4)
     n = 250

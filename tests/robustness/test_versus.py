@@ -17,7 +17,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.question import Contest, Design
 from hitmiss.core.results import code_of
 from hitmiss.core.trials import Header, Trials
-from hitmiss.engine.compare import Comparison
+from hitmiss.engine.comparison import Comparison
 from hitmiss.evaluation.protocol import compare_trials, find_protocol, measure_trials
 from hitmiss.simulate.ecg import ConvBaseline, simulate
 

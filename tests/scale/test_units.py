@@ -22,7 +22,7 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.question import ReadSpec
 from hitmiss.core.results import Results
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import plan, stream, units
 from hitmiss.outofcore.stream import evaluate_streamed

@@ -19,9 +19,7 @@ import pytest
 from hitmiss.core.errors import UsageError
 from hitmiss.stats.random import generator
 
-DRAW = (
-    "from hitmiss.stats.random import generator; print(generator(7, 'eer', 'C01').integers(2**62, size=4).tolist())"
-)
+DRAW = "from hitmiss.stats.random import generator; print(generator(7, 'eer', 'C01').integers(2**62, size=4).tolist())"
 
 
 def numbers(seed: int, *names: object) -> list[int]:

@@ -15,7 +15,7 @@ from hitmiss.core.registry import Metric, Setting, Spec, resolve
 from hitmiss.core.shared import one_or_several
 from hitmiss.core.tally import Array, Tally, merge
 from hitmiss.detection.outputs import to_probability
-from hitmiss.engine.measure import form_of
+from hitmiss.engine.prepare import form_of
 from hitmiss.stats.forms.base import Form
 
 # ----------------------------------------------------------------------

@@ -31,7 +31,7 @@ from hitmiss.core.results import (
 )
 from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import Amount, Check, Finding, Subject, Value, run_of
-from hitmiss.engine.measure import read_signature
+from hitmiss.engine.signature import read_signature
 
 ENOUGH: Final = 30
 """Number of trials of each class that numbers over all trials need."""

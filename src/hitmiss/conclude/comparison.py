@@ -10,8 +10,8 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.question import Plan
 from hitmiss.core.results import UNUSED, code_of, values_of
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Finding, PValue, Status, Subject, Value
-from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED, UNDEFINED, Comparison, Difference
-from hitmiss.engine.measure import read_signature
+from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED, UNDEFINED, Comparison, Difference
+from hitmiss.engine.signature import read_signature
 
 if TYPE_CHECKING:
     from hitmiss.engine.rank import Ranking

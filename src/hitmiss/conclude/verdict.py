@@ -31,7 +31,7 @@ from hitmiss.core.verdict import (
 
 if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import Check as GateCheck
     from hitmiss.engine.rank import Ranking
     from hitmiss.protocols.triage import Asides

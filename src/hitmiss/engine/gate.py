@@ -13,9 +13,9 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import Spec, all_metrics, find_metric, known_text, parse
 from hitmiss.core.results import Estimate, Results, demanded_results
 from hitmiss.core.shared import one_or_several
-from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
-from hitmiss.engine.measure import read_signature
-from hitmiss.engine.pairing import breaches_of
+from hitmiss.engine.comparability import breaches_of
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference
+from hitmiss.engine.signature import read_signature
 from hitmiss.metrics.bias import RANGES
 
 # ----------------------------------------------------------------------
@@ -118,7 +118,6 @@ POOLED: Final = "pooled"
 WHOLE: Final = (POOLED, "micro")
 """What tables call the figure of all trials."""
 ENDS: Final = ("value", "low", "high")
-
 _TARGET = (
     r"(?:(?P<average>[a-z]+(?: [a-z]+)*)\s+)?(?P<metric>[A-Za-z_]\w*(?:\([^()]*\))?)\s*(?:\[(?P<cells>[^\[\]]*)\])?"
 )

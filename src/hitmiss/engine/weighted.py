@@ -21,7 +21,8 @@ from hitmiss.core.registry import Metric, Setting
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import kish
-from hitmiss.engine.resample import Columns, OneClass, Question, Rows, Sample
+from hitmiss.engine.columns import Columns, OneClassColumns, Rows, Sample
+from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.metrics.counts import OUTCOMES, Counts
 from hitmiss.stats.delong import RocSteps
 from hitmiss.stats.enough_units import Sizes
@@ -32,10 +33,10 @@ MOST_WEIGHTS: Final = 1 << 28
 UNDRAWN: Final = "no interval: with sampling weights it comes from draws, and none were asked for (--bootstrap 1000)"
 
 
-def columns_of_trials(trials: Trials, one_class: OneClass | None = None, pools_targets: bool = False) -> Columns:
+def columns_of_trials(trials: Trials, one_class: OneClassColumns | None = None, pools_targets: bool = False) -> Columns:
     """Return the columns of trials, with or without sampling weights."""
     kind = Columns if trials.header.weight is None else WeightedColumns
-    return kind(trials, one_class or OneClass(), pools_targets)
+    return kind(trials, one_class or OneClassColumns(), pools_targets)
 
 
 def plan_for(trials: Trials, plan: Plan) -> Plan:
@@ -56,7 +57,7 @@ def needs_whole_trials(metric: Metric, settings: Mapping[str, Setting]) -> bool:
     return metric.one_by_one or settings.get("ties") == "official"
 
 
-def refuse_unweighted(question: Question, trials: Trials) -> None:
+def refuse_unweighted(question: PreparedMetric, trials: Trials) -> None:
     """Refuse a metric that counts trials one by one if they have sampling weights."""
     name = question.metric.name
     if trials.header.weight is not None and needs_whole_trials(question.metric, question.settings):

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from hitmiss.core import shared
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, in_order, keys_of, let_go, scores_of
-from hitmiss.engine.measure import ties_differ
-from hitmiss.engine.resample import Rows
+from hitmiss.engine.columns import Rows
+from hitmiss.engine.score_checks import ties_differ
 from hitmiss.stats.delong import PassingSteps, RocSteps
 from hitmiss.stats.forms.base import Form, Passing
 from hitmiss.stats.forms.tallies import ReadTally

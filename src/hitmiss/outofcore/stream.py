@@ -19,8 +19,9 @@ from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import keys_of, scores_of
 from hitmiss.core.trials import ANSWERS, Header, Source, Threshold, Trials
 from hitmiss.derive.decisions import at_threshold, told
-from hitmiss.engine.measure import USUAL_UNITS, form_of, inside
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.natural_unit import USUAL_UNITS
+from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.cells import check_labels
 from hitmiss.io.checks import Coverage, note_missing

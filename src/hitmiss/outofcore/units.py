@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.tally import Tally
-from hitmiss.engine.resample import Rows, Scored, TalliedTrials
+from hitmiss.engine.columns import Rows
+from hitmiss.engine.counted import Scored, TalliedTrials
 from hitmiss.outofcore.cells import Binned, Counts, writing
 from hitmiss.outofcore.plan import Cell, ShardTally, refuse_cells
 from hitmiss.stats.delong import RocSteps

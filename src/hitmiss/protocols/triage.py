@@ -24,8 +24,10 @@ from hitmiss.core.shared import Rate
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate
-from hitmiss.engine.measure import ask, measure_design
-from hitmiss.engine.resample import Columns, Sample, samples_of_runs
+from hitmiss.engine.columns import Columns, Sample
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.samples import samples_of_runs
 from hitmiss.evaluation.protocol import Protocol, find_protocol, fitting, left_out, read_trials
 from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts, share
@@ -140,7 +142,7 @@ def _documented(sample: Sample, undefined: str) -> dict[str, object]:
 
 
 def _figure(metric: str, sample: Sample) -> float:
-    return ask(metric, sample.columns.trials, Protocol()).value(sample)
+    return prepare_metric(metric, sample.columns.trials, Protocol()).value(sample)
 
 
 def _ours(sample: Sample, frame: pl.DataFrame, shares: Mapping[str, float], undefined: str) -> dict[str, object]:

@@ -18,7 +18,7 @@ from hitmiss.core.shared import FAILED
 from hitmiss.core.tally import COARSE, Array, Floats, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.metrics.confidence import binned, judged
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point, pav_blocks

@@ -13,11 +13,11 @@ from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.scale import Scale, on_scale_or_slope
 from hitmiss.stats.students_t import MANY, t_quantile
 
-Interval = tuple[float, float]
+Ends = tuple[float, float]
 _NORMAL = NormalDist()
 
 
-def percentile(replicates: Floats, level: float = 0.95) -> Interval:
+def percentile(replicates: Floats, level: float = 0.95) -> Ends:
     """Return the middle `level` of the defined replicates; (NaN, NaN) if none is defined.
 
     >>> percentile(np.arange(1.0, 100.0), 0.5)
@@ -30,7 +30,7 @@ def percentile(replicates: Floats, level: float = 0.95) -> Interval:
     return _quantiles(values, [tail, 1.0 - tail])
 
 
-def bca(replicates: Floats, estimate: float, acceleration: float, level: float = 0.95) -> Interval:
+def bca(replicates: Floats, estimate: float, acceleration: float, level: float = 0.95) -> Ends:
     """Return the bias-corrected and accelerated interval (Efron 1987).
 
     z0 = Φ⁻¹(share of replicates below the estimate, ties counting half);
@@ -47,7 +47,7 @@ def bca(replicates: Floats, estimate: float, acceleration: float, level: float =
     return _quantiles(values, tails)
 
 
-def _quantiles(values: Floats, shares: list[float]) -> Interval:
+def _quantiles(values: Floats, shares: list[float]) -> Ends:
     """Return two quantiles; values between infinite replicates cannot be interpolated, so the nearest one is taken.
 
     The k-th of B values has, on average, a share of k / (B + 1) below it, so a quantile lies at share · (B + 1). At
@@ -61,9 +61,7 @@ def _corrected(z0: float, z: float, acceleration: float) -> float:
     return _NORMAL.cdf(z0 + (z0 + z) / (1.0 - acceleration * (z0 + z)))
 
 
-def of_difference(
-    one: tuple[float, float, float], other: tuple[float, float, float], correlation: float = 0.0
-) -> Interval:
+def of_difference(one: tuple[float, float, float], other: tuple[float, float, float], correlation: float = 0.0) -> Ends:
     """Return the interval of other − one from the estimate and the ends of each, and how they vary together.
 
     The squared distances of the ends from their estimates are added, less twice their product times the correlation
@@ -82,9 +80,7 @@ def of_difference(
     return b - a - distance(b - b_low, a_high - a), b - a + distance(b_high - b, a - a_low)
 
 
-def on_both_scales(
-    ends: Interval, one: tuple[float, Floats], other: tuple[float, Floats], bounds: Interval
-) -> Interval:
+def on_both_scales(ends: Ends, one: tuple[float, Floats], other: tuple[float, Floats], bounds: Ends) -> Ends:
     """Return Student's interval of other − one, skewed as the scale of the figures (see `student`) skews both sides.
 
     Both are given by their value and their replicates, from the same draws. A difference has no bounds, so `ends` lie
@@ -158,9 +154,7 @@ replicate. The expected depth of such a minimum grows as the 4/3 power of the no
 """
 
 
-def of_least_cost(
-    least: Floats, at_best: Floats, estimate: float, acceleration: float, level: float = 0.95
-) -> Interval:
+def of_least_cost(least: Floats, at_best: Floats, estimate: float, acceleration: float, level: float = 0.95) -> Ends:
     """Return the interval of a minimum over thresholds, which is optimistic in the sample and more so in replicates.
 
     The spread is that of the cost at the sample's best threshold (BCa of `at_best`; to first order the choice itself
@@ -185,11 +179,11 @@ def student(
     replicates: Floats,
     centre: float,
     degrees: float,
-    bounds: Interval = (-math.inf, math.inf),
+    bounds: Ends = (-math.inf, math.inf),
     level: float = 0.95,
     without: LeftOut | None = None,
     smooth: bool = True,
-) -> Interval:
+) -> Ends:
     """Return Student's interval on a scale that respects the bounds of the figure, for few or unequal units.
 
     centre ± t(degrees) · error, on the logit scale between two bounds, the log scale with one bound, the plain scale
@@ -233,7 +227,7 @@ def student(
     return float(ends[0]), float(ends[1])
 
 
-def on_scale(value: float, error: float, bounds: Interval, level: float = 0.95, degrees: float = MANY) -> Interval:
+def on_scale(value: float, error: float, bounds: Ends, level: float = 0.95, degrees: float = MANY) -> Ends:
     """Return Student's interval on the scale of a figure (see `student`), to which its slope carries the error.
 
     Near a bound this holds the truth far more often than value ± z · error: see docs/intervals.md.
@@ -249,9 +243,7 @@ def on_scale(value: float, error: float, bounds: Interval, level: float = 0.95, 
     return float(ends[0]), float(ends[1])
 
 
-def of_spread(
-    replicates: Floats, value: float, bounds: Interval, level: float = 0.95, degrees: float = MANY
-) -> Interval:
+def of_spread(replicates: Floats, value: float, bounds: Ends, level: float = 0.95, degrees: float = MANY) -> Ends:
     """Return the interval of a figure from the deviation of its replicates, on its scale; at a bound, percentiles."""
     known = replicates[np.isfinite(replicates)]
     if len(known) < 2 or not bounds[0] < value < bounds[1]:

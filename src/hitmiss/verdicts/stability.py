@@ -21,7 +21,8 @@ from hitmiss.core.question import Design, Grouping, Plan, shown
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.shared import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import digest_of, measure_design, measure_share, read_signature, render
+from hitmiss.engine.measure import measure_design, measure_share
+from hitmiss.engine.signature import digest_of, read_signature, render
 
 TRIAL: Final = "trial"
 USUAL: Final = Plan(1000)

@@ -110,7 +110,7 @@ class Passing(Protocol):
 
 
 L = TypeVar("L")
-Bounds = intervals.Interval
+Bounds = intervals.Ends
 Accelerated = Callable[["Form"], float]
 """Returns the acceleration of a form, for a BCa interval."""
 Left = Callable[["Functional"], L | None]
@@ -138,11 +138,11 @@ class Functional(ABC):
     def measure(self, sample: Sampled) -> float:
         """Return the figure of a sample."""
 
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
         """Return the interval of the figure, which lies in `bounds`, from its replicates."""
         return intervals.percentile(of.replicates, level)
 
-    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Interval:
+    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Ends:
         """Return the interval from replicates of units, which may be few: Student's, on a suitable scale."""
         return intervals.student(of.replicates, of.value, few.degrees, few.bounds, few.level, without(self))
 
@@ -196,7 +196,7 @@ class Form(Functional):
         """Return the figure of a sample."""
         return self.value(sample.tally)
 
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
         """Return the BCa interval."""
         return intervals.bca(of.replicates, of.value, acceleration(self), level)
 

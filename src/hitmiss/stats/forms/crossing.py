@@ -37,7 +37,7 @@ class Crossing(Located):
     read: Callable[[Number, Number, Number, Number, Number, Number], Number]
     unseen: Callable[[int, int, float], float] | None = None
 
-    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Interval:
+    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Ends:
         """Return Student's interval without the jackknife error, which is not valid for what is read at a quantile."""
         left = without(self)
         return intervals.student(of.replicates, of.value, few.degrees, few.bounds, few.level, left, smooth=False)

@@ -113,7 +113,7 @@ class MinimumCost(Located):
         """Return the errors at the sample's best threshold."""
         return self.at_best(sample.tally).errors(sample) if sample.tally.has_both_classes else ()
 
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
         """Return the interval that corrects the optimism of a least cost, if costs at the best threshold were drawn."""
         if of.beside is None:
             return super().interval(of, level, bounds, acceleration)
@@ -124,7 +124,7 @@ class MinimumCost(Located):
         # No least cost is above that of the trivial system; the value itself stays inside.
         return low, min(high, max(self.trivial, of.value))
 
-    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Interval:
+    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Ends:
         """Return Student's interval of the cost at the best threshold, moved up by the optimism of choosing it."""
         value = of.value
         if of.beside is None:

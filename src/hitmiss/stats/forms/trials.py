@@ -42,7 +42,7 @@ class OfCounts(OfTrials):
         """Return the figure of the counted decisions."""
         return cast(float, self.function(sample.counts))  # of numbers it is a number, of arrays an array
 
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
         """Return the normal interval on the scale of the figure; percentiles are too narrow where errors are few."""
         return intervals.of_spread(of.replicates, of.value, bounds, level)
 
@@ -88,7 +88,7 @@ class OfConfidences(OfColumns):
 
     judged: Callable[..., Floats] = field(kw_only=True)
 
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
         """Return the normal interval on the scale of the figure; percentiles are too narrow where errors are few."""
         return intervals.of_spread(of.replicates, of.value, bounds, level)
 
@@ -114,7 +114,7 @@ class OfTerms(OfColumns):
         above, below = (math.fsum(term * sample.weight) for term in self.terms(**sample.arrays(self.columns)))
         return Rate(above, below) if self.is_share else above / below if below else math.nan
 
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Interval:
+    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
         """Return the normal interval on the scale of the figure, which is skewed as sums of positive terms are."""
         return intervals.of_spread(of.replicates, of.value, bounds, level)
 
