@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
+from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Gap, Grouping
+from hitmiss.core.progress import each
+from hitmiss.core.protocol import Gap
 from hitmiss.core.results import (
     Estimate,
 )
-from hitmiss.core.shared import each
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.measurement import Measurement, blank, outside, weighed, why_rare, with_interval
 from hitmiss.engine.prepared_metric import PreparedMetric

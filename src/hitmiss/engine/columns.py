@@ -10,9 +10,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.columns import user_name
+from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Grouping, shown
-from hitmiss.core.shared import FAILED
+from hitmiss.core.kinds import FAILED
 from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
 from hitmiss.core.trials import Trials, is_text
 from hitmiss.core.weights import refuse_sampling
@@ -233,7 +234,7 @@ class Sample:
     @property
     def is_repeated(self) -> bool:
         """Whether an item may occur more than once, so that its trials are not independent draws."""
-        own = tuple(self.run.get(shown(name), "") for name in self.columns.trials.header.runs)
+        own = tuple(self.run.get(user_name(name), "") for name in self.columns.trials.header.runs)
         return (self.columns.pools_targets and self._has_targets) or own in self.columns.repeated
 
     @cached_property

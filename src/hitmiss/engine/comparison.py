@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design
+from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
 from hitmiss.core.registry import Best
 from hitmiss.core.results import SCHEMA, finite, warning_fields
-from hitmiss.core.shared import DIGITS, END_DIGITS, steady
 from hitmiss.core.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Difference:
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
-            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
+            object.__setattr__(self, end, round_number(getattr(self, end), END_DIGITS))
 
 
 DIGITS_OF: Final[Mapping[str, int]] = {
@@ -74,7 +74,7 @@ DIGITS_OF: Final[Mapping[str, int]] = {
 
 def told(row: DataclassInstance) -> dict[str, object]:
     """Return a row as JSON can hold it, with only the digits that are the same on every processor."""
-    return {k: finite(steady(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
+    return {k: finite(round_number(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
 
 
 def judged(row: Difference, level: float) -> Difference:

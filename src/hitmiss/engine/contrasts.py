@@ -23,7 +23,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.question import Plan
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Array, Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.exchange import permuted
@@ -220,7 +220,7 @@ class Judging:
             return cls(freedom, True, not is_read)
         return cls(freedom, True, not is_read, LeftOut.mean(known))
 
-    def ends(self, deltas: Floats, delta: float, plan: Plan) -> tuple[float, float]:
+    def ends(self, deltas: Floats, delta: float, plan: SamplingPlan) -> tuple[float, float]:
         """Return the interval of a difference."""
         known = deltas[np.isfinite(deltas)]
         if not self.is_studentised or not len(known) or not np.ptp(known):

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import BY_CLASS, OF_ALL, Plan
+from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.engine.columns import Columns, Rows, Sample
 from hitmiss.engine.drawn_trials import SampleDraws
@@ -51,7 +51,7 @@ from hitmiss.stats.units import (
 class Draws:
     """The replicates of a run: units are drawn once for all metrics and slices, trials for each metric and slice."""
 
-    plan: Plan
+    plan: SamplingPlan
     columns: Columns
     rows: Rows
     """The trials of the run, whose units are drawn: those of other runs in the same table change nothing."""
@@ -68,7 +68,7 @@ class Draws:
     _without: dict[tuple[str, int], Floats | None] = field(default_factory=dict)
 
     @classmethod
-    def prepare(cls, plan: Plan, columns: Columns, rows: Rows) -> Draws:
+    def prepare(cls, plan: SamplingPlan, columns: Columns, rows: Rows) -> Draws:
         """Draw the units of a run once, for all its samples; trials are drawn per metric and sample."""
         if not plan.bootstrap or not plan.unit:
             return cls(plan, columns, rows)
@@ -144,7 +144,7 @@ class Draws:
             self._trials[place] = SampleDraws(self, sample, rng, by_class)
         return self._trials[place]
 
-    def said(self, question: PreparedMetric, plan: Plan | None = None) -> str:
+    def said(self, question: PreparedMetric, plan: SamplingPlan | None = None) -> str:
         """Describe how the replicates of a figure were drawn, for the method of its interval."""
         whole = self.weights is not None and self.free is self.weights
         return (plan or self.plan).said(question.metric.prevalence, whole)
@@ -358,7 +358,7 @@ class RunUnits:
         return unit_sides(self.code, self.positive, self.n)
 
 
-def _draw(plan: Plan, units: Sequence[RunUnits], by_class: bool) -> tuple[NDArray[np.int64], Array]:
+def _draw(plan: SamplingPlan, units: Sequence[RunUnits], by_class: bool) -> tuple[NDArray[np.int64], Array]:
     """Return the unit of each trial of a run and how often each unit is drawn (replicate × unit)."""
     parts = []
     for own in units:

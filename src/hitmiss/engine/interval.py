@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.shared import Rate
+from hitmiss.core.rates import Rate
 from hitmiss.core.tally import Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.draws import Draws

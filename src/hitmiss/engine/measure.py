@@ -8,14 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 
+from hitmiss.core.design import By, Design
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import By, Design, Gap, Gaps, Method, Plan, Protocol
-from hitmiss.core.registry import Derived, Metric, Spec
+from hitmiss.core.progress import each, part, step
+from hitmiss.core.protocol import Gap, Gaps, Protocol
+from hitmiss.core.rates import Rate
+from hitmiss.core.registry import Derived, Metric, MetricSpec
 from hitmiss.core.results import (
     Estimate,
     Results,
 )
-from hitmiss.core.shared import Rate, each, part, step
+from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.averages import by_slices, gap_rows
@@ -38,7 +41,7 @@ __all__ = ["Gap", "measure", "measure_design"]
 
 def measure(
     trials: Trials,
-    metrics: Sequence[str | Spec] | Design,
+    metrics: Sequence[str | MetricSpec] | Design,
     *,
     by: By = (),
     bootstrap: int = 0,
@@ -176,7 +179,7 @@ def _narrowed(questions: Sequence[PreparedMetric], protocol: Protocol) -> list[P
     return [q for q in questions if not protocol.slice_metrics or q.metric.name in protocol.slice_metrics]
 
 
-def _plans(plan: Plan, columns: Columns) -> tuple[Plan, Plan]:
+def _plans(plan: SamplingPlan, columns: Columns) -> tuple[SamplingPlan, SamplingPlan]:
     """Return how figures of samples without repeated items are drawn, and how all others are.
 
     If one item has several targets and figures pool them (the six labels of a text), the item is the unit: its rows are
@@ -189,7 +192,7 @@ def _plans(plan: Plan, columns: Columns) -> tuple[Plan, Plan]:
 
 
 def measure_share(
-    trials: Trials, hits: str, plan: Plan, *, of: str | None = None, name: str | None = None
+    trials: Trials, hits: str, plan: SamplingPlan, *, of: str | None = None, name: str | None = None
 ) -> list[Estimate]:
     """Measure the share of each run's trials that a column of 0 and 1 marks, with the interval of any other share.
 

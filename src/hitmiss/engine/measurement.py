@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.question import Protocol
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.results import (
     Estimate,
 )
-from hitmiss.core.shared import Quantile, Rate
 from hitmiss.core.tally import Floats
 from hitmiss.engine.columns import Columns, Sample
 from hitmiss.engine.draws import Draws

@@ -8,12 +8,14 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.question import Plan, find, names_of
+from hitmiss.core.columns import find_column
+from hitmiss.core.design import names_of
 from hitmiss.core.results import (
     UNUSED,
     Estimate,
     Remark,
 )
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import is_text
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.counted import TalliedTrials
@@ -32,7 +34,7 @@ def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
     """Return the first unit whose columns exist, vary, and have several trials per value; empty if there is none."""
     known = whole.columns.trials.frame.columns
     named = map(names_of, candidates)
-    return next((names for names in named if all(_repeats(whole, find(name, known)) for name in names)), ())
+    return next((names for names in named if all(_repeats(whole, find_column(name, known)) for name in names)), ())
 
 
 def _repeats(whole: Sample, name: str | None) -> bool:
@@ -88,7 +90,7 @@ def widths(option: str, ratios: Mapping[str, float]) -> str:
     return f"with --unit {option} intervals would be about so many times as wide: {told}"
 
 
-def undrawn(plan: Plan) -> list[str]:
+def undrawn(plan: SamplingPlan) -> list[str]:
     """Warn about a unit that was asked for and is not resampled; repeated runs use items as units by themselves."""
     if plan.bootstrap or plan.unit in ((), ("item",)):
         return []

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from hitmiss.core.question import Plan
+from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.results import (
     REPEATED,
 )
-from hitmiss.core.shared import Quantile, Rate
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.weighted import UNDRAWN
@@ -48,7 +48,7 @@ def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
     return next((text for text, n in sides.items() if not n), "fewer answers with a confidence than it asks for")
 
 
-def why_no_interval(plan: Plan, question: PreparedMetric, sample: Sample, value: float) -> str | None:
+def why_no_interval(plan: SamplingPlan, question: PreparedMetric, sample: Sample, value: float) -> str | None:
     """Say why a figure has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
@@ -61,7 +61,7 @@ def why_no_interval(plan: Plan, question: PreparedMetric, sample: Sample, value:
     return REPEATED if sample.is_repeated else None
 
 
-def why_fitted(plan: Plan, question: PreparedMetric) -> str | None:
+def why_fitted(plan: SamplingPlan, question: PreparedMetric) -> str | None:
     """Say why a figure that is fitted to the trials has no interval if trials are drawn, alone or in an average."""
     if not question.form.is_fitted or not plan.bootstrap or plan.unit or plan.method != "auto":
         return None

@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.question import BY_CLASS, OF_ALL, Plan
+from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.tally import Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.drawn_trials import drawn_cells
@@ -33,13 +33,13 @@ AT_ONCE = 100
 class PairedDraws:
     """Replicates of both runs from the same draws: units for the whole comparison, or trials within each class."""
 
-    plan: Plan
+    plan: SamplingPlan
     a: Draws
     b: Draws
     zero_undefined: bool = False
 
     @classmethod
-    def prepare(cls, plan: Plan, whole: PairedSample, zero_undefined: bool = False) -> PairedDraws:
+    def prepare(cls, plan: SamplingPlan, whole: PairedSample, zero_undefined: bool = False) -> PairedDraws:
         """Draw the units once, for both runs and all slices of `whole`; `zero_undefined` is as in `Protocol`."""
         first = whole.parts[0]
         drawn = Draws.prepare(plan, first.a.columns, np.concatenate([part.a.rows for part in whole.parts]))
@@ -78,7 +78,7 @@ def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
         return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
 
 
-def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool) -> list[Floats]:
+def _trial_deltas(questions: Sequence[Both], part: Part, plan: SamplingPlan, zero: bool) -> list[Floats]:
     """Return replicates of the differences, from draws of trials.
 
     The runs are put in a fixed order first, so that exchanging them changes only the signs.
@@ -89,7 +89,7 @@ def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool)
     return [_own_deltas(question, part, plan, zero) for question in questions]
 
 
-def _own_deltas(question: Both, part: Part, plan: Plan, zero: bool) -> Floats:
+def _own_deltas(question: Both, part: Part, plan: SamplingPlan, zero: bool) -> Floats:
     """Return replicates of one difference, from a stream of its own (see `engine.draws`)."""
     asked, replicates = question[0], plan.bootstrap
     by_class = plan.by_class(asked.metric.prevalence)

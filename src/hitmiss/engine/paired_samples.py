@@ -10,9 +10,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.columns import find_column
 from hitmiss.core.completeness import ROW
+from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import Grouping, find
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
@@ -107,7 +108,7 @@ def same_columns(
     """
     made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
     for name in names:
-        own = {i: mine for i, run in enumerate(made) if (mine := find(name, run.frame.columns)) is not None}
+        own = {i: mine for i, run in enumerate(made) if (mine := find_column(name, run.frame.columns)) is not None}
         if not own:
             continue
         first, *others = own

@@ -8,8 +8,8 @@ from functools import cache
 from hitmiss.core import errors
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import Protocol
-from hitmiss.core.registry import Metric, Setting, Spec, resolve
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.registry import Metric, MetricSpec, Setting, resolve
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.engine.prepared_metric import PreparedMetric
@@ -18,10 +18,10 @@ from hitmiss.stats.forms.base import Functional
 from hitmiss.stats.forms.trials import OfColumns, OfConfidences
 
 
-def prepare_metric(metric: str | Spec, trials: Trials, protocol: Protocol) -> PreparedMetric:
+def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol) -> PreparedMetric:
     """Prepare a metric for these trials: fill in the settings of the protocol and check the score kind."""
     spec, entry, _ = resolve(metric)
-    spec = Spec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
+    spec = MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
     settings = entry.settings(spec)
     shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
     refuse_absent(spec.name, entry, trials)
@@ -39,7 +39,7 @@ def prepare_metric(metric: str | Spec, trials: Trials, protocol: Protocol) -> Pr
             code="wrong-positive",
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
-    question = PreparedMetric(str(Spec.of(spec.name, **shown)), entry, settings, form)
+    question = PreparedMetric(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
     refuse_unweighted(question, trials)
     return question
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hitmiss.core.registry import Metric, Setting, Spec
+from hitmiss.core.registry import Metric, MetricSpec, Setting
 from hitmiss.engine.columns import Sample
 from hitmiss.stats.forms.base import Functional
 
@@ -26,7 +26,7 @@ class PreparedMetric:
     @property
     def stream(self) -> str:
         """The metric with all its settings, for random streams; `text` leaves out those that are usual."""
-        return str(Spec.of(self.metric.name, **self.settings))
+        return str(MetricSpec.of(self.metric.name, **self.settings))
 
     def value(self, sample: Sample) -> float:
         """Return the figure of a sample."""

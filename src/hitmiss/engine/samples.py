@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.columns import find_column, user_name
+from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.question import Grouping, find, shown
 from hitmiss.core.trials import Trials, blocks, combined
 from hitmiss.engine.columns import Columns, Rows, Sample, Span
 
@@ -19,9 +20,9 @@ def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
     A column with the same values as the target (the types of toxicity of a text) means the target too.
     """
     names, columns = {name for grouping in groupings for name in grouping}, trials.frame.columns
-    if "target" in names and find("target", columns) == "target":
+    if "target" in names and find_column("target", columns) == "target":
         return True
-    own = [column for name in names if (column := find(name, columns)) is not None]
+    own = [column for name in names if (column := find_column(name, columns)) is not None]
     return bool(own) and trials.has_targets and any(trials.frame[c].equals(trials.frame["target"]) for c in own)
 
 
@@ -46,8 +47,8 @@ def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
     columns = whole.columns
     known = columns.trials.frame.columns
     for name in grouping:
-        if find(name, known) is None:
-            raise UnknownName("column to group by", name, map(shown, columns.trials.header.slices))
+        if find_column(name, known) is None:
+            raise UnknownName("column to group by", name, map(user_name, columns.trials.header.slices))
     bound, is_positive = columns.one_class.of(grouping)
     bound, grouping = (tuple(columns.trials.own(name) for name in names) for names in (bound, grouping))
     if not bound:
@@ -68,7 +69,7 @@ def _paired_slices(
         shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, others, free)}
     nobody = np.zeros(0, dtype=np.intp)
     for key, rows in _split(whole.columns, whole.rows[told_apart], grouping):
-        rest = tuple((shown(c), key[shown(c)]) for c in free)
+        rest = tuple((user_name(c), key[user_name(c)]) for c in free)
         yield whole.columns.sample(np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
 
 
@@ -84,7 +85,7 @@ def _split(
     code, size = combined((numbers[own], len(distinct)) for numbers, distinct in coded)
 
     def key(row: int) -> dict[str, str]:
-        return {shown(name): distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
+        return {user_name(name): distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
 
     together = blocks(code, size)
     if together is not None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from hitmiss.core.question import BY_CLASS, OF_ALL
 from hitmiss.core.results import Estimate
+from hitmiss.core.sampling import BY_CLASS, OF_ALL
 from hitmiss.engine.interval import OVER_UNITS
 
 PLAIN = {

@@ -15,13 +15,16 @@ import numpy as np
 
 from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Gap, Grouping, Plan, ReadSpec
-from hitmiss.core.registry import Spec
+from hitmiss.core.protocol import Gap
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import MetricSpec
 from hitmiss.core.results import (
     Estimate,
     Results,
 )
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.prepared_metric import PreparedMetric
 
@@ -37,13 +40,13 @@ def sign(
     results: Results,
     trials: Trials,
     questions: Sequence[PreparedMetric],
-    plan: Plan,
+    plan: SamplingPlan,
     groupings: Sequence[Grouping],
     gaps: Sequence[Gap],
     slices: str = "none",
 ) -> str:
     """Return the signature of a measurement; `slices` is "all" if metrics beyond the protocol's choice are sliced."""
-    asked = "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
+    asked = "+".join(str(MetricSpec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
     by = ",".join("*".join(g) for g in groupings)
     level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
     gap = GAPS_JOIN.join(map(str, gaps)) or "none"

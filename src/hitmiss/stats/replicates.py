@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.shared import tell
+from hitmiss.core.progress import report
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.stats.forms.base import Form, Located
 from hitmiss.stats.forms.sums import ClassSums
@@ -153,7 +153,7 @@ def trial_draws(
     """Yield the indices of the trials drawn, replicate by replicate, within each class or from all trials."""
     classes = [np.flatnonzero(positive), np.flatnonzero(~positive)] if by_class else [np.arange(len(positive))]
     for done in range(replicates):
-        tell("replicates", done, replicates)
+        report("replicates", done, replicates)
         yield np.concatenate(
             [members[rng.integers(0, len(members), size=len(members))] for members in classes if len(members)]
         )

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.shared import tell
+from hitmiss.core.progress import report
 from hitmiss.core.tally import Array, Floats, Tally, let_go, order_of
 from hitmiss.stats.forms.base import Form, Located
 from hitmiss.stats.forms.sums import ClassSums
@@ -170,7 +170,7 @@ def _told(weights: Array) -> Iterator[Array]:
     """Do the same as `in_chunks`, and report progress."""
     done = 0
     for chunk in in_chunks(weights):
-        tell("replicates", done, len(weights))
+        report("replicates", done, len(weights))
         yield chunk
         done += len(chunk)
 
