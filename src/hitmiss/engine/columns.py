@@ -14,8 +14,10 @@ from hitmiss.core.columns import user_name
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
-from hitmiss.core.trials import Trials, is_text
+from hitmiss.core.sorting import Array, Floats, ascending_by_class
+from hitmiss.core.tally import Tally
+from hitmiss.core.text_codes import is_text
+from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome

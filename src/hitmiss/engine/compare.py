@@ -22,7 +22,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, UNUSED, Remark, prefixed
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.columns import Columns, OneClassColumns
 from hitmiss.engine.comparability import Breach, breaches, unchecked

@@ -24,7 +24,7 @@ import numpy as np
 
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.exchange import permuted
 from hitmiss.engine.interval import ONE_UNIT, share_of, too_few_errors

@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 
 from hitmiss.core.completeness import Completeness, counted_runs
 from hitmiss.core.errors import UsageError
-from hitmiss.core.tally import Array, Floats, Tally
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns, OneClassColumns, Rows, Sample
 from hitmiss.metrics.counts import OUTCOMES
 from hitmiss.stats.delong import RocSteps

@@ -24,7 +24,7 @@ from hitmiss.core.registry import Derived, Term
 from hitmiss.core.results import (
     Estimate,
 )
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.engine.averages import by_slices
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.draws import Draws

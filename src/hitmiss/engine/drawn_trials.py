@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import Counts

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
-from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.engine.columns import Columns, Rows, Sample
 from hitmiss.engine.drawn_trials import SampleDraws
 from hitmiss.engine.left_out import UnitBlocks, UnitKind

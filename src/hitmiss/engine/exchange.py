@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.paired_draws import OUTCOMES, PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, Part, outcomes

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.rates import Rate
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.prepared_metric import PreparedMetric

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 MOST_BLOCKS = 100
 """Number of blocks of units that are left out one at a time for the acceleration of a BCa interval."""

@@ -19,7 +19,7 @@ from hitmiss.core.results import (
     Results,
 )
 from hitmiss.core.sampling import Method, SamplingPlan
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.averages import by_slices, gap_rows
 from hitmiss.engine.columns import Columns, OneClassColumns

@@ -14,7 +14,7 @@ from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.results import (
     Estimate,
 )
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.engine.columns import Columns, Sample
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.interval import (

@@ -16,7 +16,7 @@ from hitmiss.core.results import (
     Remark,
 )
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.trials import is_text
+from hitmiss.core.text_codes import is_text
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.draws import Draws

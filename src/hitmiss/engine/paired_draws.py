@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.drawn_trials import drawn_cells
 from hitmiss.engine.draws import Draws

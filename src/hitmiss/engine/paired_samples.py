@@ -14,7 +14,7 @@ from hitmiss.core.columns import find_column
 from hitmiss.core.completeness import ROW
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
 from hitmiss.engine.pairing import REPEATS, Pair

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.trials import Trials, blocks, combined
+from hitmiss.core.text_codes import blocks, combined
+from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns, Rows, Sample, Span
 
 

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.isotonic import pooled
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, Number, Tally, pooled
+from hitmiss.core.sorting import Floats, Number
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.at_threshold import AtThreshold
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.crossing import equal_error, tie_steps
@@ -345,7 +347,7 @@ def hull_eer(tally: Tally) -> float:
 
 @dataclass(eq=False)
 class PassingBlocks:
-    """A function of the PAV blocks, computed from stretches of scores (see `stats.forms.base.Passing`).
+    """A function of the PAV blocks, computed from stretches of scores (see `stats.forms.Passing`).
 
     Blocks that are pooled within a stretch stay pooled, so single trials need not be kept.
     """

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.crossing import Crossing
 from hitmiss.stats.forms.sums import PairShare
@@ -127,7 +128,7 @@ def _check_share(name: str, value: float) -> None:
 
 @dataclass(eq=False)
 class PassingPrecision:
-    """Average precision from stretches of scores (see `stats.forms.base.Passing`), as a sum over positive scores."""
+    """Average precision from stretches of scores (see `stats.forms.Passing`), as a sum over positive scores."""
 
     n_positive: int
     n_negative: int

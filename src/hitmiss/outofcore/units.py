@@ -1,4 +1,4 @@
-"""Trials that are counted without their units, and written to disk with them (see `stats.stored`)."""
+"""Trials that are counted without their units, and written to disk with them (see `stats.bootstrap.StoredTrials`)."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.tally import Tally
 from hitmiss.engine.columns import Rows
 from hitmiss.engine.counted import Scored, TalliedTrials
-from hitmiss.outofcore.cells import Binned, Counts, writing
-from hitmiss.outofcore.plan import Cell, ShardTally, refuse_cells
+from hitmiss.outofcore.binned import Binned, Counts
+from hitmiss.outofcore.disk import writing
+from hitmiss.outofcore.shard_tally import Cell, ShardTally, refuse_cells
 from hitmiss.stats.delong import RocSteps
 from hitmiss.stats.stored import StoredTrials
 from hitmiss.stats.units import UnitSample

@@ -20,7 +20,7 @@ from hitmiss.core.design import ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import FORCED, Estimate, Remark, Results
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparability import Breach
 from hitmiss.engine.compare import compare_design, digest_of, with_sides

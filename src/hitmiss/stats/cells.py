@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.base import FINE_GRID, Form
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

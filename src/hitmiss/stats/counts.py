@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

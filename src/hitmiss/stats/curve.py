@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.stats.counts import PACK, Counts
 from hitmiss.stats.forms.crossing import Crossing
 from hitmiss.stats.forms.least_cost import MinimumCost

@@ -12,7 +12,8 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.intervals import on_scale
 from hitmiss.stats.students_t import MANY
 

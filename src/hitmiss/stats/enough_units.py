@@ -13,7 +13,7 @@ from itertools import count
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Array
+from hitmiss.core.sorting import Array
 
 Sizes = tuple[Array, Array]
 """Positives and negatives of each unit."""

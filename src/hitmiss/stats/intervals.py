@@ -8,7 +8,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.scale import Scale, on_scale_or_slope
 from hitmiss.stats.students_t import MANY, t_quantile

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 
 if TYPE_CHECKING:
     from hitmiss.stats.cells import Cells

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.stats.curve import UNPACK, Draw
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.sums import Summed

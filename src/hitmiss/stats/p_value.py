@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 
 def p_of_replicates(

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core import progress
-from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.counts import Counts, uniform_counts
 from hitmiss.stats.curve import Axis, Draw
 from hitmiss.stats.forms.base import Form

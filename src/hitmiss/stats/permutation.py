@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.progress import report
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.stats.random import Random
 
 PERMUTATION_EXACT_UP_TO: Final = 16

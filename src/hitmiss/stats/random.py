@@ -27,7 +27,7 @@ from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequen
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.progress import report
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.base import Form, Located
 from hitmiss.stats.forms.sums import ClassSums
 from hitmiss.stats.forms.whole import Whole

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 
 def on_scale_or_slope(values: Floats, centre: float, scale: Scale) -> Floats:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.stats.forms.base import Form, Located
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 FEWEST: Final = 3
 """The least number of slices for a test of a slice against the others."""

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Floats, Keys, let_go, scores_of
+from hitmiss.core.score_keys import Keys, scores_of
+from hitmiss.core.sorting import Floats, let_go
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from hitmiss.core.tally import Array, Floats, let_go
+from hitmiss.core.sorting import Array, Floats, let_go
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.progress import report
-from hitmiss.core.tally import Array, Floats, Tally, let_go, order_of
+from hitmiss.core.sorting import Array, Floats, let_go, order_of
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.base import Form, Located
 from hitmiss.stats.forms.sums import ClassSums
 from hitmiss.stats.forms.tallies import DiskTally

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.least_cost import Bound
 

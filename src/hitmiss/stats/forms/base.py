@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, TypeV
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Array, Floats, Number, Tally
+from hitmiss.core.sorting import Array, Floats, Number
+from hitmiss.core.tally import Tally
 from hitmiss.stats import intervals, jackknife
 from hitmiss.stats.delong import RocSteps
 

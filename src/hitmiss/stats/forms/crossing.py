@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.tally import Floats, Number, Tally
+from hitmiss.core.sorting import Floats, Number
+from hitmiss.core.tally import Tally
 from hitmiss.stats import intervals, jackknife
 from hitmiss.stats.unseen import equal_error_at_most
 

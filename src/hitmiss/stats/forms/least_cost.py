@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hitmiss.core.tally import Array, Floats, Number, Tally, let_go
+from hitmiss.core.sorting import Array, Floats, Number, let_go
+from hitmiss.core.tally import Tally
 from hitmiss.stats import intervals, jackknife
 from hitmiss.stats.unseen import unseen_share
 

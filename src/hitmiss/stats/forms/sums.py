@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hitmiss.core.tally import Array, Floats, Number, Tally
+from hitmiss.core.sorting import Array, Floats, Number
+from hitmiss.core.tally import Tally
 from hitmiss.stats.delong import placements
 from hitmiss.stats.forms.base import CHUNK, FINE_GRID, Drawn, Form, Mask, Passing, Sampled
 

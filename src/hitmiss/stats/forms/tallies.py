@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hitmiss.core.tally import Tally, let_go
+from hitmiss.core.sorting import let_go
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.base import CHUNK, Form
 
 

@@ -14,7 +14,7 @@ from typing import cast
 import numpy as np
 
 from hitmiss.core.rates import Rate
-from hitmiss.core.tally import Array, Floats, Number
+from hitmiss.core.sorting import Array, Floats, Number
 from hitmiss.stats import intervals
 from hitmiss.stats.forms.base import Accelerated, Bounds, DrawnTrials, Functional, Indices, Mask, Replicated, Sampled
 

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms.base import Drawn, Form, Passing
 
 
