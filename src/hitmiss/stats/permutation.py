@@ -30,7 +30,7 @@ def sign_flip(differences: Floats, replicates: int, rng: Random) -> float:
 
     Exact up to 16 units that differ. For differences of −1, 0 and 1 this is the exact McNemar test.
 
-    >>> from hitmiss.stats.bootstrap import generator
+    >>> from hitmiss.stats.random import generator
     >>> sign_flip(np.array([1.0, 1.0, 1.0, 1.0, 1.0, -1.0]), 0, generator(0))
     0.21875
     """
@@ -64,7 +64,7 @@ def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng
     `statistic` computes the difference after exchanging the marked units. Permutations in which the figure is undefined
     are left out; NaN if the observed figure is undefined, and 1 if exchanging changes nothing.
 
-    >>> from hitmiss.stats.bootstrap import generator
+    >>> from hitmiss.stats.random import generator
     >>> gained = np.array([1.0, 1.0, -1.0])
     >>> swap(lambda swapped: float(np.where(swapped, -gained, gained).sum()), 3, 0, generator(0))
     1.0
