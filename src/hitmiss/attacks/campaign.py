@@ -56,7 +56,7 @@ from hitmiss.io.runs import MEDIA, as_manifest, load_manifest, replace_file, sta
 from hitmiss.io.write import parquet
 from hitmiss.media.wfdb import Record, is_wfdb, read_records
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 # ----------------------------------------------------------------------
 # Recordings with several labels, as `hitmiss attack --data` reads them: WFDB records (see `hitmiss.media.wfdb`), or one

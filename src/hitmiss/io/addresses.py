@@ -8,14 +8,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 
 from hitmiss.core.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
-
 
 ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S")
 

@@ -8,12 +8,9 @@ import hashlib
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hitmiss.core import artifacts
-
-if TYPE_CHECKING:
-    pass
 from hitmiss.io.addresses import STDIN
 from hitmiss.io.decode import check_utf8, damaged_gzip, one_line_end, refuse_empty
 from hitmiss.io.diagnostics import Diagnostics, Place

@@ -6,13 +6,10 @@ import codecs
 import gzip
 import io
 import zlib
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop
 
 BOMS: Final = (  # UTF-32 comes before UTF-16: its little-endian mark begins with that of UTF-16

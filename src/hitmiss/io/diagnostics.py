@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hitmiss.core.errors import DataError, Fault
-
-if TYPE_CHECKING:
-    pass
-
 
 SHOWN: Final = 5
 

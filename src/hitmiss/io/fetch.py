@@ -7,13 +7,10 @@ import hashlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import DataError, UsageError
-
-if TYPE_CHECKING:
-    pass
 from hitmiss.io.addresses import STDIN, is_remote, name_of, table_of
 from hitmiss.io.decode import one_line_end, refuse_empty, to_utf8, unpack_gzip
 from hitmiss.io.diagnostics import Diagnostics, Place

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    pass
 from hitmiss.io.diagnostics import Diagnostics, Place
 
 GZIP: Final = b"\x1f\x8b"

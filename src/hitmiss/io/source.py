@@ -5,16 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from polars.datatypes import DataTypeClass
-
-if TYPE_CHECKING:
-    pass
-from typing import TYPE_CHECKING
 
 from hitmiss.io.diagnostics import Diagnostics, Place, quoted
 

@@ -22,7 +22,7 @@ from hitmiss.detection.contract import Probe, probe
 from hitmiss.detection.detector import Settled
 from hitmiss.detection.loader import SILENCE, positions
 from hitmiss.detection.outputs import OutputKind, pick_output
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 if TYPE_CHECKING:
     import torch

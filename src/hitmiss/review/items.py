@@ -24,7 +24,7 @@ from hitmiss.io.text_rows import read_rows
 from hitmiss.io.triage import flatten
 from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 from hitmiss.review.store import Entry, Store, begin
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 
 if TYPE_CHECKING:
     from hitmiss.attacks.campaign import Recordings
