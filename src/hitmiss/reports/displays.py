@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -182,6 +182,22 @@ class Display:
 
         return plot(self, ax, name, color)
 
+    def on_scale_of(self, trials: Trials) -> Self:
+        """Return the display with its thresholds as scores of the file that the trials came from."""
+        scale = trials.header.scale
+        return replace(self, **self._turned(trials)) if scale.is_reversed else self
+
+    def _turned(self, trials: Trials) -> dict[str, Any]:
+        """Return the fields that change where the file's scores point the other way."""
+        scale, changes = trials.header.scale, dict[str, Any]()
+        if (points := getattr(self, "points", None)) is not None:
+            changes["points"] = tuple(replace(p, threshold=scale.turned(p.threshold)) for p in points)
+        if (bound := getattr(self, "threshold", None)) is not None:
+            changes["threshold"] = np.where(np.isinf(bound), bound, scale.turned(bound))
+        if hasattr(self, HIGHER):
+            changes[HIGHER] = trials.header.negative
+        return changes
+
 
 HIGHER: Final = "higher"
 """The field that names the class of higher scores where it is not the positive one; left out of the JSON otherwise."""
@@ -213,26 +229,6 @@ def unplain(name: str, value: object) -> object:
 def facts(trials: Trials, tally: Tally) -> tuple[str, str, int, int]:
     """Return the fields that all displays begin with."""
     return trials.header.positive, trials.header.negative, int(tally.n_positive), int(tally.n_negative)
-
-
-D = TypeVar("D", bound=Display)
-
-
-def of_file(display: D, trials: Trials) -> D:
-    """Return a display with its thresholds, and the axis of a histogram, as scores of the file."""
-    scale, changes = trials.header.scale, dict[str, Any]()
-    if not scale.is_reversed:
-        return display
-    if (points := getattr(display, "points", None)) is not None:
-        changes["points"] = tuple(replace(p, threshold=scale.turned(p.threshold)) for p in points)
-    if (bound := getattr(display, "threshold", None)) is not None:
-        changes["threshold"] = np.where(np.isinf(bound), bound, scale.turned(bound))
-    if isinstance(display, HistogramDisplay):
-        changes |= {"edges": scale.turned(display.edges)[::-1]}
-        changes |= {"positives": display.positives[::-1], "negatives": display.negatives[::-1]}
-    if hasattr(display, HIGHER):
-        changes[HIGHER] = trials.header.negative
-    return replace(display, **changes)
 
 
 def tally_of(trials: Trials, counted: Tally | None = None) -> Tally:
@@ -317,7 +313,7 @@ class DetDisplay(Display):
         points = {"is_llr": trials.header.score_kind == "llr", "threshold": trials.header.decided_from}
         tally = tally_of(trials, tally)
         marks = operating_points(tally, costs=costs, **points)  # type: ignore[arg-type]
-        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2], marks), trials)
+        return cls.from_tally(tally, *facts(trials, tally)[:2], marks).on_scale_of(trials)
 
     @classmethod
     def from_tally(
@@ -348,7 +344,7 @@ class RocDisplay(Display):
         """Compute the curve of scored trials; `costs` marks the minimum and the actual cost."""
         tally = tally_of(trials, tally)
         marks = operating_points(tally, costs=costs, is_llr=trials.header.score_kind == "llr")
-        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2], marks), trials)
+        return cls.from_tally(tally, *facts(trials, tally)[:2], marks).on_scale_of(trials)
 
     @classmethod
     def from_tally(
@@ -381,7 +377,7 @@ class PrDisplay(Display):
     def from_trials(cls, trials: Trials, *, tally: Tally | None = None) -> PrDisplay:
         """Compute the curve of scored trials."""
         tally = tally_of(trials, tally)
-        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2]), trials)
+        return cls.from_tally(tally, *facts(trials, tally)[:2]).on_scale_of(trials)
 
     @classmethod
     def from_tally(cls, tally: Tally, positive: str = "positive", negative: str = "negative") -> PrDisplay:
@@ -427,7 +423,7 @@ class HistogramDisplay(Display):
         """Compute the histogram of scored trials; the threshold of the EER, or of the decisions, is marked."""
         tally = tally_of(trials, tally)
         marks = operating_points(tally, threshold=trials.header.decided_from)
-        return of_file(cls.from_tally(tally, *facts(trials, tally)[:2], bins=bins, points=marks), trials)
+        return cls.from_tally(tally, *facts(trials, tally)[:2], bins=bins, points=marks).on_scale_of(trials)
 
     @classmethod
     def from_tally(
@@ -444,6 +440,10 @@ class HistogramDisplay(Display):
         counts = _spread(tally, edges) if tally.is_short else _placed(tally, edges)
         shares = counts[0] / tally.n_positive, counts[1] / tally.n_negative
         return cls(positive, negative, int(tally.n_positive), int(tally.n_negative), edges, *shares, points)
+
+    def _turned(self, trials: Trials) -> dict[str, Any]:
+        bars = {"positives": self.positives[::-1], "negatives": self.negatives[::-1]}
+        return {**super()._turned(trials), "edges": trials.header.scale.turned(self.edges)[::-1], **bars}
 
 
 def _placed(tally: Tally, edges: Floats) -> list[Floats]:
