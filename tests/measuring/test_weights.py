@@ -17,7 +17,7 @@ from hitmiss.cli.main import run
 from hitmiss.core.question import Gap, ReadSpec
 from hitmiss.core.registry import find_metric, forget
 from hitmiss.core.tally import Tally
-from hitmiss.reports.displays import RocDisplay
+from hitmiss.reports.curve_displays import RocDisplay
 from hitmiss.stats.bootstrap import UnitSample, unit_replicates
 from hitmiss.stats.forms import Form
 
