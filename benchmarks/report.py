@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.core.question import Design
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.design import Design
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.metrics.curves import det_curve
 from hitmiss.reports.embedded_media import Media, Refusal, open_media
 from hitmiss.reports.evaluations import RunData

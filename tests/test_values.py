@@ -9,8 +9,9 @@ import pickle
 import pytest
 
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.shared import SCORE_KINDS, Rate
-from hitmiss.core.trials import Header
+from hitmiss.core.header import Header
+from hitmiss.core.kinds import SCORE_KINDS
+from hitmiss.core.rates import Rate
 
 
 def test_a_rate_is_a_number_with_counts() -> None:

@@ -17,8 +17,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, picture, tone
 
-from hitmiss.core.question import Design
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.design import Design
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.reports.embedded_media import SECONDS, SIDE, Media, Refusal, open_media
 from hitmiss.reports.html import render
 from hitmiss.reports.item_texts import rationales_beside

@@ -11,9 +11,10 @@ from tests.report import stories
 from hitmiss.conclude.verdict import conclude as assess
 from hitmiss.conclude.verdict import conclude_comparison as assess_comparison
 from hitmiss.conclude.verdict import conclude_gate as assess_gate
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
+from hitmiss.core.finding import FAILED, OPEN, PASSED
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.verdict import FAILED, OPEN, PASSED, Verdict
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import compare
 from hitmiss.engine.gate import Check
 from hitmiss.reports.evaluations import RunData
@@ -192,7 +193,8 @@ def test_what_was_not_checked_is_said() -> None:
 
 def test_the_test_of_slices_keeps_its_level() -> None:
     """Of 200 sets of twenty equal slices about one in twenty names any; by the ratio rule of before nearly all did."""
-    from hitmiss.stats.tests import Figure, against_others, holm
+    from hitmiss.stats.corrections import holm
+    from hitmiss.stats.slice_tests import Figure, against_others
 
     rng = np.random.default_rng(1)
     n, p, false = 150, 0.15, 0
@@ -207,7 +209,7 @@ def test_the_test_of_slices_keeps_its_level() -> None:
 
 
 def test_the_test_of_slices_finds_what_is_there() -> None:
-    from hitmiss.stats.tests import Figure, against_others
+    from hitmiss.stats.slice_tests import Figure, against_others
 
     rng = np.random.default_rng(2)
     found = 0

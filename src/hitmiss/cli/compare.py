@@ -11,11 +11,12 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import Contest, Design, Languages, ReadSpec
+from hitmiss.core.design import ComparisonRules, Design, Languages
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.rank import Ranking
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ def compare(
 
     each = Each(key or [], score_column or [], higher or [], threshold or [])
     opened = _open(runs, asked, each, languages or [], reading)
-    contest = Contest(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
+    contest = ComparisonRules(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
     named = Languages(names=tuple(languages)) if languages else None
     made = compare_trials(opened, replace(asked, contest=contest, languages=named))
     if (output or json) and made.design is not None:
@@ -131,7 +132,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.reports import comparison_tables, ranking_tables, terminal
 
     head = next(iter(opened.values())).header

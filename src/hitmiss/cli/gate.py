@@ -10,12 +10,13 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import Contest, Design, ReadSpec, parse_by
+from hitmiss.core.design import ComparisonRules, Design, parse_by
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import Check, Regression, Rule, Target
 
 RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
@@ -149,14 +150,14 @@ def _is_trials(run: str) -> bool:
 
 def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Scoring, force: bool) -> Comparison | None:
     """Compare both runs pair by pair, where both are given as trials."""
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.evaluation.protocol import compare_trials
 
     if not (_is_trials(run) and _is_trials(baseline)):
         return None
     before, trials = (_trials(text, scoring) for text in (baseline, run))
     design = _design([r.target for r in regressions], trials, scoring)
-    made = compare_trials({"baseline": before, "run": trials}, replace(design, contest=Contest(force=force)))
+    made = compare_trials({"baseline": before, "run": trials}, replace(design, contest=ComparisonRules(force=force)))
     assert isinstance(made, Comparison)  # two runs are compared; only more are ranked
     return made
 

@@ -12,13 +12,16 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.question import Design, Protocol, ReadSpec, shown
+from hitmiss.core.columns import user_name
+from hitmiss.core.design import Design
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
     from hitmiss.io.parse import TableAddress
-    from hitmiss.outofcore.plan import Executor
+    from hitmiss.outofcore.executors import Executor
     from hitmiss.reports.pictures import Picture
 
 
@@ -121,7 +124,7 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
 
 @contextmanager
 def _executor(cluster: str | None) -> Iterator[Executor]:
-    from hitmiss.outofcore.plan import sequential
+    from hitmiss.outofcore.executors import sequential
 
     if cluster is None:
         yield sequential
@@ -255,7 +258,7 @@ def _keep(
     if output:
         artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
-        from hitmiss.engine.resample import TalliedTrials
+        from hitmiss.engine.counted import TalliedTrials
         from hitmiss.reports.evaluations import RunData
         from hitmiss.reports.html import write_report
         from hitmiss.reports.media_finder import finder_beside
@@ -297,7 +300,7 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
     head = trials.header
     there = trials.completeness
     n_runs = trials.frame.select(head.runs).n_unique() if head.runs else 1
-    named = ", ".join(map(shown, head.runs))
+    named = ", ".join(map(user_name, head.runs))
     is_even = not there.short and head.unnamed is None
     n, positives = (n // n_runs if is_even else n for n in (len(trials), trials.n_positive))
     size = f"{n:,} trials" if is_even or head.unnamed else f"{there.questions:,} items"

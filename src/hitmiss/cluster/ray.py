@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from hitmiss._version import __version__
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, GateFailed, HitmissError, IncompleteRun, UsageError
-from hitmiss.core.shared import cores
+from hitmiss.core.machine import cores
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, overload
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.rates import END_DIGITS, round_number
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import Best
-from hitmiss.core.shared import END_DIGITS, steady
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Estimate:
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
-            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
+            object.__setattr__(self, end, round_number(getattr(self, end), END_DIGITS))
 
     @property
     def is_defined(self) -> bool:
@@ -251,7 +252,7 @@ class Results:
     questions: str = field(default="", repr=False, compare=False)
     """Hash of the items and their true classes (see `Trials.questions`); empty if it is not known."""
     facts: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """What is known about how the answers were made: models, prompts, temperature, cache, … (see `engine.pairing`)."""
+    """What is known about how the answers were made: models, prompts, temperature, cache, … (see `engine.comparability`)."""
     decisions: str = field(default="", repr=False, compare=False)
     """What the threshold of the decisions means for scores of the file; empty if no threshold was used."""
 
@@ -345,7 +346,7 @@ class Results:
     @property
     def short_signature(self) -> str:
         """The signature in at most 60 characters, short enough for a paper."""
-        return str(import_module("hitmiss.engine.measure").short(self.signature))
+        return str(import_module("hitmiss.engine.signature").short(self.signature))
 
     @property
     def verdict(self) -> Verdict:
@@ -379,7 +380,7 @@ class Results:
         rows = [
             {
                 **{name: finite(getattr(e, name)) for name in (plain if e.weight is None else names)},
-                "value": finite(steady(e.value)),
+                "value": finite(round_number(e.value)),
             }
             for e in self.estimates
         ]
@@ -416,7 +417,7 @@ class Results:
         """What is known about how the answers were made, taken from the trials if they are available."""
         if self.facts or not isinstance(self.behind, Trials):
             return self.facts
-        found: Mapping[str, str] = import_module("hitmiss.engine.pairing").decisive(
+        found: Mapping[str, str] = import_module("hitmiss.engine.comparability").decisive(
             self.behind
         )  # imported by name, as for `plot`
         return found

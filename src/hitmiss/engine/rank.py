@@ -1,7 +1,7 @@
 """Compare more than two runs: all on the same draws, every pair judged at once, with letters and ranks.
 
 Every run is measured on one shared stream of weights, so the work grows with the number of runs, not of pairs. Pairs
-are judged together by step-down max-T (see `stats.tests`): intervals, p values, letters and ranks hold for all pairs at
+are judged together by step-down max-T (see `stats.simultaneous`): intervals, p values, letters and ranks hold for all pairs at
 once. Without a `unit`, trials are resampled; if there are very many, in random blocks of equal size.
 """
 
@@ -27,47 +27,41 @@ from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
+from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import BY_CLASS, OF_ALL, By, Contest, Design, Grouping, Plan, Protocol
-from hitmiss.core.registry import Best, Derived, Spec, resolve
+from hitmiss.core.machine import cores
+from hitmiss.core.progress import each
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
-from hitmiss.core.shared import cores, each
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.compare import (
-    IDENTICAL,
-    Comparison,
-    Difference,
-    compare_design,
-    digest,
-    judged,
-    told,
-    turned,
-    unused_unit,
-    with_sides,
-)
-from hitmiss.engine.contrasts import TESTS, each_once, same_columns
-from hitmiss.engine.measure import Work, alarms, ask, render
-from hitmiss.engine.pairing import (
-    REPEATS,
-    SHOWN,
-    breaches_of,
-    completed,
-    facts,
-    in_order,
-    incomplete,
-    pair,
-    size_of,
-    unchecked_of,
-)
-from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
-from hitmiss.stats.bootstrap import draw_units, generator
-from hitmiss.stats.forms import Form, MinimumCost
-from hitmiss.stats.intervals import effective_units, enough, unit_sizes
-from hitmiss.stats.paired import detectable
-from hitmiss.stats.tests import CORRECTIONS, Simultaneous, Unseen, adjusted, letters, max_t, ranks, spread_out
+from hitmiss.engine.columns import Columns, OneClassColumns, Sample
+from hitmiss.engine.comparability import breaches_of, facts, unchecked_of
+from hitmiss.engine.compare import compare_design, digest, turned, unused_unit, with_sides
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged, told
+from hitmiss.engine.contrasts import TESTS
+from hitmiss.engine.draws import Draws
+from hitmiss.engine.measurement import Measurement
+from hitmiss.engine.paired_samples import each_once, same_columns
+from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
+from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.prepared_metric import PreparedMetric
+from hitmiss.engine.samples import samples_of_runs, samples_of_slices
+from hitmiss.engine.score_checks import check_scores
+from hitmiss.engine.signature import render
+from hitmiss.stats.corrections import CORRECTIONS, adjusted
+from hitmiss.stats.enough_units import effective_units, enough, unit_sizes
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.letters import letters
+from hitmiss.stats.p_value import detectable
+from hitmiss.stats.random import generator
+from hitmiss.stats.simultaneous import Simultaneous, Unseen, max_t, ranks, spread_out
+from hitmiss.stats.units import draw_units
 
 MAX_T: Final = "max-t"
 """All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
@@ -79,7 +73,7 @@ MOST_BLOCKS: Final = 2000
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankedRun:
     """A run's figure in a slice, with its letters and its rank.
 
     Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
@@ -118,7 +112,7 @@ class Ranking:
     names
         The names of the runs.
     standings
-        One `Standing` per metric, run and slice.
+        One `RankedRun` per metric, run and slice.
     duels
         One `Duel` per metric, pair of runs and slice.
     signature
@@ -136,7 +130,7 @@ class Ranking:
     """
 
     names: tuple[str, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[RankedRun, ...]
     duels: tuple[Duel, ...]
     signature: str = ""
     warnings: tuple[str, ...] = ()
@@ -176,7 +170,7 @@ class Ranking:
 
 def compare_all(
     runs: Mapping[str, Trials],
-    metrics: str | Sequence[str | Spec] = (),
+    metrics: str | Sequence[str | MetricSpec] = (),
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -228,7 +222,7 @@ def compare_all(
     runs = {str(name): demanded(trials, "rank") for name, trials in runs.items()}
     if not metrics:
         raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
-    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
     )
@@ -252,10 +246,10 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     """Rank several runs as a design asks, with all pairs judged at once."""
     for run in runs.values():
         refuse_sampling(run, "a ranking of several runs")
-    chosen, contest, groupings = design.settled, design.contest or Contest(), design.groupings
+    chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), design.groupings
     correction = _correction(contest.correction, contest.test)
     found = Field.of(runs, design.metrics, design.unit, groupings, contest.allow_missing, chosen)
-    plan = Plan(design.bootstrap, found.unit, design.seed, design.level, "percentile")
+    plan = SamplingPlan(design.bootstrap, found.unit, design.seed, design.level, "percentile")
     warnings = found.refuse(found.breaches(), contest.force)
     cells, alarmed = found.cells(plan, groupings, chosen)
     warnings += found.refuse(alarmed.turned(found), contest.force) + found.remarks() + alarmed.found
@@ -323,10 +317,10 @@ class Together:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class RankedSlice:
     """One metric on one sample: the figure and the replicates of every run."""
 
-    question: Question
+    question: PreparedMetric
     sample: Together
     values: Floats
     drawn: Floats
@@ -342,7 +336,7 @@ class Cell:
         half = NormalDist().inv_cdf(0.5 + level / 2.0) * float(np.nanstd(self.drawn[j] - self.drawn[i]))
         return effect > self.question.form.most_of_width * 2.0 * half
 
-    def open_costs(self, run: int, plan: Plan) -> Unseen:
+    def open_costs(self, run: int, plan: SamplingPlan) -> Unseen:
         """Return by how much a run's cost may be higher because of kinds of error that it does not show."""
         assert self.unseen is not None
         one = self.sample.parts[0]
@@ -362,7 +356,7 @@ class Field:
 
     names: tuple[str, ...]
     columns: tuple[Columns, ...]
-    questions: tuple[tuple[Question, ...], ...]
+    questions: tuple[tuple[PreparedMetric, ...], ...]
     unit: tuple[str, ...]
     key: tuple[str, ...]
     left_out: Mapping[str, int]
@@ -375,7 +369,7 @@ class Field:
     def of(
         cls,
         runs: Mapping[str, Trials],
-        metrics: Sequence[str | Spec],
+        metrics: Sequence[str | MetricSpec],
         unit: tuple[str, ...],
         groupings: Sequence[Grouping],
         allow_missing: bool,
@@ -413,8 +407,10 @@ class Field:
         trials, there = completed(trials, key)
         units = base.unit_names(unit) or (("item",) if repeats else ())
         shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
-        columns = same_columns(trials, names, key, [*shared], OneClass(protocol.negative_only, protocol.positive_only))
-        questions = tuple(tuple(ask(m, c.trials, protocol) for m in metrics) for c in columns)
+        columns = same_columns(
+            trials, names, key, [*shared], OneClassColumns(protocol.negative_only, protocol.positive_only)
+        )
+        questions = tuple(tuple(prepare_metric(m, c.trials, protocol) for m in metrics) for c in columns)
         return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined, there, first)
 
     @cached_property
@@ -457,7 +453,9 @@ class Field:
             for note in c.trials.header.notes
         ]
 
-    def cells(self, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol) -> tuple[list[Cell], Alarmed]:
+    def cells(
+        self, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol
+    ) -> tuple[list[RankedSlice], Alarmed]:
         """Compute every metric on every sample, run by run, and collect the warnings about each run's figures."""
         wholes = self._wholes()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
@@ -493,7 +491,7 @@ class Field:
                     alarmed.found.extend(warned.found)
                     alarmed.areas.extend(warned.areas)
         found = {
-            (s, i): Cell(
+            (s, i): RankedSlice(
                 self.questions[0][i],
                 sample,
                 values[s, i],
@@ -517,7 +515,7 @@ class Field:
         """How many runs are measured at a time: one per core if their arrays are large, because numpy then shares cores."""
         return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
 
-    def with_intervals(self, standings: list[Standing], plan: Plan, protocol: Protocol) -> list[Standing]:
+    def with_intervals(self, standings: list[RankedRun], plan: SamplingPlan, protocol: Protocol) -> list[RankedRun]:
         """Return the standings with the interval of each run's own figure over all trials, as `measure` gives it."""
         if not plan.bootstrap:
             return standings
@@ -525,7 +523,7 @@ class Field:
         for name, columns, questions in zip(self.names, self.columns, self.questions, strict=True):
             samples = samples_of_runs(columns)
             if len(samples) == 1:  # of repeated runs the standing is a mean, which has no interval here
-                work = Work(columns, [*questions], Draws.prepare(plan, columns, samples[0].rows), protocol)
+                work = Measurement(columns, [*questions], Draws.prepare(plan, columns, samples[0].rows), protocol)
                 own |= {(e.metric, name): e for e in work.estimates(samples[0])}
         return [
             replace(s, low=e.low, high=e.high) if (e := own.get((s.metric, s.run))) is not None else s
@@ -547,7 +545,7 @@ class Field:
         return [Together(tuple(own), {**whole.slice, **dict(key)}) for key, own in parts.items()]
 
 
-def _unseen(question: Question, samples: Sequence[Sample]) -> tuple[float, ...]:
+def _unseen(question: PreparedMetric, samples: Sequence[Sample]) -> tuple[float, ...]:
     """Return by how much one error of a kind that a sample of a run does not show would change a cost, kind by kind."""
     if not isinstance(question.form, Form) or not question.form.fewest_errors:
         return 0.0, 0.0
@@ -562,9 +560,11 @@ class Alarmed:
     found: list[str]
     areas: list[tuple[float, float]]
 
-    def look(self, name: str, samples: list[Sample], questions: Sequence[Question]) -> None:
+    def look(self, name: str, samples: list[Sample], questions: Sequence[PreparedMetric]) -> None:
         """Check the samples of a run."""
-        self.found.extend(prefixed(f"{name}: ", alarm) for sample in samples for alarm in alarms(sample, questions))
+        self.found.extend(
+            prefixed(f"{name}: ", alarm) for sample in samples for alarm in check_scores(sample, questions)
+        )
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
             self.areas.append(samples[0].steps.interval())
 
@@ -590,7 +590,7 @@ class Stream:
     unit: NDArray[np.int64]
     weights: Array
 
-    def draws(self, plan: Plan, columns: Columns) -> Draws:
+    def draws(self, plan: SamplingPlan, columns: Columns) -> Draws:
         """Return the draws for one run."""
         return Draws(plan, columns, self.rows, self.unit, self.weights, self.weights.shape[1], self.weights)
 
@@ -599,13 +599,13 @@ class Stream:
 class Shared:
     """The streams of a ranking: trials within each class, and from all trials for figures that depend on prevalence."""
 
-    plan: Plan
+    plan: SamplingPlan
     runs: Field
     by_class: Stream | None
     free: Stream | None
 
     @classmethod
-    def of(cls, plan: Plan, runs: Field, whole: Together) -> Shared:
+    def of(cls, plan: SamplingPlan, runs: Field, whole: Together) -> Shared:
         """Draw once, for all runs and all slices of some trials."""
         if not plan.bootstrap:
             return cls(plan, runs, None, None)
@@ -656,7 +656,7 @@ def _random_order(columns: Columns, rows: NDArray[np.intp], key: Sequence[str], 
 
 
 def _trial_stream(
-    columns: Columns, rows: NDArray[np.intp], place: NDArray[np.int64], plan: Plan, prevalence: bool
+    columns: Columns, rows: NDArray[np.intp], place: NDArray[np.int64], plan: SamplingPlan, prevalence: bool
 ) -> Stream:
     """Use trials as units: each on its own, or, if there are very many, in random blocks."""
     positive = columns.positive[rows]
@@ -670,7 +670,7 @@ def _trial_stream(
     return Stream(rows, unit, weights)
 
 
-def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:
+def _macro(whole: Together, grouping: Grouping, cells: list[RankedSlice]) -> RankedSlice:
     """Return the mean over the slices in which every run's figure is defined.
 
     All slices use the same draws, so this is also correct for slices that share trials.
@@ -680,18 +680,18 @@ def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:
     family = (cells[0].question.text, "macro", *sample.slice.items())
     if not good:
         nothing = np.full_like(cells[0].values, np.nan), np.full_like(cells[0].drawn, np.nan)
-        return Cell(cells[0].question, sample, *nothing, 0.0, family)
+        return RankedSlice(cells[0].question, sample, *nothing, 0.0, family)
     means = np.mean([c.values for c in good], axis=0), np.mean([c.drawn for c in good], axis=0)
-    return Cell(cells[0].question, sample, *means, min(c.units for c in good), family)
+    return RankedSlice(cells[0].question, sample, *means, min(c.units for c in good), family)
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
     """The cells that are judged together: a single one, or the slices of a table."""
 
-    cells: list[Cell]
+    cells: list[RankedSlice]
 
-    def duels(self, names: tuple[str, ...], plan: Plan, correction: str) -> list[Duel]:
+    def duels(self, names: tuple[str, ...], plan: SamplingPlan, correction: str) -> list[Duel]:
         """Return every pair in every cell."""
         places = [(cell, i, j) for cell in self.cells for i, j in combinations(range(len(names)), 2)]
         hidden = {at for at, (cell, i, j) in enumerate(places) if cell.hides(i, j, plan.level)}
@@ -705,7 +705,7 @@ class Family:
             for (cell, i, j), row, p in zip(places, rows, p_adjusted, strict=True)
         ]
 
-    def _judged(self, places: list[tuple[Cell, int, int]], plan: Plan, hidden: set[int]) -> Simultaneous:
+    def _judged(self, places: list[tuple[RankedSlice, int, int]], plan: SamplingPlan, hidden: set[int]) -> Simultaneous:
         """Judge all differences at once; where a run hides a kind of error, with as many as its trials leave open."""
         least = enough(plan.level)
         deltas = np.array([math.nan if c.units < least else c.values[j] - c.values[i] for c, i, j in places])
@@ -722,7 +722,9 @@ class Family:
         is_least = np.array([isinstance(c.question.form, MinimumCost) for c, _, _ in places])
         return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level, unseen, is_least)
 
-    def _row(self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: Plan, hidden: bool) -> Difference:
+    def _row(
+        self, at: int, place: tuple[RankedSlice, int, int], found: Simultaneous, plan: SamplingPlan, hidden: bool
+    ) -> Difference:
         cell, i, j = place
         a, b = _known(cell.values[i]), _known(cell.values[j])
         tested = not math.isnan(found.p_values[at])
@@ -755,7 +757,7 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
+def _why_not(cell: RankedSlice, i: int, j: int, plan: SamplingPlan) -> str | None:
     """Say why a pair has no test; None if it has one."""
     if np.isnan(cell.values[[i, j]]).any():
         return "undefined in one of the runs"
@@ -771,15 +773,15 @@ def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
     return None
 
 
-def _verdict(row: Difference, cell: Cell, i: int, j: int, level: float) -> Difference:
+def _verdict(row: Difference, cell: RankedSlice, i: int, j: int, level: float) -> Difference:
     """Add the verdict that follows from the adjusted p value; `identical` if all replicates of both runs are equal."""
     if row.delta == 0.0 and len(cell.drawn[i]) and np.array_equal(cell.drawn[i], cell.drawn[j]):
         return replace(row, verdict=IDENTICAL)
     return judged(row, level)
 
 
-def _families(cells: Sequence[Cell]) -> list[Family]:
-    found: dict[tuple[object, ...], list[Cell]] = {}
+def _families(cells: Sequence[RankedSlice]) -> list[Family]:
+    found: dict[tuple[object, ...], list[RankedSlice]] = {}
     for cell in cells:
         found.setdefault(cell.family, []).append(cell)
     return [Family(own) for own in found.values()]
@@ -790,9 +792,9 @@ def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
     return any({*grouping} <= {*where} for grouping in groupings)
 
 
-def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[Standing]:
+def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[RankedRun]:
     """Return, per metric and slice, the runs from best to worst with their letters and ranks."""
-    found: list[Standing] = []
+    found: list[RankedRun] = []
     cells: dict[tuple[object, ...], list[Duel]] = {}
     for duel in duels:
         d = duel.difference
@@ -811,7 +813,7 @@ def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> l
         for n in order:
             low, high = between.get(n, (None, None))
             sign = signs[n] if n in defined else ""
-            row = Standing(
+            row = RankedRun(
                 title_of(one), n, values.get(n), sign, one.best, dict(one.slice), one.average, one.n_pairs, low, high
             )
             found.append(row)
@@ -819,7 +821,7 @@ def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> l
 
 
 def _sign(
-    made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
+    made: Ranking, runs: Field, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
 ) -> str:
     """Return one line that records every choice and a hash of the figures."""
     head = runs.columns[0].trials.header
@@ -841,7 +843,9 @@ def _sign(
         "hitmiss": __version__,
         "compare": "all-pairs",
         "protocol": protocol.name or "none",
-        "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in runs.questions[0]),
+        "metrics": "+".join(
+            str(MetricSpec.of(q.metric.name, **q.settings)).replace(" ", "") for q in runs.questions[0]
+        ),
         "pos": head.positive,
         "kind": head.score_kind,
         "by": ",".join("*".join(g) for g in groupings) or "none",

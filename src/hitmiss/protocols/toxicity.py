@@ -20,14 +20,17 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.classes import class_name, understand
+from hitmiss.core.columns import OWN, column_name, prefixed, user_name
+from hitmiss.core.design import Design, Languages, names_of
 from hitmiss.core.errors import DataError, Fault, UsageError, nearest
-from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
+from hitmiss.core.header import Header
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.trials import Header, Trials
-from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_trials
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import Deciding, GroupThreshold, decide_groups, decided_trials
 from hitmiss.engine.bias import measure_bias
-from hitmiss.engine.measure import render
+from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.cells import to_numbers, word_of
 from hitmiss.io.checks import note_missing
@@ -69,7 +72,7 @@ class Run:
     measured: Trials
     group: str
     groups: tuple[str, ...]
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, GroupThreshold]
     predictions: Predictions
     bounds: pl.Series
     tag: str = ""
@@ -83,14 +86,16 @@ class Run:
         """The trials with items `language/id`; built only when needed, because figures do not use them."""
         if not self.is_bare:
             return self.measured
-        return replace(self.measured, frame=self.measured.frame.with_columns(item=_named(stored(self.group), "item")))
+        return replace(
+            self.measured, frame=self.measured.frame.with_columns(item=_named(column_name(self.group), "item"))
+        )
 
     @property
     def members(self) -> dict[str, NDArray[np.bool_]]:
         """Return, for each identity column, the texts that mention it."""
         frame = self.predictions.frame
         own = [c for c in frame.columns if c.startswith(OWN)]
-        return {shown(c): (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in own}
+        return {user_name(c): (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in own}
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,7 @@ class Row:
     always_f1: float | None
     n_positive: int | None = None
     counts: Counts[float] | None = None
-    rule: Rule | None = None
+    rule: GroupThreshold | None = None
     within: Estimate | None = None
     note: str = ""
 
@@ -574,7 +579,7 @@ def run_of(
         negative=named.negative,
         score_kind=chosen.kind if is_any else "probability",
         runs=predictions.runs,
-        slices=(stored(group), *predictions.slices),
+        slices=(column_name(group), *predictions.slices),
         numbers=predictions.numbers,
         repeated_by=predictions.repeated_by,
         sources=predictions.sources,
@@ -589,7 +594,7 @@ def run_of(
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
     weight = () if predictions.repeated_by is None else (predictions.repeated_by,)
     further = (*predictions.runs, *predictions.slices, *predictions.numbers, *weight)
-    own = [rows["label"], rows["score"], rows["group"].alias(stored(group)), *(rows[name] for name in further)]
+    own = [rows["label"], rows["score"], rows["group"].alias(column_name(group)), *(rows[name] for name in further)]
     if is_stacked:  # one text, several labels: the text is the item, and each label a question about it
         items, own, is_bare = rows["item"], [*own, rows["group"].alias("target")], False
     frame = pl.DataFrame([items, *own])
@@ -700,7 +705,7 @@ def _units(run: Run, names: Sequence[str]) -> tuple[str, ...]:
 
 def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool_]], level: float) -> Results:
     estimates, notes = measure_bias(run.measured, members, level=level)
-    own = [pl.col(apart(name)).null_count().alias(name) for name in members]
+    own = [pl.col(prefixed(name)).null_count().alias(name) for name in members]
     blanks = run.predictions.frame.select(own).row(0, named=True)
     notes += [f"{c}: {n:,} blank cells were taken as not mentioning it" for c, n in blanks.items() if n]
     return replace(
@@ -728,11 +733,13 @@ def _counted(run: Run, group: str | None = None) -> Counts[float] | None:
     frame = run.measured.frame
     if not (frame["decision"] < 0).any():
         return None
-    own = frame if group is None else frame.filter(pl.col(stored(run.group)) == group)
+    own = frame if group is None else frame.filter(pl.col(column_name(run.group)) == group)
     return Counts.of(own["label"].to_numpy(), own["decision"].to_numpy())
 
 
-def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None, counts: Counts[float] | None = None) -> Row:
+def _row(
+    name: str, cells: Sequence[Estimate], rule: GroupThreshold | None = None, counts: Counts[float] | None = None
+) -> Row:
     n, positives = cells[0].n, cells[0].n_positive
     figures = {e.metric: e for e in cells}
     rate, always = positives / n, _always(positives, n)

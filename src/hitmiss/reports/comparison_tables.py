@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
-from hitmiss.engine.compare import Comparison, Difference, Discordance
+from hitmiss.engine.comparison import Comparison, Difference, Discordance
 from hitmiss.engine.rank import Ranking
+from hitmiss.findings.wording import p_text
 from hitmiss.reports.table import ARROW, Table, TableCell
-from hitmiss.stats.tests import p_text
 
 VERDICT = "verdict"
 LEGEND = (

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import expit, logit
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.shared import FAILED
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.kinds import FAILED
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
 from hitmiss.metrics.confidence import binned, judged

@@ -9,13 +9,13 @@ from typing import Final, TypeVar
 from hitmiss.claims.open import json_object
 from hitmiss.conclude.verdict import conclude_comparison, conclude_gate
 from hitmiss.core import artifacts
+from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import DataError
-from hitmiss.core.registry import Misdeclared, declare, fit
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
-from hitmiss.engine.compare import Comparison, Difference, Discordance
+from hitmiss.engine.comparison import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
-from hitmiss.engine.rank import Duel, Ranking, Standing
+from hitmiss.engine.rank import Duel, RankedRun, Ranking
 from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.page import OfCounts, Page, Part, glossary
 from hitmiss.reports.summary import Summary
@@ -54,7 +54,7 @@ def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
             fit(str, data["correction"]),
             None if data.get("protocol") is None else fit(str, data["protocol"]),
         )
-    except (KeyError, Misdeclared) as error:
+    except (KeyError, InvalidField) as error:
         raise DataError(
             f"{Path(path).name} is not of the form of a comparison: {error}", code="not-a-comparison"
         ) from None
@@ -78,7 +78,7 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
         duels.append(Duel(fit(str, row["run_a"]), fit(str, row["run_b"]), declare(Difference, inner)))
     return Ranking(
         tuple(fit(list[str], data["runs"])),
-        _rows(Standing, data["standings"]),
+        _rows(RankedRun, data["standings"]),
         tuple(duels),
         fit(str, data["signature"]),
         _warnings(data),

@@ -16,7 +16,8 @@ from typing import ClassVar, Final
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.ranking import average_precision_of_tally

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 
 import numpy as np
 
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError
-from hitmiss.core.registry import fit
-from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point
-from hitmiss.stats.forms import MinimumCost
+from hitmiss.stats.forms.least_cost import MinimumCost
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

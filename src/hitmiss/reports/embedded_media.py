@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, EnvironmentFault
-from hitmiss.core.tally import Array
+from hitmiss.core.sorting import Array
 from hitmiss.media.image import load_image
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ import polars as pl
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import read_signature
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.signature import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
-from hitmiss.protocols.triage import Asides
+from hitmiss.protocols.triage import TriageExtras
 from hitmiss.reports.displays import Display
 from hitmiss.reports.grids import is_campaign, runs
 from hitmiss.reports.item_texts import Rationales, Texts
@@ -40,7 +40,7 @@ class RunData:
     trials: Trials | None = None
     finder: MediaFinder | None = None
     dossier: tuple[tuple[str, str], ...] = ()
-    asides: Asides | None = None
+    asides: TriageExtras | None = None
     """The parts of a triage besides its figures: confusions, flips, times, costs, people."""
     rationales: Rationales | None = None
     people: Mapping[str, str] = field(default_factory=dict)

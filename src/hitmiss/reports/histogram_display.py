@@ -8,7 +8,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import COARSE, Floats, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.score_keys import COARSE, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.reports.displays import Display, Point, facts, operating_points, tally_of
 

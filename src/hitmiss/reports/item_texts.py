@@ -6,14 +6,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hitmiss.io.reader import read_rows
 from hitmiss.protocols.toxicity import load_run
-
-if TYPE_CHECKING:
-    pass
-
 
 Texts = Callable[[], Mapping[str, str]]
 """Reads the text of each item if the trials were read without texts: once, when the first is needed."""

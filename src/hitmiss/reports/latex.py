@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.reports.table import COUNT, LABEL, Table, TableCell
 
 SPECIAL: Final = {
@@ -28,7 +28,7 @@ def latex(tables: Sequence[Table], signature: str = "", legend: str = "") -> str
     """Return tables for a paper that loads booktabs; bold where a saved comparison shows a figure to be better."""
     text = "\n".join(_latex_table(table, legend) for table in tables)
     head = ["% needs \\usepackage{booktabs}"]
-    head += [f"% {visible(line)}" for line in signature.splitlines()]
+    head += [f"% {escape_invisible(line)}" for line in signature.splitlines()]
     told = [OTHERS] if any(c > PLAIN and c not in TYPED for c in text) else []
     return "\n".join([*head, *told, "", text])
 
@@ -54,7 +54,7 @@ def tex(text: str) -> str:
     >>> print(tex("codec_q 50% <b>"))
     codec\_q 50\% \textless{}b\textgreater{}
     """
-    return "".join(SPECIAL.get(c, c) for c in visible(text))
+    return "".join(SPECIAL.get(c, c) for c in escape_invisible(text))
 
 
 def _tex_cell(cell: TableCell, kind: str) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.special import expit
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.detection import pav_blocks
 from hitmiss.reports.displays import Display, facts, light, tally_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.reports.table import Table, TableCell
 
 
@@ -18,7 +18,7 @@ def markdown(tables: Sequence[Table], signature: str = "", legend: str = "") -> 
         lines += [_line(list(map(_md_cell, row))) for row in table.rows]
         found.append("\n".join(lines))
     ends = [f"_{md(legend)}_"] if legend else []
-    ends += [f"`{visible(line).replace('`', chr(39))}`" for line in signature.splitlines()]
+    ends += [f"`{escape_invisible(line).replace('`', chr(39))}`" for line in signature.splitlines()]
     return "\n\n".join([*found, *ends]) + "\n"
 
 
@@ -28,7 +28,7 @@ def md(text: str) -> str:
     >>> print(md("a|b <i> *c*"))
     a\|b &lt;i&gt; \*c\*
     """
-    escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = escape_invisible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", escaped)
 
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
-from hitmiss.core.shared import visible
-from hitmiss.engine.compare import Comparison
+from hitmiss.core.text import escape_invisible
+from hitmiss.engine.comparison import Comparison
 from hitmiss.reports.comparison_tables import tables as comparison_tables
 from hitmiss.reports.result_tables import tables
 from hitmiss.reports.table import LABEL, Table, TableCell
@@ -102,4 +102,4 @@ def _cell(cell: TableCell, kind: str) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(visible(text), quote=True)
+    return escape(escape_invisible(text), quote=True)

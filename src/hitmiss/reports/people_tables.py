@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hitmiss.conclude.wording import PLACES
 from hitmiss.core.results import Estimate, number
+from hitmiss.findings.wording import PLACES
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.reports.table import Table, TableCell, crossed
 from hitmiss.reports.table_style import TEXT, bracketed, titled

@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 MUTED: Final = -1
 """The colour of reference marks."""

@@ -13,8 +13,8 @@ from typing import Final, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss.conclude.wording import explain, is_share
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
+from hitmiss.findings.wording import explain, is_share
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
 from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay, area_text
 from hitmiss.reports.displays import Point

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
 from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
 from hitmiss.reports.histogram_display import HistogramDisplay

@@ -10,20 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from hitmiss.attacks.codecs import Condition, find_codec, usable
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import HitmissError
-from hitmiss.core.registry import fit
-from hitmiss.core.tally import Array
+from hitmiss.core.sorting import Array
 from hitmiss.io.runs import as_manifest, load_manifest, run_facts
-
-if TYPE_CHECKING:
-    pass
-
 
 Row = Mapping[str, object]
 RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)

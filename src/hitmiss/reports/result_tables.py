@@ -7,8 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hitmiss.conclude.wording import PLACES, explain
 from hitmiss.core.results import Estimate, Results
+from hitmiss.findings.wording import PLACES, explain
 from hitmiss.reports.grids import REPEATS, Grid, Row, by_slice, groupings, overall, runs
 from hitmiss.reports.table import ARROW, Bar, Table, TableCell, crossed
 from hitmiss.reports.table_style import TEXT, TableStyle, titled

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.registry import Spec, parse
+from hitmiss.core.registry import MetricSpec, parse
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name
 from hitmiss.robustness.manipulation import CLEAN_NAMES
 
@@ -98,7 +98,7 @@ class RobustnessDisplay:
             and dict(e.run) == dict(run or {})
         }
         clean = next((own[name].value for name in CLEAN_NAMES if name in own), None)
-        families: dict[str, list[tuple[Spec, Estimate]]] = {}
+        families: dict[str, list[tuple[MetricSpec, Estimate]]] = {}
         for text, e in own.items():
             spec = _spec(text)
             if spec is not None and e.value is not None:
@@ -128,7 +128,7 @@ def _number(text: str | None) -> float | None:
     return found if np.isfinite(found) else None
 
 
-def _spec(text: str) -> Spec | None:
+def _spec(text: str) -> MetricSpec | None:
     try:
         return parse(text)
     except UsageError:
@@ -136,7 +136,7 @@ def _spec(text: str) -> Spec | None:
 
 
 def _family(
-    cls: type[RobustnessDisplay], name: str, found: list[tuple[Spec, Estimate]], clean: float | None
+    cls: type[RobustnessDisplay], name: str, found: list[tuple[MetricSpec, Estimate]], clean: float | None
 ) -> RobustnessDisplay | None:
     """Return the display of one family: the setting with most levels is the axis, one line per text setting."""
     levels: dict[str, set[float]] = {}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hitmiss.conclude.wording import PLACES
 from hitmiss.core.results import Results
+from hitmiss.findings.wording import PLACES
 from hitmiss.reports.table import Table, crossed
 from hitmiss.reports.table_style import TEXT
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss.core import artifacts
+from hitmiss.core.convert import declare, fit
 from hitmiss.core.errors import DataError
-from hitmiss.core.registry import declare, fit
 from hitmiss.core.results import SCHEMA, Estimate
-from hitmiss.engine.compare import Difference
-from hitmiss.engine.rank import Standing
+from hitmiss.engine.comparison import Difference
+from hitmiss.engine.rank import RankedRun
 
 LEVELS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
@@ -79,7 +79,7 @@ def _stars(data: dict[str, object]) -> Marks:
 
 def _letters(data: dict[str, object]) -> Marks:
     at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
-    for row in (declare(Standing, row) for row in _rows(data, "standings")):
+    for row in (declare(RankedRun, row) for row in _rows(data, "standings")):
         if row.value is not None and row.letters:
             at.setdefault((row.metric, ()), []).append((row.value, row.letters))
     return Marks(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hitmiss.core.results import Estimate
-from hitmiss.engine.rank import Standing
+from hitmiss.engine.rank import RankedRun
 from hitmiss.reports.heat import HeatMap
 from hitmiss.reports.plate import Axis, Block, Dots, GuideLine, Mark, Plate, ticks
 
@@ -39,7 +39,7 @@ def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float
     )
 
 
-def ranks_plate(standings: Sequence[Standing]) -> Plate:
+def ranks_plate(standings: Sequence[RankedRun]) -> Plate:
     """Draw the ranks of many systems with simultaneous intervals and letters, instead of a critical-difference diagram.
 
     Systems that share a letter were not shown to differ; an interval holds the true rank, of all systems at once.

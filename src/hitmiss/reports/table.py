@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 
 ARROW = {"low": "↓", "high": "↑"}
 LABEL, COUNT, FIGURE = "label", "count", "figure"
@@ -43,7 +43,7 @@ class TableCell:
 
     def __post_init__(self) -> None:
         for name in ("text", "below"):
-            object.__setattr__(self, name, visible(getattr(self, name)))
+            object.__setattr__(self, name, escape_invisible(getattr(self, name)))
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.conclude.wording import PLACES, figure, interval, places
 from hitmiss.core.results import Estimate, number
+from hitmiss.findings.wording import PLACES, figure, interval, places
 from hitmiss.reports.table import ARROW, TableCell
 
 

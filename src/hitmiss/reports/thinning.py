@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 
 Places = NDArray[np.intp]
 PIXELS: Final = 600

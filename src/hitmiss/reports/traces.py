@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hitmiss.core.tally import Floats
-from hitmiss.reports.thinning import thin
-
-if TYPE_CHECKING:
-    pass
+from hitmiss.core.sorting import Floats
 from hitmiss.reports.embedded_media import Media
+from hitmiss.reports.thinning import thin
 
 TRACE_WIDTH, TRACE_HEIGHT = 480, 56
 """Height of a drawn signal per lead, in units."""

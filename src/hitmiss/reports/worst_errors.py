@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import polars as pl
 
-from hitmiss.core.question import shown
-from hitmiss.core.shared import ABSTAIN, FAILED
+from hitmiss.core.columns import user_name
+from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.trials import Trials
-
-if TYPE_CHECKING:
-    pass
 from hitmiss.reports.embedded_media import Media, Refusal
 from hitmiss.reports.item_texts import Rationales, Texts
 from hitmiss.reports.media_finder import COLUMNS, MediaFinder, change_of
@@ -234,7 +231,9 @@ def _sample(source: RunEvidence, row: Row, texts: bool, answers: tuple[Answer, .
     text = str(row[column] or "") if column and texts else ""
     if not text and texts and source.texts is not None:
         text = source.texts().get(str(row["item"]), "")
-    slices = [(shown(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][:SHOWN_SLICES]
+    slices = [(user_name(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][
+        :SHOWN_SLICES
+    ]
     truth = head.positive if row["label"] == 1 else head.negative
     score, confidence = _numbers(row)
     answers = answers or ((_answer(source, row, texts),) if source.rationales is not None else ())
@@ -275,8 +274,8 @@ def within(bare: WorstErrors, kinds: Kinds, budget: int, finder: MediaFinder | N
             left -= sample.size
             kept[i].append((sample, row))
     left_out = sum(map(len, kinds)) - sum(map(len, kept))
-    shown, notes = _with_media(kept, left, finder) if finder is not None else (kept, ())
-    alarms, misses = (tuple(sample for sample, _ in own) for own in shown)
+    user_name, notes = _with_media(kept, left, finder) if finder is not None else (kept, ())
+    alarms, misses = (tuple(sample for sample, _ in own) for own in user_name)
     return replace(bare, false_alarms=alarms, misses=misses, left_out=left_out, notes=notes)
 
 
@@ -287,7 +286,7 @@ def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, object]]]
 
 
 def _with_media(kinds: Kinds, left: int, finder: MediaFinder) -> tuple[Kinds, tuple[str, ...]]:
-    shown: Kinds = ([], [])
+    user_name: Kinds = ([], [])
     refused: list[Refusal] = []
     beyond = 0
     for i, sample, row in _in_turn(kinds):
@@ -300,8 +299,8 @@ def _with_media(kinds: Kinds, left: int, finder: MediaFinder) -> tuple[Kinds, tu
         if isinstance(found, Media) and fits:
             left -= found.n_bytes
             sample = replace(sample, media=found)
-        shown[i].append((sample, row))
-    return shown, tuple(_notes(refused, beyond))
+        user_name[i].append((sample, row))
+    return user_name, tuple(_notes(refused, beyond))
 
 
 def _notes(refused: list[Refusal], beyond: int) -> list[str]:

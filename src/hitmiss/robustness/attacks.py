@@ -15,15 +15,19 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hitmiss.core.columns import prefixed
+from hitmiss.core.design import ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Contest, Design, Grouping, apart
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import FORCED, Estimate, Remark, Results
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
-from hitmiss.engine.compare import Comparison, Difference, compare_design, digest_of, with_sides
-from hitmiss.engine.measure import GAPS_JOIN, measure_design, read_signature, render, signed
-from hitmiss.engine.pairing import Breach, pair
+from hitmiss.engine.comparability import Breach
+from hitmiss.engine.compare import compare_design, digest_of, with_sides
+from hitmiss.engine.comparison import Comparison, Difference
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.pairing import pair
+from hitmiss.engine.signature import GAPS_JOIN, read_signature, render, signed
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.robustness.health import health
 
@@ -54,7 +58,7 @@ def records_of(trials: Trials) -> Trials:
     """
     campaign = Campaign.of(trials)
     frame = pl.concat([_rows(campaign, cell) for cell in (campaign.clean, *campaign.cells)])
-    taken = {name: apart(name) for name in trials.header.slices if name in frame.columns}
+    taken = {name: prefixed(name) for name in trials.header.slices if name in frame.columns}
     slices = pl.DataFrame(
         {taken.get(name, name): values * (1 + len(campaign.cells)) for name, values in campaign.columns.items()},
         schema={taken.get(name, name): pl.String for name in campaign.columns},
@@ -154,7 +158,7 @@ def _measured(trials: Trials, campaign: Campaign, design: Design) -> tuple[Resul
     """Measure the figures of records and the figures of classes of some attacks."""
     records, classes = _asked(design)
     groupings = [g for g in design.groupings if g != TARGET]
-    for name in (n for g in groupings for n in g if n == "target" and apart(n) not in trials.header.slices):
+    for name in (n for g in groupings for n in g if n == "target" and prefixed(n) not in trials.header.slices):
         raise UsageError(
             f"`--by {name}` cannot be combined: its figures are those of one class, over all records",
             code="bad-grouping",
@@ -217,7 +221,7 @@ def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str]
 
     Controls are left out: they belong to the attack of their own run.
     """
-    contest = design.contest or Contest()
+    contest = design.contest or ComparisonRules()
     for trials in (a, b):
         Campaign.of(trials)
     (one, other), warnings = _shared(a, b, names)
