@@ -10,8 +10,9 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import hitmiss as hm
-from hitmiss.attacks.campaign import read_recordings, read_signals
-from hitmiss.attacks.family import LEADS
+from hitmiss.attacks.leads import LEADS
+from hitmiss.attacks.recordings import read_recordings
+from hitmiss.attacks.signals import read_signals
 from hitmiss.cli.main import run
 from hitmiss.conclude.attacks import conclude_attacks
 from hitmiss.core.errors import DataError, UsageError

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attacks.codecs import code, find_codec, lag, parse_conditions, read_codec_plan, usable
+from hitmiss.attacks.codec_plan import parse_conditions, read_codec_plan, usable
+from hitmiss.attacks.codecs import code, find_codec, lag
 from hitmiss.attacks.conditions import CodedRows
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Trials

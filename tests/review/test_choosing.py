@@ -246,7 +246,7 @@ def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
 
 
 def test_recordings_by_id(tmp_path: Path) -> None:
-    from hitmiss.attacks.campaign import read_recordings
+    from hitmiss.attacks.recordings import read_recordings
 
     x = np.random.default_rng(0).normal(size=(2, 300, 12))
     np.savez(tmp_path / "r.npz", x=x, y=np.zeros((2, 1), int), classes=["AF"], fs=100.0, record=["a", "b"])

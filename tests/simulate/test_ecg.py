@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attacks.family import detect_r_peaks, violation
+from hitmiss.attacks.leads import violation
+from hitmiss.attacks.peaks import detect_r_peaks
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate, train, write
 from hitmiss.simulate.voices import trained

@@ -322,7 +322,7 @@ def _coded(
     """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
     if codecs is None:
         return None, manifest, None
-    from hitmiss.attacks.codecs import parse_conditions, read_codec_plan, usable
+    from hitmiss.attacks.codec_plan import parse_conditions, read_codec_plan, usable
     from hitmiss.attacks.conditions import CodedRows
 
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
@@ -342,7 +342,7 @@ def _manipulated(
     notes: list[str],
 ) -> tuple[Transform | None, Manifest, object]:
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
-    from hitmiss.attacks.audio import preset
+    from hitmiss.attacks.channels import preset
     from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
     from hitmiss.core.classes import same_class
 

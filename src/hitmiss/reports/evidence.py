@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from hitmiss.attacks.codecs import Condition, find_codec, usable
+from hitmiss.attacks.codec_plan import Condition, usable
+from hitmiss.attacks.codecs import find_codec
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.question import shown
@@ -33,7 +34,7 @@ from hitmiss.reports.displays import thin
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from hitmiss.attacks.campaign import Recordings
+    from hitmiss.attacks.recordings import Recordings
 
 # ----------------------------------------------------------------------
 # Sounds, images and signals small enough to be embedded in a report: decoded, reduced, and encoded again.
@@ -472,7 +473,7 @@ class SignalShelf:
 
     @cached_property
     def _recordings(self) -> Recordings:
-        from hitmiss.attacks.campaign import read_recordings
+        from hitmiss.attacks.recordings import read_recordings
 
         return read_recordings(self.path)
 
@@ -490,7 +491,7 @@ class SignalShelf:
 
     def _attacked(self, row: Mapping[str, object]) -> tuple[Array | None, str]:
         """Return the record of a row after the attack that the row names, and that attack in words."""
-        from hitmiss.attacks.campaign import has_signals, read_signals
+        from hitmiss.attacks.signals import has_signals, read_signals
 
         if self.run is None or "attack" not in row or not has_signals(self.run):
             return None, ""

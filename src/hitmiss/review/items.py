@@ -25,7 +25,7 @@ from hitmiss.review.store import Entry, Store, begin
 from hitmiss.stats.bootstrap import generator
 
 if TYPE_CHECKING:
-    from hitmiss.attacks.campaign import Recordings
+    from hitmiss.attacks.recordings import Recordings
     from hitmiss.review.drawing import Ecg
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attacks.family import LEADS, expansion
+from hitmiss.attacks.leads import LEADS, expansion
 from hitmiss.core.tally import Array
 from hitmiss.detection.detector import Base, Batch, need
 from hitmiss.detection.outputs import OutputKind
