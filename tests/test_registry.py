@@ -319,7 +319,7 @@ def test_what_a_plug_in_registers_is_listed_and_works(every_kind: Path, capsys: 
     from hitmiss.attacks.config import PerturbationConfig
     from hitmiss.attacks.family import find_attack
     from hitmiss.cli.main import run
-    from hitmiss.detection.detector import open_detector
+    from hitmiss.detection.opening import open_detector
 
     load_plugin_file(every_kind)
     for kind, name in (("attacks", "hum"), ("codecs", "thin"), ("detectors", "says")):

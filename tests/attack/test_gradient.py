@@ -290,7 +290,7 @@ def test_onnx_models_have_the_gradients_of_their_torch_twins(x: np.ndarray, tmp_
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnxscript")
     pytest.importorskip("onnxruntime")
-    from hitmiss.detection.detector import open_detector
+    from hitmiss.detection.opening import open_detector
 
     module = torch.nn.Sequential(
         torch.nn.Conv1d(12, 8, 7, stride=2, padding=3), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.MaxPool1d(2),

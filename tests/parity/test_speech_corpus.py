@@ -14,7 +14,8 @@ from hitmiss.attacks.conditions import CodedRows
 from hitmiss.core.question import Design
 from hitmiss.core.trials import Trials
 from hitmiss.detection.baseline import SpectralBaseline
-from hitmiss.detection.loader import fit_length, make_loader
+from hitmiss.detection.length import fit_length
+from hitmiss.detection.loader import make_loader
 from hitmiss.detection.loop import detect
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest, read_manifest

@@ -56,7 +56,7 @@ def test_torch_and_onnx_twins(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    from hitmiss.detection.detector import open_detector
+    from hitmiss.detection.opening import open_detector
 
     torch.set_num_threads(1)
     some = simulate(60, 0, "train")

@@ -24,7 +24,7 @@ from hitmiss.attacks.worker import Campaigner, Facts, Keep
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import parse
 from hitmiss.core.trials import Trials
-from hitmiss.detection.detector import find_object, open_detector
+from hitmiss.detection.opening import find_object, open_detector
 from hitmiss.io.runs import MEDIA, start
 
 PART: Final = 64

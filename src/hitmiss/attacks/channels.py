@@ -21,7 +21,7 @@ from hitmiss.attacks.audio import seeded, transform
 from hitmiss.attacks.codecs import code, find_codec, own_codec
 from hitmiss.attacks.family import perturbation
 from hitmiss.core.errors import UsageError
-from hitmiss.detection.detector import find_object
+from hitmiss.detection.opening import find_object
 from hitmiss.media.audio import Clip
 
 LINK: Final = ">"

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault
-from hitmiss.detection.detector import find_object
 from hitmiss.detection.detector import need as need_package
+from hitmiss.detection.opening import find_object
 from hitmiss.media.audio import Clip, frame_samples, need
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UnknownName, UsageError
 from hitmiss.detection.contract import Origin
-from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, Settled, is_torch_module, need
+from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, is_torch_module, need
 from hitmiss.detection.onnx import OnnxDetector
 from hitmiss.detection.outputs import (
     OutputKind,
@@ -36,7 +36,9 @@ from hitmiss.detection.outputs import (
     to_log_odds,
     to_probability,
 )
-from hitmiss.detection.torch import TorchDetector, parameters_digest, pick_device
+from hitmiss.detection.placed import pick_device
+from hitmiss.detection.torch import TorchDetector, parameters_digest
+from hitmiss.detection.tracing import Settled
 
 if TYPE_CHECKING:
     from onnxruntime import InferenceSession

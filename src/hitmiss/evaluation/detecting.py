@@ -20,9 +20,10 @@ from hitmiss.io.reader import refuse_unread
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.loader import Fit, LengthRule, Load, Pooling, Transform
+    from hitmiss.detection.length import LengthRule, Pooling
     from hitmiss.detection.outputs import Extraction, OutputKind
-    from hitmiss.detection.scoring import Settings
+    from hitmiss.detection.preparation import Fit, Load, Transform
+    from hitmiss.detection.settings import Settings
     from hitmiss.media.image import PictureInput
 
 Input = Literal["audio", "image", "text", "path"]
@@ -139,8 +140,9 @@ def detect(
     >>> trials.frame.select("item", "label", "score").rows()[:2]
     [('a', 1, 0.6931471805599453), ('b', 0, -0.6931471805599453)]
     """
-    from hitmiss.detection.detector import as_detector, open_detector
+    from hitmiss.detection.detector import as_detector
     from hitmiss.detection.loop import detect as make_run
+    from hitmiss.detection.opening import open_detector
 
     said = ReadSpec().changed(**reading)
     manifest = find_manifest(data, protocol, said, root=root, suffix=suffix, file_column=file_column, limit=limit)
@@ -235,8 +237,9 @@ class Job:
         load: Load | None = None,
     ) -> Job:
         """Settle the options of a run; see `detect`."""
-        from hitmiss.detection.loader import fit_length, make_loader
-        from hitmiss.detection.scoring import Settings
+        from hitmiss.detection.length import fit_length
+        from hitmiss.detection.loader import make_loader
+        from hitmiss.detection.settings import Settings
 
         needs = (
             ("only", only is not None, "manipulate", manipulate is not None),

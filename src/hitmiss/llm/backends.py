@@ -21,15 +21,8 @@ import numpy as np
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.tally import Array, Floats
 from hitmiss.detection.contract import Contract, Origin, Term, detector_contract
-from hitmiss.detection.detector import (
-    Batch,
-    CallableDetector,
-    Detector,
-    EstimatorDetector,
-    need,
-    open_detector,
-    opener_of,
-)
+from hitmiss.detection.detector import Batch, CallableDetector, Detector, EstimatorDetector, need
+from hitmiss.detection.opening import open_detector, opener_of
 from hitmiss.detection.outputs import Extraction, pick_output, settled_kind, to_probability
 from hitmiss.llm.answers import SCHEMA, Answer, answer_of, read_answer
 from hitmiss.llm.cache import ToolCache
