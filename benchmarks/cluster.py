@@ -139,7 +139,8 @@ def _executor(cluster: str | None) -> Iterator[Any]:
     if cluster is None:
         yield None
         return
-    from hitmiss.cluster.ray import RayTasks, joined
+    from hitmiss.cluster.ray import joined
+    from hitmiss.cluster.tasks import RayTasks
 
     with joined(cluster) as found:
         list(RayTasks(found)(abs, [(1,), (2,)]))  # the processes are there

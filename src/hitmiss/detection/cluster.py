@@ -22,7 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hitmiss.cluster.ray import Cluster, Sent, accepted, deaths, need_ray
+from hitmiss.cluster.ray import Cluster, deaths, need_ray
+from hitmiss.cluster.sending import Sent, accepted
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.outputs import Outputs

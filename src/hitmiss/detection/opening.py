@@ -14,16 +14,13 @@ from functools import partial
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import Any, Final, cast
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import HitmissError, UsageError
 from hitmiss.core.registry import add, all_of, find
-from hitmiss.detection.pinning import code_digest, source_digest
-
-if TYPE_CHECKING:
-    pass
 from hitmiss.detection.detector import CallableDetector, Detector, EstimatorDetector, as_detector, is_torch_module
+from hitmiss.detection.pinning import code_digest, source_digest
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Final, cast
 import numpy as np
 import polars as pl
 
-from hitmiss.cluster.ray import Refusal, Sent, attempted
+from hitmiss.cluster.sending import Refusal, Sent, attempted
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.detection.clock import Clock
 from hitmiss.detection.crew import Crew
