@@ -18,7 +18,7 @@ LAYERS = (
     ("_version",),
     ("core",),
     ("stats", "metrics"),
-    ("io", "media"),
+    ("runs", "io", "media"),
     ("derive",),
     ("engine", "testing", "verdicts", "robustness"),
     ("cluster", "detection", "attacks", "simulate", "probes", "llm"),

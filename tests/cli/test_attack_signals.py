@@ -21,7 +21,7 @@ from hitmiss.attacks.worker import Campaigner
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.io import read
-from hitmiss.io.runs import verify
+from hitmiss.runs.manifest import verify
 from hitmiss.simulate.ecg import ConvBaseline, simulate, train
 
 SLOW = """

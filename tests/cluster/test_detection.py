@@ -26,7 +26,7 @@ from hitmiss.detection.loop import run_detector
 from hitmiss.detection.opening import open_detector
 from hitmiss.detection.settings import Outcome, Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import load_manifest, verify
+from hitmiss.runs.manifest import load_manifest, verify
 
 pytestmark = pytest.mark.extras
 LEVEL = partial(as_detector, two_logits, sample_rate=16000)

@@ -26,7 +26,7 @@ from hitmiss.detection.beats import (
 from hitmiss.detection.beats_encoder import PLAIN, Arrangement, relative_buckets
 from hitmiss.detection.loop import detect
 from hitmiss.detection.opening import open_detector
-from hitmiss.io.runs import MANIFEST, load_manifest, sealed
+from hitmiss.runs.manifest import MANIFEST, load_manifest, sealed
 
 pytestmark = pytest.mark.extras
 

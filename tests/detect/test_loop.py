@@ -30,7 +30,7 @@ from hitmiss.detection.preparation import Failed, Preparation
 from hitmiss.detection.score_checks import alarms
 from hitmiss.detection.settings import Settings
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.io.runs import load_manifest
+from hitmiss.runs.manifest import load_manifest
 
 
 class Padded(Base):

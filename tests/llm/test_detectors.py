@@ -12,11 +12,11 @@ from PIL import Image
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.outputs import Extraction
-from hitmiss.io.runs import load_manifest
 from hitmiss.llm.detectors import open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.run import run_llm
+from hitmiss.runs.manifest import load_manifest
 
 pytestmark = pytest.mark.extras
 

@@ -20,12 +20,12 @@ from llm_parts import rows_of, write_dataset
 from hitmiss.cli.main import run
 from hitmiss.core.errors import IncompleteRun, UsageError
 from hitmiss.engine.pairing import breaches, unchecked
-from hitmiss.io.runs import require_complete
 from hitmiss.io.triage import read_results
 from hitmiss.llm.detectors import Model, open_models
 from hitmiss.llm.items import Item, read_items
 from hitmiss.llm.plan import CallPlan, Settings
 from hitmiss.llm.run import run_llm
+from hitmiss.runs.manifest import require_complete
 
 FUNCTIONS = '''
 import os, time

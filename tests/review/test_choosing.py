@@ -124,7 +124,7 @@ def test_a_finished_run_that_keeps_its_rows(tmp_path: Path) -> None:
     """As `hitmiss llm` leaves it: the rows of the document stand in the folder beside the table."""
     import polars as pl
 
-    from hitmiss.io.runs import start
+    from hitmiss.runs.store import start
 
     with start(tmp_path / "llm.run", kind="llm", config={}, items=["t0", "t1"]) as run:
         for at in run.todo():

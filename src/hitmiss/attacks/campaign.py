@@ -25,7 +25,8 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import parse
 from hitmiss.core.trials import Trials
 from hitmiss.detection.opening import find_object, open_detector
-from hitmiss.io.runs import MEDIA, start
+from hitmiss.runs.manifest import MEDIA
+from hitmiss.runs.store import start
 
 PART: Final = 64
 """Records that are processed together; it changes no result."""

@@ -24,8 +24,9 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
-from hitmiss.io.runs import as_manifest, load_manifest, replace_file
-from hitmiss.io.write import parquet
+from hitmiss.core.frames import parquet
+from hitmiss.runs.manifest import as_manifest, load_manifest
+from hitmiss.runs.segments import replace_file
 
 FOLDER: Final = "signals"
 INDEX: Final = "index.parquet"

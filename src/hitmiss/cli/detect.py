@@ -156,7 +156,7 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
     import multiprocessing
     import time
 
-    from hitmiss.io.runs import MANIFEST
+    from hitmiss.runs.manifest import MANIFEST
 
     if given["cluster"] is not None:
         raise UsageError("--cluster distributes the work itself; give one --device", code="devices-cluster")

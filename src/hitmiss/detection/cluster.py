@@ -31,7 +31,8 @@ from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
 from hitmiss.detection.settings import Report, Settings
 from hitmiss.detection.worker import Loop
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run, differences
+from hitmiss.runs.manifest import differences
+from hitmiss.runs.store import Run
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.detection.outputs import Outputs
-from hitmiss.io.runs import Run, replace_file, write_whole
+from hitmiss.runs.segments import replace_file, write_whole
+from hitmiss.runs.store import Run
 
 Layers = Mapping[str, Outputs]
 FOLDER: Final = "embeddings"

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.core.frames import parquet
 from hitmiss.detection import score_checks
 from hitmiss.detection.batches import Piece, collate
 from hitmiss.detection.detector import Detector
@@ -23,8 +24,8 @@ from hitmiss.detection.settings import Outcome
 from hitmiss.detection.table import FAILURES, NUMBERS, WINDOWS, Answers, failures_text, make_table, window_table
 from hitmiss.detection.worker import Loop
 from hitmiss.io.manifest import has_files
-from hitmiss.io.runs import FILES, MEDIA, as_manifest, replace_file
-from hitmiss.io.write import parquet
+from hitmiss.runs.manifest import FILES, MEDIA, as_manifest
+from hitmiss.runs.segments import replace_file
 
 
 def finish(loop: Loop) -> Outcome:

@@ -24,7 +24,7 @@ from hitmiss.detection.table import SHOWN
 from hitmiss.detection.worker import Loop
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.reader import read
-from hitmiss.io.runs import Run, start
+from hitmiss.runs.store import Run, start
 
 
 def detect(

@@ -27,7 +27,7 @@ from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
 from hitmiss.detection.settings import Settings
 from hitmiss.detection.worker import Loop
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run
+from hitmiss.runs.store import Run
 
 LAYERS: Final = "layers"
 FLOAT32: Final = "float32"

@@ -21,7 +21,7 @@ from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_outp
 from hitmiss.detection.preparation import Failed, Prepare, reason
 from hitmiss.detection.settings import Report, Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run
+from hitmiss.runs.store import Run
 
 HOPELESS: Final = 20
 """The run stops after this many failures before the first success: single files are not the cause."""

@@ -10,8 +10,8 @@ from typing import Final
 
 from hitmiss.core.artifacts import FULL, disk_full
 from hitmiss.core.errors import EnvironmentFault
-from hitmiss.io.runs import SAFE
 from hitmiss.llm.secrets import Secrets
+from hitmiss.runs.segments import SAFE
 
 LONGEST_ERROR: Final = 600
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hitmiss.core.errors import EnvironmentFault, HitmissError
-from hitmiss.io.runs import Run
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.secrets import Secrets
+from hitmiss.runs.store import Run
 
 HOPELESS: Final = 20
 """After this many failures before the first success nothing more is asked: the items are not the cause."""

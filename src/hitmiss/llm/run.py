@@ -14,26 +14,10 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.errors import HitmissError, IncompleteRun, UsageError
+from hitmiss.core.frames import parquet
 from hitmiss.core.trials import Trials
 from hitmiss.detection.loop import stop_on_terminate
-from hitmiss.io.runs import (
-    CLAIMS,
-    FILES,
-    ITEMS,
-    MANIFEST,
-    MEDIA,
-    OWNER,
-    Claims,
-    Owner,
-    Run,
-    SegmentReader,
-    load_manifest,
-    replace_file,
-    segments,
-    start,
-)
 from hitmiss.io.triage import LAYOUT, read_results
-from hitmiss.io.write import parquet
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.canaries import InjectionResult, obedience
 from hitmiss.llm.detectors import Model, ask_models
@@ -42,6 +26,10 @@ from hitmiss.llm.prices import Prices
 from hitmiss.llm.recorder import Recorder
 from hitmiss.llm.rows import as_lines, make_rows
 from hitmiss.llm.secrets import Secrets
+from hitmiss.runs.manifest import CLAIMS, FILES, ITEMS, MANIFEST, MEDIA, OWNER, load_manifest, segments
+from hitmiss.runs.owner import Claims, Owner
+from hitmiss.runs.segments import SegmentReader, replace_file
+from hitmiss.runs.store import Run, start
 
 KIND: Final = "llm"
 LOGS: Final = "logs"

@@ -26,10 +26,10 @@ from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
-from hitmiss.io.runs import as_manifest, load_manifest, run_facts
 from hitmiss.media.image import load_image
 from hitmiss.protocols.toxicity import load_run
 from hitmiss.reports.displays import thin
+from hitmiss.runs.manifest import as_manifest, load_manifest, run_facts
 
 if TYPE_CHECKING:
     from PIL.Image import Image

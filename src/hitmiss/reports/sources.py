@@ -16,7 +16,6 @@ from hitmiss.core.shared import each
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
-from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
 from hitmiss.protocols.triage import Asides, asides_of, evaluate_design
 from hitmiss.reports.dossier import dossier_of
@@ -32,6 +31,7 @@ from hitmiss.reports.evidence import (
     texts_of_predictions,
 )
 from hitmiss.reports.pictures import load_whole, pictures
+from hitmiss.runs.manifest import MANIFEST
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 

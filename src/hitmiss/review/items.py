@@ -19,9 +19,9 @@ from hitmiss.core.question import Bands, ReadSpec
 from hitmiss.io.columns import UNCERTAIN, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
-from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete, run_facts
 from hitmiss.io.triage import flatten
 from hitmiss.review.store import Entry, Store, begin
+from hitmiss.runs.manifest import MANIFEST, TABLE, items_digest, require_complete, run_facts
 from hitmiss.stats.bootstrap import generator
 
 if TYPE_CHECKING:
