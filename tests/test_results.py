@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hitmiss import Estimate, Results
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.shared import Rate, steady
+from hitmiss.core.rates import Rate, round_number
 
 numbers = st.one_of(st.none(), st.floats(allow_nan=False))
 words = st.one_of(st.text(max_size=8), st.sampled_from(["inf", "-inf", "nan", "None", "null", "é", "<b>"]))
@@ -47,7 +47,9 @@ anything = st.builds(
 
 @given(anything)
 def test_json_there_and_back(results: Results) -> None:
-    kept = replace(results, estimates=tuple(replace(e, value=steady(e.value)) for e in results))  # figures to 13 digits
+    kept = replace(
+        results, estimates=tuple(replace(e, value=round_number(e.value)) for e in results)
+    )  # figures to 13 digits
     text = results.to_json()
     assert Results.from_dict(json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))) == kept
     assert Results.from_dict(json.loads(results.to_json(indent=None))) == kept

@@ -9,7 +9,8 @@ import pickle
 import pytest
 
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.shared import SCORE_KINDS, Rate
+from hitmiss.core.kinds import SCORE_KINDS
+from hitmiss.core.rates import Rate
 from hitmiss.core.trials import Header
 
 

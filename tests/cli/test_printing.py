@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.cli import common
-from hitmiss.core.shared import HIDDEN
+from hitmiss.core.text import HIDDEN, escape_invisible
 
 
 @pytest.fixture
@@ -30,14 +30,14 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[TextIO]:
 
 @given(st.text())
 def test_nothing_hidden_is_left(text: str) -> None:
-    shown = common.visible(text)
+    shown = escape_invisible(text)
     assert not [c for c in shown if unicodedata.category(c) in HIDDEN]
     shown.encode("utf-8")  # raises where a lone surrogate is left
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=HIDDEN)))
 def test_ordinary_text_is_untouched(text: str) -> None:
-    assert common.visible(text) == text
+    assert escape_invisible(text) == text
 
 
 def test_lone_surrogates_of_file_names_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from hitmiss.cli.common import AFTER_SECONDS, Bar
 from hitmiss.cli.main import run
-from hitmiss.core import shared
+from hitmiss.core import progress
 from hitmiss.io import parse
 from hitmiss.io.parse import Ledger
 
@@ -135,16 +135,16 @@ def test_a_bar_waits_two_seconds_and_anew_after_each_print(monkeypatch: pytest.M
     monkeypatch.setattr(threading, "Timer", Timer)
     assert AFTER_SECONDS == 2.0
     bar = Bar("score")
-    with shared.heard_by(bar):
-        assert list(shared.each([1, 2], "by codec")) == [1, 2]
-        shared.hush()
+    with progress.listen(bar):
+        assert list(progress.each([1, 2], "by codec")) == [1, 2]
+        progress.clear()
     bar.close()
     assert waits == [(2.0, True), (2.0, False), (2.0, True), (2.0, False)]
 
 
 SHARED = """
 import sys
-from hitmiss.core import shared as progress
+from hitmiss.core import progress
 from hitmiss.cli import common
 common.AFTER_SECONDS = 0.0
 with common.shown("score"):
@@ -152,7 +152,7 @@ with common.shown("score"):
         with progress.part():
             pass
         with progress.part(2):
-            progress.tell("replicates", 500, 1000)
+            progress.report("replicates", 500, 1000)
             sys.stdin.readline()
     sys.stdin.readline()
 """
@@ -173,23 +173,23 @@ def test_the_clock_goes_on_when_a_step_is_done() -> None:
     try:
         bar._appear()  # as its timer would
         for share in (0.5, 1.0, 0.0, None, 1.0):
-            bar.told("step", 0, None, share)
+            bar.update("step", 0, None, share)
             assert not bar._drawn.tasks[0].finished
     finally:
         bar.close()
 
 
 class Heard:
-    """Notes what it is told."""
+    """Notes the progress."""
 
     def __init__(self) -> None:
         self.words: list[tuple[str, float | None]] = []
 
-    def told(self, what: str, done: float, total: float | None, share: float | None) -> None:
+    def update(self, what: str, done: float, total: float | None, share: float | None) -> None:
         assert total is None or 0 <= done <= total
         self.words.append((what, share))
 
-    def hushed(self) -> None:
+    def clear(self) -> None:
         pass
 
     def shares(self, step: str) -> list[float]:
@@ -203,12 +203,12 @@ numbers = st.integers(1, 5)
 def test_steps_within_steps_are_one_share_that_never_falls_and_ends_at_one(tree: list[tuple[int, list[int]]]) -> None:
     """Parts of parts, by exact arithmetic: after k parts of sizes s the share is their sum over the total."""
     heard, total, done = Heard(), sum(size for size, _ in tree), 0
-    with shared.heard_by(heard), shared.step("all", total):
+    with progress.listen(heard), progress.step("all", total):
         for size, inner in tree:
-            with shared.part(size):
-                for _ in shared.each(inner, "inside", [float(i) for i in inner]):
-                    shared.tell("leaf", 1, 2)
-                    shared.tell("leaf", 0, 2)  # a second pass over the same: no step back
+            with progress.part(size):
+                for _ in progress.each(inner, "inside", [float(i) for i in inner]):
+                    progress.report("leaf", 1, 2)
+                    progress.report("leaf", 0, 2)  # a second pass over the same: no step back
             done += size
             assert heard.words[-1][1] == pytest.approx(done / total)
     shares = heard.shares("all")
@@ -239,7 +239,7 @@ def test_long_steps_know_their_total(verb: str, steps: tuple[str, ...], two_syst
     files = two_systems[:1] if verb == "score" else two_systems
     words = [verb, *files, "-m", "eer", "--by", "codec", "--bootstrap", "50", "-o", str(tmp_path / "made")]
     heard = Heard()
-    with shared.heard_by(heard):
+    with progress.listen(heard):
         assert run(words) == 0
     for step in steps:
         assert heard.shares(step) and heard.shares(step)[-1] == pytest.approx(1.0), step
@@ -262,7 +262,7 @@ def test_streamed_files_know_about_how_many_rows_they_have(with_key: bool, tmp_p
     (tmp_path / "key.tsv").write_text("\n".join(["item\tlabel", *keys]) + "\n")
     files = [str(tmp_path / f"{'s' if with_key else ''}{shard}.tsv") for shard in range(2)]
     heard = Heard()
-    with shared.heard_by(heard):
+    with progress.listen(heard):
         words = ["score", *files, "-m", "eer", "--stream", "--bootstrap", "20"]
         assert run([*words, "--key", str(tmp_path / "key.tsv")] if with_key else words) == 0
     for step in ("shards counted", *(["rows of the key"] if with_key else ["ids compared"])):
@@ -277,7 +277,7 @@ def test_large_files_are_read_by_bytes(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "plain.tsv").write_bytes(text)
     (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(text))
     heard = Heard()
-    with shared.heard_by(heard):
+    with progress.listen(heard):
         made = [parse.fetch(tmp_path / name, None, Ledger()) for name in ("plain.tsv", "packed.tsv.gz")]
     assert made[0].data == made[1].data == text
     for step in ("reading plain.tsv", "unpacking packed.tsv.gz"):
@@ -286,6 +286,6 @@ def test_large_files_are_read_by_bytes(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_without_a_listener_nothing_happens() -> None:
-    shared.tell("work", 1, 2)
-    shared.hush()
-    assert list(shared.each((), "nothing")) == []
+    progress.report("work", 1, 2)
+    progress.clear()
+    assert list(progress.each((), "nothing")) == []

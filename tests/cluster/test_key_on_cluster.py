@@ -11,7 +11,7 @@ import pytest
 from hitmiss.cluster.ray import Cluster
 from hitmiss.cluster.tasks import RayTasks
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore.stream import evaluate_streamed
 

@@ -16,7 +16,7 @@ from hitmiss.cli.main import run
 from hitmiss.cluster.ray import Cluster
 from hitmiss.cluster.tasks import RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore.cells import Binned
 from hitmiss.outofcore.count import first_pass

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from hitmiss import metrics as m
 from hitmiss.core.errors import DataError
+from hitmiss.core.rates import Rate
 from hitmiss.core.registry import all_metrics
-from hitmiss.core.shared import Rate
 from hitmiss.metrics.counts import Counts, outcome
 from hitmiss.stats.forms import OfCounts
 

@@ -13,7 +13,7 @@ from sklearn import metrics as sk
 
 from hitmiss import metrics as m
 from hitmiss.core.errors import DataError
-from hitmiss.core.shared import Rate
+from hitmiss.core.rates import Rate
 from hitmiss.metrics.counts import Counts
 from hitmiss.metrics.triage import f1_fake_of, f1_real_of
 

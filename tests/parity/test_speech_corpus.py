@@ -11,7 +11,7 @@ import pytest
 from hitmiss.attacks.codec_plan import parse_conditions, read_codec_plan, usable
 from hitmiss.attacks.codecs import code, find_codec, lag
 from hitmiss.attacks.conditions import CodedRows
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
 from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.detection.length import fit_length

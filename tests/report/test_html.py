@@ -16,9 +16,9 @@ import pytest
 from tests.report.hostile import HOSTILE, hostile_trials
 
 import hitmiss as hm
+from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.html import render, write_report
@@ -88,7 +88,7 @@ def test_names_are_text_and_nothing_else(both: Page, static: bool) -> None:
             address = attributes.get(name) or "#"
             assert address.startswith(("#", "data:image/svg+xml;base64,", "data:,")), address
     for word in HOSTILE:
-        shown = visible(word, keep="\n")
+        shown = escape_invisible(word, keep="\n")
         assert shown.splitlines()[0][:20] in seen.text.replace("\n", " ") or shown[:20] in seen.text, word
     assert "\x1b" not in seen.text and "\x00" not in seen.text
     assert "\u202e" not in re.sub(r"<bdi>.*?</bdi>", "", made, flags=re.DOTALL), (

@@ -12,7 +12,7 @@ import pytest
 from tests.report.hostile import HOSTILE
 
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.exports import OTHERS, Export, export
 
@@ -98,7 +98,7 @@ def test_markdown_shows_every_name_letter_for_letter() -> None:
     seen.feed(renderer.render(exported("markdown")))
     tables = [row for row in seen.rows if len(row) == 3]
     names = [row[0] for row in tables[1:]]
-    assert names[: len(NAMES)] == [visible(name).strip() for name in NAMES]
+    assert names[: len(NAMES)] == [escape_invisible(name).strip() for name in NAMES]
     assert seen.tags <= {"strong"}
 
 

@@ -15,7 +15,7 @@ from hitmiss.attacks.family import all_attacks, check_strength
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
 from hitmiss.attacks.queries import BLACKBOX_SETTINGS
 from hitmiss.core.errors import UnknownName, UsageError, nearest
-from hitmiss.core.registry import Setting, Spec
+from hitmiss.core.registry import MetricSpec, Setting
 
 MODES: Final = ("force", "suppress")
 STEERING: Final = (
@@ -166,7 +166,7 @@ class PerturbationConfig:
         own = {k: v for k, v in self.extra.items() if k not in (*ABOUT, *self.free, "target_mode", "target_value")}
         if "criterion" in own:
             own["criterion"] = self.criterion.name
-        return str(Spec.of(self.family, **own))
+        return str(MetricSpec.of(self.family, **own))
 
     @property
     def kind(self) -> str:

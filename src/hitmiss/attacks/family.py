@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hitmiss.attacks.arrays import Array, Number
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Setting, Spec, parse
+from hitmiss.core.registry import MetricSpec, Setting, parse
 
 F = TypeVar("F", bound=Callable[..., Array])
 
@@ -79,7 +79,7 @@ class Perturbation:
 
     def __str__(self) -> str:
         strength = {} if self.strength == 1.0 else {"strength": self.strength}
-        return str(Spec.of(self.attack.name, **self.settings, **strength))
+        return str(MetricSpec.of(self.attack.name, **self.settings, **strength))
 
 
 def attack(function: F) -> F:
@@ -135,7 +135,7 @@ def find_attack(name: str) -> Attack:
     return known[name.lower()]
 
 
-def perturbation(text: str | Spec | Perturbation) -> Perturbation:
+def perturbation(text: str | MetricSpec | Perturbation) -> Perturbation:
     """Return a perturbation from its text: a name with settings, including `strength`.
 
     Parameters

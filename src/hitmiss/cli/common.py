@@ -20,10 +20,13 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, Protocol, TextIO, T
 
 import typer
 
-from hitmiss.core import shared
+from hitmiss.core import progress
+from hitmiss.core.design import Design, Taken, names_of, parse_by, parse_gaps
 from hitmiss.core.errors import HitmissError, UnknownName
-from hitmiss.core.question import METHODS, Design, ReadSpec, Taken, names_of, parse_by, parse_gaps
-from hitmiss.core.shared import Json, JsonObject, spelled, visible, wrapped
+from hitmiss.core.kinds import Json, JsonObject
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.sampling import METHODS
+from hitmiss.core.text import encodable, escape_invisible, wrap
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Drawn
@@ -42,13 +45,13 @@ if TYPE_CHECKING:
 
 def out(text: str = "") -> None:
     """Print one or several lines of the result to stdout."""
-    _result(visible(text, keep="\n"))
+    _result(escape_invisible(text, keep="\n"))
 
 
 def note(text: str) -> None:
     """Print a message to stderr; with --quiet only if it reports how the command ended."""
     if not _quiet[-1] or text.startswith("hitmiss: "):
-        _write(sys.stderr, visible(text, keep="\n"))
+        _write(sys.stderr, escape_invisible(text, keep="\n"))
 
 
 _quiet: list[bool] = [False]
@@ -87,7 +90,7 @@ def out_document(text: str) -> None:
     """Print a document (JSON, CSV) to stdout: its bytes are UTF-8, whatever the terminal is."""
     _results.append(True)
     _headlines.clear()  # a document states by itself what was taken
-    shared.hush()
+    progress.clear()
     binary = getattr(sys.stdout, "buffer", None)
     if binary is None:
         sys.stdout.write(text + "\n")
@@ -138,7 +141,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     >>> aligned([["eer", "low"], ["min_dcf", "low"]])
     ['eer      low', 'min_dcf  low']
     """
-    shown = [[visible(cell) for cell in row] for row in rows]
+    shown = [[escape_invisible(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]))]
     return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in shown]
 
@@ -171,7 +174,7 @@ _headlines: list[str] = []
 
 def headline(text: str) -> None:
     """Keep a line that stands above the result; without a result, or above a document, it is not printed."""
-    _headlines.append(visible(text))
+    _headlines.append(escape_invisible(text))
 
 
 def _result(text: str) -> None:
@@ -182,11 +185,11 @@ def _result(text: str) -> None:
 
 
 def _write(stream: TextIO, text: str) -> None:
-    shared.hush()
+    progress.clear()
     if stream.isatty() and "\x1b" not in text:
         width = shutil.get_terminal_size((80, 24)).columns
-        text = "\n".join(wrapped(text, width))
-    stream.write(spelled(text, stream.encoding) + "\n")
+        text = "\n".join(wrap(text, width))
+    stream.write(encodable(text, stream.encoding) + "\n")
 
 
 def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
@@ -261,7 +264,7 @@ def shown(what: str) -> Iterator[None]:
         return
     bar = Bar(what)
     try:
-        with shared.heard_by(bar):
+        with progress.listen(bar):
             yield
     finally:
         bar.close()
@@ -281,7 +284,7 @@ class Bar:
         self._timer: threading.Timer | None = None
         self._wait()
 
-    def told(self, what: str, done: float, total: float | None, share: float | None) -> None:
+    def update(self, what: str, done: float, total: float | None, share: float | None) -> None:
         """Record the progress, and show it if the bar is visible."""
         with self._lock:
             self._state = (what, done, total, share)
@@ -291,7 +294,7 @@ class Bar:
             if self._drawn is not None:
                 self._update()
 
-    def hushed(self) -> None:
+    def clear(self) -> None:
         """Hide the bar and start the delay again."""
         with self._lock:
             self.close()
@@ -334,7 +337,7 @@ class Bar:
             return
         what, done, total, share = self._state
         count = f"{done:,.0f} of {total:,.0f}" if total is not None else ""
-        text = visible(": ".join(filter(None, (self._name, ", ".join(filter(None, (what, count)))))))
+        text = escape_invisible(": ".join(filter(None, (self._name, ", ".join(filter(None, (what, count)))))))
         said = f"{text[: LONGEST - 1]}…" if len(text) > LONGEST else text
         task = self._drawn.task_ids[0]
         # another step may follow: a complete bar would stop rich's clock for good
@@ -396,12 +399,12 @@ class Progress:
     def __call__(self, run: Run) -> None:
         """Show a run; the bar itself shows how much is done and how long the rest takes."""
         said = [part for part in run.line().split(", ")[1:] if not part.endswith(" left")]
-        shared.tell(", ".join(said), run.n_before + run.n_done, run.n_total)
+        progress.report(", ".join(said), run.n_before + run.n_done, run.n_total)
         self._say(run.line)
 
     def count(self, done: int, total: int) -> None:
         """Show how many of how many are done."""
-        shared.tell("", done, total)
+        progress.report("", done, total)
         self._say(lambda: f"{done:,} of {total:,}")
 
     def _say(self, line: Callable[[], str]) -> None:

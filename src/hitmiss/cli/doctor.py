@@ -14,7 +14,7 @@ import typer
 
 from hitmiss._version import __version__
 from hitmiss.cli import common
-from hitmiss.core.shared import cores
+from hitmiss.core.machine import cores
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement

@@ -30,7 +30,7 @@ from hitmiss._version import __version__
 from hitmiss.cli import common
 from hitmiss.core import artifacts, errors
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context, Parameter
@@ -416,19 +416,21 @@ def sentence(error: BaseException) -> str:
     'ZeroDivisionError: division by zero; this is a bug in hitmiss, run again with --debug and report what it prints'
     """
     if isinstance(error, DataError):
-        return "\n".join([visible(str(error)), *_fault_lines(error)])
+        return "\n".join([escape_invisible(str(error)), *_fault_lines(error)])
     if isinstance(error, TyperException):
-        return visible(f"{error.format_message()} See `{_command(error)} --help`.")
+        return escape_invisible(f"{error.format_message()} See `{_command(error)} --help`.")
     if isinstance(error, HitmissError):
-        return visible(str(error))
+        return escape_invisible(str(error))
     if isinstance(error, KeyboardInterrupt | Abort):
         return "interrupted"
     if isinstance(error, OSError):
-        return visible(_file_sentence(error))
+        return escape_invisible(_file_sentence(error))
     if isinstance(error, MemoryError):
         return "there is not enough memory on this machine"
     kind = type(error).__name__
-    return visible(f"{kind}: {error}; this is a bug in hitmiss, run again with --debug and report what it prints")
+    return escape_invisible(
+        f"{kind}: {error}; this is a bug in hitmiss, run again with --debug and report what it prints"
+    )
 
 
 def code_of(error: BaseException) -> str:
@@ -495,7 +497,7 @@ def _fault_lines(error: DataError) -> list[str]:
     """
     if len(error.faults) == 1 and all(part in str(error) for part in _told(error.faults[0])):
         return []
-    lines = [f"  {visible(str(fault))}" for fault in error.faults[:SHOWN_FAULTS]]
+    lines = [f"  {escape_invisible(str(fault))}" for fault in error.faults[:SHOWN_FAULTS]]
     left = len(error.faults) - SHOWN_FAULTS
     return [*lines, f"  … and {left} more; `hitmiss validate` lists all"] if left > 0 else lines
 
@@ -682,7 +684,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if debug:
             traceback.print_exc()
         commands = complete(error, words)
-        common.note("\n".join([f"hitmiss: {sentence(error)}", *(f"  {visible(command)}" for command in commands)]))
+        common.note(
+            "\n".join([f"hitmiss: {sentence(error)}", *(f"  {escape_invisible(command)}" for command in commands)])
+        )
         if is_json and not common.has_result():  # a gate that failed has already printed its own object
             common.out_json(document(error, commands))
         return exit_code(error)
@@ -770,7 +774,7 @@ def _plain_warnings() -> Iterator[None]:
     """Print warnings of libraries as one line on stderr instead of two with a place in the code."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        common.note(f"hitmiss: warning: {visible(str(message))}")
+        common.note(f"hitmiss: warning: {escape_invisible(str(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

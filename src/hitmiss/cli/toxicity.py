@@ -11,7 +11,8 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.design import Design
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -255,7 +256,7 @@ def _evaluate(
 
 def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.conclude.verdict import conclude
-    from hitmiss.core.shared import visible
+    from hitmiss.core.text import escape_invisible
     from hitmiss.reports import scoreboard
 
     if json:
@@ -265,7 +266,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
     if documented:
         common.out(scoreboard.documented_text(board).rstrip("\n"))
         for warning in board.results.warnings:
-            common.note(f"! {visible(warning)}")
+            common.note(f"! {escape_invisible(warning)}")
         return
     from hitmiss.reports import tabular
 

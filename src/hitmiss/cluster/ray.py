@@ -25,7 +25,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.core.shared import cores
+from hitmiss.core.machine import cores
 
 if TYPE_CHECKING:
     from ray import ObjectRef

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, overload
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.rates import END_DIGITS, round_number
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import Best
-from hitmiss.core.shared import END_DIGITS, steady
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Estimate:
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
-            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
+            object.__setattr__(self, end, round_number(getattr(self, end), END_DIGITS))
 
     @property
     def is_defined(self) -> bool:
@@ -379,7 +380,7 @@ class Results:
         rows = [
             {
                 **{name: finite(getattr(e, name)) for name in (plain if e.weight is None else names)},
-                "value": finite(steady(e.value)),
+                "value": finite(round_number(e.value)),
             }
             for e in self.estimates
         ]

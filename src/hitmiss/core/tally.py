@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.shared import cores
+from hitmiss.core.machine import cores
 
 # ----------------------------------------------------------------------
 # The tally: for one cell of trials, the counts from which every figure that depends on a threshold is computed.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Final, Literal
 
+from hitmiss.core.rates import END_DIGITS, round_number
 from hitmiss.core.results import Estimate, finite
-from hitmiss.core.shared import END_DIGITS, steady
 
 Status = Literal["shown", "not shown", "refuted"]
 SHOWN: Final[Status] = "shown"
@@ -87,8 +87,8 @@ class Amount:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
-        ends = {"low": finite(steady(self.low, END_DIGITS)), "high": finite(steady(self.high, END_DIGITS))}
-        return {"metric": self.metric, "value": finite(steady(self.value)), **ends}
+        ends = {"low": finite(round_number(self.low, END_DIGITS)), "high": finite(round_number(self.high, END_DIGITS))}
+        return {"metric": self.metric, "value": finite(round_number(self.value)), **ends}
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class PValue:
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
-        return {"p": steady(self.stated, END_DIGITS), "draws": self.draws, "is_bound": self.p < self.least}
+        return {"p": round_number(self.stated, END_DIGITS), "draws": self.draws, "is_bound": self.p < self.least}
 
 
 Value = str | int | float | Amount | PValue | tuple[str, ...]
@@ -164,7 +164,9 @@ class Finding:
 def _plain(value: Value) -> object:
     if isinstance(value, Amount | PValue):
         return value.to_dict()
-    return list(value) if isinstance(value, tuple) else finite(steady(value)) if isinstance(value, float) else value
+    return (
+        list(value) if isinstance(value, tuple) else finite(round_number(value)) if isinstance(value, float) else value
+    )
 
 
 @dataclass(frozen=True)

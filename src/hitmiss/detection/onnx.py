@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.shared import cores
+from hitmiss.core.machine import cores
 from hitmiss.detection.detector import Array, Base, Batch, Detector, need
 from hitmiss.detection.outputs import FIELDS, Outputs, pick_output
 from hitmiss.detection.pinning import external_data, file_digest, pinned_precision

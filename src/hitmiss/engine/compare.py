@@ -17,13 +17,16 @@ import numpy as np
 import polars as pl
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts
+from hitmiss.core import artifacts, progress
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
-from hitmiss.core.registry import Best, Derived, Spec, resolve
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, UNUSED, Remark, finite, prefixed, warning_fields
-from hitmiss.core.shared import DIGITS, END_DIGITS, each, part, steady, step
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
@@ -110,7 +113,7 @@ class Difference:
 
     def __post_init__(self) -> None:
         for end in ("low", "high"):
-            object.__setattr__(self, end, steady(getattr(self, end), END_DIGITS))
+            object.__setattr__(self, end, round_number(getattr(self, end), END_DIGITS))
 
 
 DIGITS_OF: Final[Mapping[str, int]] = {
@@ -122,7 +125,7 @@ DIGITS_OF: Final[Mapping[str, int]] = {
 
 def told(row: DataclassInstance) -> dict[str, object]:
     """Return a row as JSON can hold it, with only the digits that are the same on every processor."""
-    return {k: finite(steady(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
+    return {k: finite(round_number(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
 
 
 def judged(row: Difference, level: float) -> Difference:
@@ -305,7 +308,7 @@ class Work:
     """What is computed on the samples, and how."""
 
     questions: list[Both]
-    plan: Plan
+    plan: SamplingPlan
     test: str
     correction: str
     paired: Pair
@@ -324,11 +327,11 @@ class Work:
         inside: list[list[PairedSample]] = [[] for _ in groupings]
         for whole in _in_turn(samples, "comparing"):
             draws = PairedDraws.prepare(self.plan, whole, self.zero_undefined)
-            with step("all pairs", 1 + len(groupings)):
-                with part():
+            with progress.step("all pairs", 1 + len(groupings)):
+                with progress.part():
                     tables[0] += map(self.row, self.cells(whole, self.questions, draws))
                 for place, grouping in enumerate(groupings):
-                    with part():
+                    with progress.part():
                         parts = slices(whole, grouping)
                         told = _in_turn(parts, f"by {' × '.join(grouping)}")
                         cells = [self.cells(sample, asked, draws) for sample in told]
@@ -477,7 +480,7 @@ class Work:
 
 def _in_turn(samples: list[PairedSample], what: str) -> Iterator[PairedSample]:
     """Yield the samples one after the other, and report progress by the number of pairs."""
-    return each(samples, what, [sample.n for sample in samples])
+    return progress.each(samples, what, [sample.n for sample in samples])
 
 
 def _known(value: float) -> float | None:
@@ -551,7 +554,7 @@ def _adjusted_tables(rows: list[Discordance], correction: str) -> list[Discordan
 def compare(
     a: Trials,
     b: Trials,
-    metrics: Sequence[str | Spec] | Design,
+    metrics: Sequence[str | MetricSpec] | Design,
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -607,7 +610,7 @@ def compare(
     (0.75, 1.0, 0.25, 'no difference shown')
     """
     a, b = demanded(a, "compare"), demanded(b, "compare")
-    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,
         by=by,
@@ -619,7 +622,7 @@ def compare(
         contest=contest,
     )
     if isinstance(metrics, Design):
-        design = metrics.alone(design, Design(bootstrap=1000, contest=Contest()))
+        design = metrics.alone(design, Design(bootstrap=1000, contest=ComparisonRules()))
     return compare_design(a, b, design, names)
 
 
@@ -627,14 +630,14 @@ def compare_design(
     a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B"), derived: Sequence[Derived] = ()
 ) -> Comparison:
     """Compare two runs as a design with metrics asks, and the `derived` figures made of its metrics."""
-    chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
+    chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
     (first, second), there = completed((paired.a, paired.b), paired.key)
     paired = replace(paired, a=first, b=second, there=there)
     pooled = by_target(paired.a, groupings) and paired.a.has_targets
     unit = paired.a.unit_names(design.unit) or (("item",) if paired.repeats or pooled else ())
-    plan = plan_for(paired.a, Plan(design.bootstrap, unit, design.seed, design.level))
+    plan = plan_for(paired.a, SamplingPlan(design.bootstrap, unit, design.seed, design.level))
     across = [c for one in derived for term in one.terms for c in term.columns]
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"] + across)]
     columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
@@ -665,7 +668,7 @@ def compare_design(
 def unused_unit(
     columns: tuple[Columns, Columns],
     questions: Sequence[Both],
-    plan: Plan,
+    plan: SamplingPlan,
     protocol: Protocol,
     rows: Sequence[Difference],
 ) -> list[str]:
@@ -693,12 +696,12 @@ def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
         Side(name, t.header.reading or ReadSpec(), t.header.threshold.value if t.header.threshold else None)
         for name, t in runs.items()
     )
-    return replace(design, contest=replace(design.contest or Contest(), sides=sides))
+    return replace(design, contest=replace(design.contest or ComparisonRules(), sides=sides))
 
 
 def with_contents(design: Design, runs: Mapping[str, Trials]) -> Design:
     """Return the design of a comparison with the hash of each run's rows, which only files need; it takes a sort."""
-    contest = design.contest or Contest()
+    contest = design.contest or ComparisonRules()
     sides = tuple(replace(side, content=runs[side.name].content) for side in contest.sides)
     return replace(design, contest=replace(contest, sides=sides))
 
@@ -757,7 +760,9 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         "hitmiss": __version__,
         "compare": "paired",
         "protocol": protocol.name or "none",
-        "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q, _ in work.questions),
+        "metrics": "+".join(
+            str(MetricSpec.of(q.metric.name, **q.settings)).replace(" ", "") for q, _ in work.questions
+        ),
         "pos": head.positive,
         "kind": head.score_kind,
         "weight": f"{head.weight},sampling"

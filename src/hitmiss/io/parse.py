@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from polars.datatypes import DataTypeClass
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts, shared
+from hitmiss.core import artifacts, progress
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
 
 if TYPE_CHECKING:
@@ -350,7 +350,7 @@ def pieces(address: str) -> Iterator[bytes]:
     with _told(address):
         for piece in _of_web(address, parts) if parts.scheme in WEB else _of_store(parts):
             done += len(piece)
-            shared.tell(f"fetching {name}, MB", done / 1e6)
+            progress.report(f"fetching {name}, MB", done / 1e6)
             yield piece
 
 
@@ -661,7 +661,7 @@ def _read_whole(path: Path) -> bytes:
         while piece := file.read(PIECE):
             pieces.append(piece)
             done += len(piece)
-            shared.tell(f"reading {path.name}, MB", done / 1e6, size / 1e6)
+            progress.report(f"reading {path.name}, MB", done / 1e6, size / 1e6)
     return b"".join(pieces)
 
 
@@ -674,7 +674,7 @@ def _unpack(raw: bytes, name: str, ledger: Ledger) -> bytes:
         with gzip.GzipFile(fileobj=packed_at) as packed:
             while chunk := packed.read(2**22):
                 out.write(chunk)
-                shared.tell(f"unpacking {name}, MB", packed_at.tell() / 1e6, len(raw) / 1e6)
+                progress.report(f"unpacking {name}, MB", packed_at.tell() / 1e6, len(raw) / 1e6)
                 if out.tell() > limit:
                     fix = "unpack it by hand if you trust it"
                     raise ledger.stop(

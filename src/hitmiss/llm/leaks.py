@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError
-from hitmiss.core.registry import fit
 from hitmiss.io.columns import WORDS
 from hitmiss.llm.items import Item
 

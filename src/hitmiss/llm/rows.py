@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from hitmiss._version import __version__
-from hitmiss.core.registry import fit
+from hitmiss.core.convert import fit
 from hitmiss.llm.items import content_digest
 from hitmiss.llm.openai_forms import object_in, objects_in
 from hitmiss.llm.plan import Call, CallPlan

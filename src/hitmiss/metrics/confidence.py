@@ -17,8 +17,8 @@ from numpy.random import PCG64
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.rates import PartialEstimate
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Over
 from hitmiss.core.tally import Array, Floats, Tally, check_weight
 from hitmiss.metrics.counts import outcome
 from hitmiss.stats.bootstrap import Random
@@ -153,7 +153,7 @@ def ece(
     """
     tally = judged(label, decision, confidence, weight)
     found, n = binned(tally, bins, closed), _size(tally)
-    return Over(float(found.gaps @ found.n[found.n > 0]) / n if n else math.nan, n)
+    return PartialEstimate(float(found.gaps @ found.n[found.n > 0]) / n if n else math.nan, n)
 
 
 @metric(best="low", interval=False, also=("mce", "maximum_calibration_error"))
@@ -176,7 +176,7 @@ def max_calibration_error(
     """
     tally = judged(label, decision, confidence, weight)
     gaps = binned(tally, bins, closed).gaps
-    return Over(float(gaps.max()) if len(gaps) else math.nan, _size(tally))
+    return PartialEstimate(float(gaps.max()) if len(gaps) else math.nan, _size(tally))
 
 
 @metric(best="low", judged=brier_of)
@@ -193,7 +193,7 @@ def brier_confidence(
     Over(0.625 over 2)
     """
     j = Judged.of(judged(label, decision, confidence, weight))
-    return Over(float(brier_of(j)), float(j.n))
+    return PartialEstimate(float(brier_of(j)), float(j.n))
 
 
 @metric(best="low", interval=False)
@@ -212,9 +212,9 @@ def smooth_ece(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, wei
     tally = judged(label, decision, confidence, weight)
     n = _size(tally)
     if not n:
-        return Over(math.nan, 0)
+        return PartialEstimate(math.nan, 0)
     residual = (tally.positive_counts * (1.0 - tally.score) - tally.negative_counts * tally.score) / n
-    return Over(_smooth(*_few_places(tally.score, residual)), n)
+    return PartialEstimate(_smooth(*_few_places(tally.score, residual)), n)
 
 
 def _smooth(place: Floats, residual: Floats) -> float:

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.kinds import ABSTAIN, FAILED
+from hitmiss.core.rates import Rate
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import ABSTAIN, FAILED, Rate
 from hitmiss.core.tally import Array, N, check_label, check_weight
 from hitmiss.stats.forms import OfCounts
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.rates import Quantile
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Quantile
 from hitmiss.core.tally import Array, Floats, check_weight
 from hitmiss.stats.forms import OfWeights
 

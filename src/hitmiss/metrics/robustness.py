@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.rates import PartialEstimate, Quantile, Rate
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Over, Quantile, Rate
 from hitmiss.core.tally import Array, Floats, check_weight
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.stats.forms import OfTerms, OfWeights
@@ -298,7 +298,11 @@ def _mean(values: ArrayLike, weight: ArrayLike | None, factor: float = 1.0) -> f
     weights = check_weight(weight, len(given))
     counted = np.isfinite(given) * (1.0 if weights is None else np.asarray(weights, dtype=np.float64))
     of = float(counted.sum())
-    return Over(factor * math.fsum((np.where(counted > 0, given, 0.0) * counted).tolist()) / of, of) if of else math.nan
+    return (
+        PartialEstimate(factor * math.fsum((np.where(counted > 0, given, 0.0) * counted).tolist()) / of, of)
+        if of
+        else math.nan
+    )
 
 
 def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.rates import PartialEstimate
 from hitmiss.core.registry import metric
-from hitmiss.core.shared import Over
 from hitmiss.core.tally import Floats, check_weight
 from hitmiss.metrics.confidence import Judged, judged, per_trial
 
@@ -139,8 +139,8 @@ def _judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight
     return Judged.of(judged(label, decision, confidence, weight), _all(label, weight))
 
 
-def _over(function: Callable[..., Floats], j: Judged, **settings: float) -> Over:
-    return Over(float(function(j, **settings)), float(j.n))
+def _over(function: Callable[..., Floats], j: Judged, **settings: float) -> PartialEstimate:
+    return PartialEstimate(float(function(j, **settings)), float(j.n))
 
 
 def _harmonic(taken: Floats, size: Floats) -> Floats:
@@ -199,7 +199,7 @@ def accuracy_at_coverage(
     if not 0.0 < coverage <= 1.0:
         raise UsageError(f"coverage must lie in 0..1, 0 excluded; found {coverage}")
     j = _judged(label, decision, confidence, weight)
-    return Over(float(accuracy_at_coverage_of(j, coverage)), coverage * float(j.n_all))
+    return PartialEstimate(float(accuracy_at_coverage_of(j, coverage)), coverage * float(j.n_all))
 
 
 @metric(best="high", judged=coverage_at_accuracy_of)
@@ -224,7 +224,7 @@ def coverage_at_accuracy(
     if not 0.0 < accuracy <= 1.0:
         raise UsageError(f"accuracy must lie in 0..1, 0 excluded; found {accuracy}")
     j = _judged(label, decision, confidence, weight)
-    return Over(float(coverage_at_accuracy_of(j, accuracy)), float(j.n_all))
+    return PartialEstimate(float(coverage_at_accuracy_of(j, accuracy)), float(j.n_all))
 
 
 def _all(label: ArrayLike, weight: ArrayLike | None) -> float:

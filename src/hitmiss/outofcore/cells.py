@@ -19,7 +19,7 @@ from typing import ClassVar, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core import shared
+from hitmiss.core import progress
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.tally import COARSE, EXACT, Keys, Tally, bins_of, first_key, in_order, keys_of, let_go, scores_of
 from hitmiss.engine.measure import ties_differ
@@ -441,7 +441,7 @@ class CoarseCells:
 
     def _sum(self, sides: list[list[Kept]], ends: list[Ends], own: Mapping[Form, Passing], pairs: PassingSteps) -> None:
         """Read all scores of a sample in ascending order, one stretch after the other."""
-        for low, high in shared.each(ends, "reading sums over all scores"):
+        for low, high in progress.each(ends, "reading sums over all scores"):
             held = [[piece for kept in side for piece in kept.pieces(low, high)] for side in sides]
             classes = None if own else classes_of(held)
             if classes is not None:

@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.core import shared
+from hitmiss.core import progress
 from hitmiss.core.classes import Reading, same_class
+from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.tally import Keys, keys_of
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
@@ -87,7 +88,7 @@ class Opened:
         for piece in tables.pieces(
             self.shard.path, self.shape, match.has_header, match.numeric, picks, read, ledger, kinds
         ):
-            shared.tell(f"rows of {self.name}", read.rows, None)
+            progress.report(f"rows of {self.name}", read.rows, None)
             yield piece
 
 
@@ -255,7 +256,7 @@ def _checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Ledger)
     _read.clear()
     if not ledger.findings:
         _read[files, repr(options)] = key
-    shared.tell(f"rows of the key {side.shapes[0].name}", key.height, key.height)
+    progress.report(f"rows of the key {side.shapes[0].name}", key.height, key.height)
     return key
 
 
@@ -275,17 +276,17 @@ def _refuse_large(size: int, memory: int) -> None:
 def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
     """Return columns to group or resample by, under their stored names; refuse a column that no file has."""
     known = list(there)
-    found = {name: find(name, known) for name in columns}
+    found = {name: find_column(name, known) for name in columns}
     for name, column in found.items():
         if column is None:
-            raise UnknownName("column", name, [shown(c) for c in known if c not in FIXED])
+            raise UnknownName("column", name, [user_name(c) for c in known if c not in FIXED])
     return [column for column in found.values() if column is not None]
 
 
 def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role) -> list[Opened]:
     """Recognise the columns of every shard; all must be of one kind."""
     found, ledger = list[Opened](), Ledger()
-    for shard in shared.each(shards, "looking at the shards"):
+    for shard in progress.each(shards, "looking at the shards"):
         with suppress(Stop):
             one = open_shard(shard, options, ledger, role)
             # of a file that a plug-in has read, only the first rows are kept
@@ -573,7 +574,7 @@ def tallies(
 ) -> Iterator[ShardTally]:
     """Yield the tallies of all shards: piece by piece if they are counted here, else one per shard."""
     found = None if run is sequential else run(first_pass, [(shard, plan, counter) for shard in shards])
-    for shard in shared.each(shards, step):
+    for shard in progress.each(shards, step):
         yield from counter(shard, plan) if found is None else [next(found)]
 
 

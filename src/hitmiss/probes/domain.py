@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss._version import __version__
+from hitmiss.core import progress
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Plan
 from hitmiss.core.results import Estimate, Results, merged
-from hitmiss.core.shared import each, tell
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Array
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import measure_share
@@ -219,7 +219,7 @@ def probe_layers(
             standardise=standardise,
             shuffles=shuffles,
         )
-        for name, x in each(list(layers.items()), "layers")
+        for name, x in progress.each(list(layers.items()), "layers")
     }
     rows = tuple(row for name, result in found.items() for row in result.estimates(name))
     notes = tuple(f"layer {name}: {note}" for name, result in found.items() for note in result.notes)
@@ -301,7 +301,7 @@ def _shuffled_accuracy(
 ) -> float | None:
     found = []
     for k in range(shuffles):
-        tell("labels shuffled", k + 1, shuffles + 1)
+        progress.report("labels shuffled", k + 1, shuffles + 1)
         mixed = _shuffle(y, group, generator(seed, "probe", "shuffle", k))
         found.append(_held_out(x, mixed, _split(x, mixed, group, folds), standardise)[0].accuracy)
     return float(np.mean(found)) if found else None
@@ -336,7 +336,7 @@ def _interval(
         return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)
     header = Header(numbers=("hit", "share"))
     items = Trials.of(np.ones(n), header=header, hit=answers.hit, share=answers.weight, unit=unit)
-    (found,) = measure_share(items, "hit", Plan(REPLICATES, ("unit",), seed, level), of="share")
+    (found,) = measure_share(items, "hit", SamplingPlan(REPLICATES, ("unit",), seed, level), of="share")
     low, high = (math.nan if end is None else end for end in (found.low, found.high))
     few = () if found.low is not None or found.note is None else (found.note,)
     return low, high, (held, found.units_effective or 0.0), few

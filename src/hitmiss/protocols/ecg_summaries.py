@@ -10,7 +10,7 @@ import numpy as np
 
 from hitmiss.attacks.result import AttackResult
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.shared import Rate
+from hitmiss.core.rates import Rate
 from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.convert import declare, fit
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.registry import declare, fit
 from hitmiss.core.results import SCHEMA, Estimate, Results
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.engine.compare import Difference
 from hitmiss.engine.rank import Standing
 from hitmiss.io.write import csv_of, spreadsheet_safe
@@ -124,7 +124,7 @@ def latex(tables: Sequence[Table], signature: str = "", legend: str = "") -> str
     """Return tables for a paper that loads booktabs; bold where a saved comparison shows a figure to be better."""
     text = "\n".join(_latex_table(table, legend) for table in tables)
     head = ["% needs \\usepackage{booktabs}"]
-    head += [f"% {visible(line)}" for line in signature.splitlines()]
+    head += [f"% {escape_invisible(line)}" for line in signature.splitlines()]
     told = [OTHERS] if any(c > PLAIN and c not in TYPED for c in text) else []
     return "\n".join([*head, *told, "", text])
 
@@ -150,7 +150,7 @@ def tex(text: str) -> str:
     >>> print(tex("codec_q 50% <b>"))
     codec\_q 50\% \textless{}b\textgreater{}
     """
-    return "".join(SPECIAL.get(c, c) for c in visible(text))
+    return "".join(SPECIAL.get(c, c) for c in escape_invisible(text))
 
 
 def _tex_cell(cell: Cell, kind: str) -> str:
@@ -181,7 +181,7 @@ def markdown(tables: Sequence[Table], signature: str = "", legend: str = "") -> 
         lines += [_line(list(map(_md_cell, row))) for row in table.rows]
         found.append("\n".join(lines))
     ends = [f"_{md(legend)}_"] if legend else []
-    ends += [f"`{visible(line).replace('`', chr(39))}`" for line in signature.splitlines()]
+    ends += [f"`{escape_invisible(line).replace('`', chr(39))}`" for line in signature.splitlines()]
     return "\n\n".join([*found, *ends]) + "\n"
 
 
@@ -191,7 +191,7 @@ def md(text: str) -> str:
     >>> print(md("a|b <i> *c*"))
     a\|b &lt;i&gt; \*c\*
     """
-    escaped = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = escape_invisible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return re.sub(r"([\\`*_\[\]|~#!])", r"\\\1", escaped)
 
 

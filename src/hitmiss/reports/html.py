@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.kinds import one_or_several
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
-from hitmiss.core.shared import one_or_several, verbatim, visible
+from hitmiss.core.text import escape_controls, escape_invisible
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import FigureView, Options, Page, compose
@@ -228,14 +230,14 @@ def _seen(value: object) -> object:
     """Return text for the page with its invisible characters shown, arrows kept with their metric; markup as it is."""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
-    return visible(value, keep="\n").replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
+    return escape_invisible(value, keep="\n").replace(" ↑", "\u00a0↑").replace(" ↓", "\u00a0↓")
 
 
 def _as_is(text: str) -> Markup:
     """Return the text of an item: every character of it, with markup escaped."""
     from markupsafe import escape
 
-    return escape(verbatim(text))
+    return escape(escape_controls(text))
 
 
 def code(text: str) -> Markup:
@@ -246,7 +248,7 @@ def code(text: str) -> Markup:
     """
     from markupsafe import Markup, escape
 
-    parts = re.split(r"`([^`]*)`", visible(text, keep="\n"))
+    parts = re.split(r"`([^`]*)`", escape_invisible(text, keep="\n"))
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.reports.plates import MUTED, Bars, Block, Curve, Dots, How, Mark, Plate, Ribbon, plate_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def label_of(text: str) -> str:
     >>> label_of("$x$"), label_of("_a"), label_of("fine")
     ('\\\\$x\\\\$', ' _a', 'fine')
     """
-    whole = visible(text)
+    whole = escape_invisible(text)
     shown = (whole if len(whole) <= LONGEST else f"{whole[: LONGEST - 1]}…").replace("$", "\\$")
     return f" {shown}" if shown.startswith("_") else shown
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.engine.compare import Comparison
 from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
 from hitmiss.reports.verb_tables import tables as comparison_tables
@@ -100,4 +100,4 @@ def _cell(cell: Cell, kind: str) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(visible(text), quote=True)
+    return escape(escape_invisible(text), quote=True)

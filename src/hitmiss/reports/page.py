@@ -10,11 +10,12 @@ import polars as pl
 
 from hitmiss.conclude.slices import weak_slices
 from hitmiss.conclude.wording import Entry, explain, told
+from hitmiss.core import progress
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import Design
+from hitmiss.core.kinds import FAILED
 from hitmiss.core.results import REPEATED, Estimate, Results
 from hitmiss.core.scale import ROUNDING
-from hitmiss.core.shared import FAILED, each
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.metrics.counts import Counts
@@ -166,7 +167,7 @@ def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
     found = evaluations(sources)
     budget = chosen.budget
     parts = []
-    for i, evaluation in enumerate(each(found, "figures"), start=1):
+    for i, evaluation in enumerate(progress.each(found, "figures"), start=1):
         errors = _errors(evaluation, chosen, _share(budget, found[i - 1 :]))
         budget -= sum(own.n_bytes for own in errors)
         part = _part(f"e{i}", evaluation, errors, chosen)

@@ -15,7 +15,7 @@ from typing import Final
 from hitmiss._version import __version__
 from hitmiss.conclude.wording import explain, figure, is_share, places
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 from hitmiss.engine.rank import Ranking
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.exports import Marks, tex
@@ -62,7 +62,7 @@ def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Mar
     wanted = [m for m in (metrics or (sliced or whole)) if m in (*sliced, *whole)]
     parts = ["% needs " + ", ".join(r"\usepackage{" + name + "}" for name in PACKAGES)]
     parts += [f"% {line}" for line in results.signature.splitlines()]
-    parts += [f"% short signature, for the caption: {visible(line)}" for line in short_signatures(results)]
+    parts += [f"% short signature, for the caption: {escape_invisible(line)}" for line in short_signatures(results)]
     parts += [f"% cite: {CITE}"]
     singles: list[tuple[str, ...]] = [names for names in groupings(results) if len(names) == 1]
     for metric in wanted:

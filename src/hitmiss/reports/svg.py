@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.shared import visible
 from hitmiss.core.tally import Floats
+from hitmiss.core.text import escape_invisible
 from hitmiss.reports.displays import thin
 from hitmiss.reports.plates import MUTED, Axis, Bars, Block, Curve, Dots, Mark, Plate, Ribbon, Rule
 
@@ -262,9 +262,9 @@ def _labels(plate: Plate, frame: _Frame) -> str:
 
 
 def _short(text: str, longest: int = LONGEST) -> str:
-    whole = visible(text)
+    whole = escape_invisible(text)
     return whole if len(whole) <= longest else f"{whole[: longest - 1]}…"
 
 
 def _text(text: str) -> str:
-    return escape(visible(text), quote=True)
+    return escape(escape_invisible(text), quote=True)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TextIO
 
 from hitmiss.conclude.wording import PLACES, Entry, explain, figure, interval, places
-from hitmiss.core import shared
+from hitmiss.core import progress
 from hitmiss.core.results import Estimate, Results, number
-from hitmiss.core.shared import spelled, visible, wrapped
+from hitmiss.core.text import encodable, escape_invisible, wrap
 
 if TYPE_CHECKING:
     from hitmiss.core.verdict import Verdict
@@ -65,7 +65,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         for name in ("text", "below"):
-            object.__setattr__(self, name, visible(getattr(self, name)))
+            object.__setattr__(self, name, escape_invisible(getattr(self, name)))
 
 
 @dataclass(frozen=True)
@@ -545,7 +545,7 @@ FEW_ROWS: Final = 4
 
 def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
     """Write tables to a stream in the form that suits it."""
-    shared.hush()
+    progress.clear()
     out = stream or sys.stdout
     terminal = out.isatty() and os.environ.get("TERM") != "dumb"
     width = width_of(out) if terminal else 0
@@ -554,32 +554,32 @@ def write(tables: Sequence[Table], stream: TextIO | None = None) -> None:
         drawn = fitted(table, width) if width else [TextRow(line) for line in lines(table)]
         title = [
             TextRow(line, "bold")
-            for line in (wrapped(visible(table.title), width) if width else [visible(table.title)])
+            for line in (wrap(escape_invisible(table.title), width) if width else [escape_invisible(table.title)])
         ]
-        note = visible(table.note)
-        below = [TextRow(line) for line in (wrapped(note, width) if width else [note])] if note else []
+        note = escape_invisible(table.note)
+        below = [TextRow(line) for line in (wrap(note, width) if width else [note])] if note else []
         text = "\n".join(row.drawn(styled) for row in [TextRow(""), *title, *drawn, *below])
-        out.write(spelled(text, out.encoding) + "\n")
+        out.write(encodable(text, out.encoding) + "\n")
 
 
 def conclude(
     found: Verdict, warnings: Iterable[str] = (), stream: TextIO | None = None, *, brief: bool = False
 ) -> None:
     """Write the conclusions, question by question, and the warnings that no answer repeats; `brief`: only warnings."""
-    shared.hush()
+    progress.clear()
     out = stream or sys.stdout
     width = (width_of(out) if out.isatty() else 0) or 100
-    said = [] if brief else ["", *wrapped(visible(found.headline).replace("\u00a0", " "), width)]
+    said = [] if brief else ["", *wrap(escape_invisible(found.headline).replace("\u00a0", " "), width)]
     for title, answers in () if brief else found.sections:
         said += ["", title]
         for line in answers:
             name = f"{line.name}: " if line.name else ""
-            said += wrapped(f"  {line.mark} {name}{visible(line.text)}".replace("\u00a0", " "), width, "    ")
+            said += wrap(f"  {line.mark} {name}{escape_invisible(line.text)}".replace("\u00a0", " "), width, "    ")
     answered = set() if brief else {line.text for _, lines in found.sections for line in lines}
     for warning in (w for w in warnings if w not in answered):
-        said += ["", *wrapped(f"! {visible(warning)}", width, "  ")]
+        said += ["", *wrap(f"! {escape_invisible(warning)}", width, "  ")]
     if said:
-        out.write(spelled("\n".join(said), out.encoding) + "\n")
+        out.write(encodable("\n".join(said), out.encoding) + "\n")
 
 
 def width_of(out: TextIO) -> int:
@@ -714,8 +714,8 @@ def _cell_lines(
     """Return the lines of one row, and whether each holds only what is below figures."""
     parts = []
     for cell, column, width in zip(row, columns, widths, strict=True):
-        texts = wrapped(cell.text, width) if column.is_text else [cell.text]
-        parts.append([*texts, *(wrapped(cell.below, width) if cell.below else [])])
+        texts = wrap(cell.text, width) if column.is_text else [cell.text]
+        parts.append([*texts, *(wrap(cell.below, width) if cell.below else [])])
     height = max(map(len, parts))
     made = []
     for y in range(height):
@@ -755,11 +755,11 @@ def _blocks(table: Table, width: int) -> Iterator[TextRow]:
     """Return one block per row: its labels, then one line per figure."""
     for row in table.rows:
         name = " · ".join(filter(None, (c.text for c in row[: table.labels])))
-        yield from (TextRow(line, "bold") for line in wrapped(name, width))
+        yield from (TextRow(line, "bold") for line in wrap(name, width))
         for head, cell in zip(table.header[table.labels :], row[table.labels :], strict=True):
             if cell.text or cell.below:
                 said = " ".join(filter(None, (f"{head}:" if head else "", cell.text, cell.below)))
-                yield from map(TextRow, wrapped(f"  {said}", width, "    "))
+                yield from map(TextRow, wrap(f"  {said}", width, "    "))
 
 
 def _ruled(plain: Sequence[str], table: Table) -> list[TextRow]:

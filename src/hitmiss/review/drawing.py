@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault
-from hitmiss.core.shared import visible
+from hitmiss.core.text import escape_invisible
 
 # ----------------------------------------------------------------------
 # An ECG on ECG paper, as SVG: 25 mm per second, 10 mm per millivolt, every lead in full.
@@ -78,7 +78,9 @@ def draw_ecg(ecg: Ecg) -> str:
     for lead, (signal, (top, bottom)) in enumerate(zip(ecg.signal, rows, strict=True)):
         base += top
         parts.append(f'<path class="pulse" d="M2 {base:.1f}h2v-{GAIN:g}h5v{GAIN:g}h2"/>')
-        parts.append(f'<text x="{LEFT + 1.5:g}" y="{base - top + 4.5:.1f}">{escape(visible(ecg.leads[lead]))}</text>')
+        parts.append(
+            f'<text x="{LEFT + 1.5:g}" y="{base - top + 4.5:.1f}">{escape(escape_invisible(ecg.leads[lead]))}</text>'
+        )
         parts.append(f'<path class="trace" d="{_trace(signal, ecg.fs, base)}"/>')
         base += bottom
     return "".join([*parts, "</svg>"])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import parse_qsl
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.shared import verbatim, visible
+from hitmiss.core.text import escape_controls, escape_invisible
 from hitmiss.review import drawing, store
 from hitmiss.review.drawing import waveform
 from hitmiss.review.guard import MEDIA_POLICY, App, Guard, Hosts, is_loopback
@@ -94,11 +94,11 @@ def _as_is(text: str) -> Markup:
     """Return a text that people judge: every character of it, with markup escaped."""
     from markupsafe import escape
 
-    return escape(verbatim(text))
+    return escape(escape_controls(text))
 
 
 def _seen(value: object) -> object:
-    return visible(value, keep="\n\t") if isinstance(value, str) and not hasattr(value, "__html__") else value
+    return escape_invisible(value, keep="\n\t") if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 # ----------------------------------------------------------------------

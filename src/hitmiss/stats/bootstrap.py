@@ -16,8 +16,8 @@ import numpy as np
 from numpy.random import PCG64, BitGenerator, Generator, RandomState, SeedSequence
 from numpy.typing import NDArray
 
+from hitmiss.core import progress
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.shared import tell
 from hitmiss.core.tally import Array, Floats, Keys, Tally, let_go, order_of, scores_of
 from hitmiss.stats.forms import FINE_GRID, ClassSums, DiskTally, Form, Located, Whole
 
@@ -684,7 +684,7 @@ def trial_draws(
     """Yield the indices of the trials drawn, replicate by replicate, within each class or from all trials."""
     classes = [np.flatnonzero(positive), np.flatnonzero(~positive)] if by_class else [np.arange(len(positive))]
     for done in range(replicates):
-        tell("replicates", done, replicates)
+        progress.report("replicates", done, replicates)
         yield np.concatenate(
             [members[rng.integers(0, len(members), size=len(members))] for members in classes if len(members)]
         )
@@ -941,7 +941,7 @@ def _told(weights: Array) -> Iterator[Array]:
     """Do the same as `in_chunks`, and report progress."""
     done = 0
     for chunk in in_chunks(weights):
-        tell("replicates", done, len(weights))
+        progress.report("replicates", done, len(weights))
         yield chunk
         done += len(chunk)
 

@@ -34,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import Rate
+from hitmiss.core.rates import Rate
 from hitmiss.core.tally import Array, Floats, Number, Tally, let_go
 from hitmiss.stats import intervals
 from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share

@@ -11,7 +11,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.shared import tell
+from hitmiss.core import progress
 from hitmiss.core.tally import Array, Floats, Tally
 from hitmiss.stats.bootstrap import PACK, Counts, Random, class_sizes, uniform_counts
 from hitmiss.stats.forms import Bound, Crossing, Form, MinimumCost, Summed
@@ -471,7 +471,7 @@ def paired_replicates(
     values = np.full((2, len(forms), replicates), np.nan)
     step = max(8, min(replicates, NUMBERS_AT_A_TIME // max(len(plan.drawn), 1)))
     for start in range(0, replicates, step):
-        tell("replicates", start, replicates)
+        progress.report("replicates", start, replicates)
         part = values[:, :, start : start + step]
         _fill(part, plan, forms, plan.draw(part.shape[2], rng, by_class), rng)
     if np.array_equal(score_a, score_b):  # equal systems get equal figures, to the last bit

@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core import progress
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.shared import tell
 from hitmiss.core.tally import Floats
 from hitmiss.stats.bootstrap import Random
 
@@ -145,7 +145,7 @@ def _all_ways(n: int) -> Floats:
 def _drawn_sums(moving: Floats, replicates: int, rng: Random) -> Iterator[Floats]:
     step = max(1, AT_A_TIME // len(moving))
     for start in range(0, replicates, step):
-        tell("permutations", start, replicates)
+        progress.report("permutations", start, replicates)
         size = (min(step, replicates - start), len(moving))
         yield np.asarray((1.0 - 2.0 * rng.heads(size[0] * size[1]).reshape(size)) @ moving, dtype=np.float64)
 
@@ -177,7 +177,7 @@ def _ways(n_units: int, replicates: int, rng: Random) -> Iterator[Swaps]:
         yield from (_all_ways(n_units) < 0)
         return
     for done in range(replicates):
-        tell("permutations", done, replicates)
+        progress.report("permutations", done, replicates)
         yield rng.heads(n_units)
 
 
