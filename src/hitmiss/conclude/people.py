@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Estimate
-from hitmiss.core.verdict import Amount, Basis, Check, Finding, PValue, Subject, Value
+from hitmiss.core.verdict import Basis, Check
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.stats.tests import exact
 from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Pairs, Teamwork

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final, cast
 
-from hitmiss.conclude.wording import PLACES
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import MetricSpec, Setting
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.derive.bands import Answered, Point
+from hitmiss.findings.wording import PLACES
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
 from hitmiss.reports.plates import Way
