@@ -10,8 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.attacks.worker import Campaigner, Facts
+from hitmiss.core.header import Header
 from hitmiss.core.results import infinite
-from hitmiss.core.trials import Header
 from hitmiss.detection.outputs import to_probability
 from hitmiss.robustness.campaign import CONTROL
 

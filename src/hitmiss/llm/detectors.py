@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.detection.contract import Contract, Origin, Term, detector_contract
 from hitmiss.detection.detector import Batch, CallableDetector, Detector, EstimatorDetector
 from hitmiss.detection.opening import open_detector, opener_of

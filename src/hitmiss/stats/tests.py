@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core import progress
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.stats.bootstrap import Random
 
 # ----------------------------------------------------------------------
