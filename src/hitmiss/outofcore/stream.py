@@ -12,8 +12,9 @@ import polars as pl
 from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.read_spec import OPTION, ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import MetricSpec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.scale import ScoreScale
@@ -383,7 +384,7 @@ def _obstacles(
         if options.where and name in options.said:  # trials that `where` leaves out are counted too
             yield (
                 "unread-option",
-                f"--{OPTION.get(name, name)} needs the whole table beside --where; leave --stream out",
+                f"{option_name(name)} needs the whole table beside --where; leave --stream out",
             )
     if options.dedupe or find_reshaping(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
