@@ -43,7 +43,8 @@ if TYPE_CHECKING:
     from hitmiss.derive.fusion import fuse
     from hitmiss.derive.recalibration import recalibrate
     from hitmiss.derive.thresholds import best_threshold
-    from hitmiss.engine.compare import Comparison, compare
+    from hitmiss.engine.compare import compare
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
     from hitmiss.engine.rank import Ranking
@@ -82,7 +83,7 @@ _HOMES = {
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
     "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),
     "measure": ("hitmiss.engine.measure", "measure"),
-    "Comparison": ("hitmiss.engine.compare", "Comparison"),
+    "Comparison": ("hitmiss.engine.comparison", "Comparison"),
     "compare": ("hitmiss.engine.compare", "compare"),
     "Ranking": ("hitmiss.engine.rank", "Ranking"),
     "rank": ("hitmiss.engine.rank", "compare_all"),

@@ -28,7 +28,7 @@ from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import Campaign
 from hitmiss.simulate.ecg import CLASSES, simulate
 from hitmiss.simulate.ecg_detector import ConvBaseline
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 CONFIGS = sweep(
     ["band_noise", "morph_amp", "random_search"],

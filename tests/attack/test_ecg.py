@@ -13,7 +13,7 @@ from hitmiss.attacks.leads import LEADS, consistent, violation
 from hitmiss.attacks.peaks import detect_all, detect_r_peaks
 from hitmiss.attacks.windows import center_times, hann_window, salient_centers
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 BATCHED = batched_families()
 FAMILIES = (

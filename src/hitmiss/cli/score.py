@@ -259,7 +259,7 @@ def _keep(
     if output:
         artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
-        from hitmiss.engine.resample import TalliedTrials
+        from hitmiss.engine.counted import TalliedTrials
         from hitmiss.reports.evaluations import RunData
         from hitmiss.reports.evidence import shelf_beside
         from hitmiss.reports.html import write_report

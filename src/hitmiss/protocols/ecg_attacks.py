@@ -37,7 +37,7 @@ from hitmiss.protocols.ecg_summaries import (
     summarize_smoothness,
     summarize_success,
 )
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 CLASSES = ("CD", "HYP", "MI", "NORM", "STTC")
 """The classes of the ECG attack evaluation document, in the order of its label binarizer; `classes=` names others."""

@@ -13,8 +13,8 @@ import polars as pl
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import read_signature
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.signature import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import TriageExtras
 from hitmiss.reports.displays import Display
