@@ -26,7 +26,7 @@ from hitmiss.attacks.model import as_classifier, binarize
 from hitmiss.attacks.peaks import detect_all
 from hitmiss.attacks.perform import Records, least_strengths, perform
 from hitmiss.attacks.result import describe
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 from peers import ecg_loops
 
 EPS, STEPS, ROUNDS = 0.05, 20, 7

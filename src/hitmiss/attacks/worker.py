@@ -42,7 +42,7 @@ from hitmiss.detection.contract import (
 )
 from hitmiss.detection.detector import need
 from hitmiss.robustness.campaign import Campaign, Cell
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 
 class Facts(TypedDict, total=False):

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from hitmiss.core.results import REVERSED, Remark
 from hitmiss.core.results import SATURATED as SATURATED_SCORES
 from hitmiss.core.tally import Tally
-from hitmiss.stats.forms import PairShare
-from hitmiss.stats.intervals import auc_interval
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.forms.sums import PairShare
 
 Floats = NDArray[np.float64]
 TOLERANCE: Final = 1e-3

@@ -22,7 +22,7 @@ from hitmiss.detection.contract import Probe, probe
 from hitmiss.detection.length import SILENCE, positions
 from hitmiss.detection.outputs import OutputKind, pick_output
 from hitmiss.detection.tracing import Settled
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 if TYPE_CHECKING:
     import torch

@@ -11,7 +11,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from hitmiss.attacks.leads import LEADS, expansion
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 Floats = NDArray[np.float64]
 
