@@ -15,12 +15,12 @@ from tests.report.media_files import tone
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.io.runs import sealed
 from hitmiss.media.audio import load_audio
 from hitmiss.media.image import load_image
 from hitmiss.reports.embedded_media import Media
 from hitmiss.reports.media_finder import FileFinder, finder_of
 from hitmiss.reports.remaking import remaking_of
+from hitmiss.runs.manifest import sealed
 
 LISTENER = """
 import hashlib

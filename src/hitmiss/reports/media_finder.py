@@ -18,7 +18,7 @@ from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 
 if TYPE_CHECKING:
-    from hitmiss.attacks.campaign import Recordings
+    from hitmiss.attacks.recordings import Recordings
 from hitmiss.reports.embedded_media import RATE, Media, Refusal, open_media
 from hitmiss.reports.remaking import Remaking, remaking_of
 from hitmiss.reports.traces import trace_of
@@ -109,7 +109,7 @@ class SignalFinder:
 
     @cached_property
     def _recordings(self) -> Recordings:
-        from hitmiss.attacks.campaign import read_recordings
+        from hitmiss.attacks.recordings import read_recordings
 
         return read_recordings(self.path)
 
@@ -127,7 +127,7 @@ class SignalFinder:
 
     def _attacked(self, row: Mapping[str, object]) -> tuple[Array | None, str]:
         """Return the record of a row after the attack that the row names, and that attack in words."""
-        from hitmiss.attacks.campaign import has_signals, read_signals
+        from hitmiss.attacks.signals import has_signals, read_signals
 
         if self.run is None or "attack" not in row or not has_signals(self.run):
             return None, ""

@@ -14,12 +14,13 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.attacks.codecs import Condition, find_codec, usable
+from hitmiss.attacks.codec_plan import Condition, usable
+from hitmiss.attacks.codecs import find_codec
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
 from hitmiss.core.convert import fit
 from hitmiss.core.errors import HitmissError
 from hitmiss.core.sorting import Array
-from hitmiss.io.runs import as_manifest, load_manifest, run_facts
+from hitmiss.runs.manifest import as_manifest, load_manifest, run_facts
 
 Row = Mapping[str, object]
 RATES: Final = (8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000)

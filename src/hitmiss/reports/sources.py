@@ -20,7 +20,6 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
-from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
 from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
@@ -29,6 +28,7 @@ from hitmiss.reports.item_texts import Texts, rationales_beside, texts_of_predic
 from hitmiss.reports.media_finder import COLUMNS, MediaFinder, finder_of, lossless
 from hitmiss.reports.pictures import load_whole, pictures
 from hitmiss.reports.worst_errors import TEXTS
+from hitmiss.runs.manifest import MANIFEST
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 
