@@ -24,7 +24,7 @@ from hitmiss.attacks.config import PerturbationConfig, describe
 from hitmiss.attacks.family import batched_families, detect_all
 from hitmiss.attacks.model import as_classifier, binarize
 from hitmiss.attacks.perform import Records, least_strengths, perform
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 from peers import ecg_loops
 
 EPS, STEPS, ROUNDS = 0.05, 20, 7

@@ -21,7 +21,7 @@ from hitmiss.attacks.family import (
     violation,
 )
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 BATCHED = batched_families()
 FAMILIES = (

@@ -19,7 +19,7 @@ from llm_parts import rows_of, write_dataset
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import IncompleteRun, UsageError
-from hitmiss.engine.pairing import breaches, unchecked
+from hitmiss.engine.comparability import breaches, unchecked
 from hitmiss.io.runs import require_complete
 from hitmiss.io.triage import read_results
 from hitmiss.llm.backends import Model, open_models

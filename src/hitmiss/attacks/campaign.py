@@ -35,9 +35,10 @@ from hitmiss.attacks.model import LAYOUTS, SMALLEST, Classifier, as_classifier
 from hitmiss.attacks.perform import Performed, Records, least_strengths, perform
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.registry import parse
 from hitmiss.core.results import finite, infinite
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.detection.contract import (
     TOGETHER,
     Contract,
@@ -55,7 +56,7 @@ from hitmiss.io.runs import MEDIA, as_manifest, load_manifest, replace_file, sta
 from hitmiss.io.write import parquet
 from hitmiss.media.wfdb import Record, is_wfdb, read_records
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 # ----------------------------------------------------------------------
 # Recordings with several labels, as `hitmiss attack --data` reads them: WFDB records (see `hitmiss.media.wfdb`), or one

@@ -15,7 +15,7 @@ from hitmiss.attacks.family import Array, Perturbation, all_attacks, perturbatio
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.detector import Item
 from hitmiss.media.audio import Clip
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 # ----------------------------------------------------------------------
 # Manipulations of any item (sound, text or picture) as one kind of function: (item, sample rate, generator) -> item.

@@ -16,7 +16,7 @@ from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.rank import Ranking
 
 T = TypeVar("T")
@@ -132,7 +132,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.reports import tabular, verb_tables
 
     head = next(iter(opened.values())).header

@@ -25,8 +25,8 @@ from hitmiss.detection.loader import Ahead, Budget, Crew, Failed, Piece, Pool, P
 from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run, replace_file, write_whole
-from hitmiss.stats.forms import PairShare
-from hitmiss.stats.intervals import auc_interval
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.forms.sums import PairShare
 
 # ----------------------------------------------------------------------
 # Where the time of a run goes: decode, augment, model, write, and waiting for data.

@@ -20,7 +20,7 @@ from hitmiss.conclude.attacks import (
     without_run,
 )
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import Shown, explain, shown
 from hitmiss.reports.displays import RobustnessDisplay

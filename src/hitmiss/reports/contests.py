@@ -13,13 +13,13 @@ from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
-from hitmiss.engine.compare import Comparison, Difference, Discordance
+from hitmiss.engine.comparison import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
-from hitmiss.engine.rank import Duel, Ranking, Standing
+from hitmiss.engine.rank import Duel, RankedRun, Ranking
 from hitmiss.reports import gate_report, verb_tables
-from hitmiss.reports.page import OfCounts, Page, Part
+from hitmiss.reports.page import OfCounts, Page, Part, glossary
 from hitmiss.reports.summary import Summary
-from hitmiss.reports.tabular import Cell, Table, glossary
+from hitmiss.reports.tabular import Cell, Table
 
 KINDS: Final = ("comparison", "ranking", "gate")
 
@@ -80,7 +80,7 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
         duels.append(Duel(fit(str, row["run_a"]), fit(str, row["run_b"]), declare(Difference, inner)))
     return Ranking(
         tuple(fit(list[str], data["runs"])),
-        _rows(Standing, data["standings"]),
+        _rows(RankedRun, data["standings"]),
         tuple(duels),
         fit(str, data["signature"]),
         _warnings(data),

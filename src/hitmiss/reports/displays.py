@@ -16,10 +16,12 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.kinds import FAILED
 from hitmiss.core.registry import MetricSpec, parse
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import COARSE, Array, Floats, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.score_keys import COARSE, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.metrics.confidence import binned, judged
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point, pav_blocks
@@ -27,7 +29,7 @@ from hitmiss.metrics.ranking import average_precision_of_tally
 from hitmiss.metrics.selective import risk_coverage
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name
 from hitmiss.robustness.manipulation import CLEAN_NAMES
-from hitmiss.stats.forms import MinimumCost
+from hitmiss.stats.forms.least_cost import MinimumCost
 from hitmiss.stats.intervals import wilson
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from hitmiss.core.convert import declare, fit
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.results import SCHEMA, Estimate, Results
 from hitmiss.core.text import escape_invisible
-from hitmiss.engine.compare import Difference
-from hitmiss.engine.rank import Standing
+from hitmiss.engine.comparison import Difference
+from hitmiss.engine.rank import RankedRun
 from hitmiss.io.write import csv_of, spreadsheet_safe
 from hitmiss.reports.evaluations import Evaluation, RunData, evaluations, signature_part
 from hitmiss.reports.tabular import COUNT, LABEL, Cell, Look, Table, tables
@@ -93,7 +93,7 @@ def _stars(data: dict[str, object]) -> Marks:
 
 def _letters(data: dict[str, object]) -> Marks:
     at: dict[tuple[str, tuple[tuple[str, str], ...]], list[tuple[float, str]]] = {}
-    for row in (declare(Standing, row) for row in _rows(data, "standings")):
+    for row in (declare(RankedRun, row) for row in _rows(data, "standings")):
         if row.value is not None and row.letters:
             at.setdefault((row.metric, ()), []).append((row.value, row.letters))
     return Marks(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_invisible
-from hitmiss.engine.compare import Comparison
+from hitmiss.engine.comparison import Comparison
 from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
 from hitmiss.reports.verb_tables import tables as comparison_tables
 

@@ -16,7 +16,7 @@ from hitmiss.core.kinds import FAILED
 from hitmiss.core.results import REPEATED, Estimate, Results
 from hitmiss.core.scale import ROUNDING
 from hitmiss.core.trials import Trials
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.findings.wording import Entry, explain, told
 from hitmiss.metrics.counts import Counts
 from hitmiss.reports import campaigns

@@ -21,7 +21,7 @@ from hitmiss.core.convert import InvalidField, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.reports.displays import Costs, Display, PrDisplay, RocDisplay, read_display
 from hitmiss.reports.figures import displays
 from hitmiss.verdicts.stability import is_repeated, pooled

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from hitmiss.core.results import Estimate
-from hitmiss.core.tally import Floats
-from hitmiss.engine.rank import Standing
+from hitmiss.core.sorting import Floats
+from hitmiss.engine.rank import RankedRun
 from hitmiss.findings.wording import explain, is_share
 from hitmiss.reports.displays import (
     BayesErrorDisplay,
@@ -584,7 +584,7 @@ def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float
     )
 
 
-def ranks_plate(standings: Sequence[Standing]) -> Plate:
+def ranks_plate(standings: Sequence[RankedRun]) -> Plate:
     """Draw the ranks of many systems with simultaneous intervals and letters, instead of a critical-difference diagram.
 
     Systems that share a letter were not shown to differ; an interval holds the true rank, of all systems at once.

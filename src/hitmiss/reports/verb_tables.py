@@ -12,8 +12,8 @@ from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
 from hitmiss.core.design import Grouping
 from hitmiss.core.results import Estimate, Results, number
-from hitmiss.engine.compare import Comparison, Difference, Discordance
-from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
+from hitmiss.engine.comparison import Comparison, Difference, Discordance
+from hitmiss.engine.rank import Duel, RankedRun, Ranking, is_sliced, title_of
 from hitmiss.engine.tuning import DEFAULT, Tuned
 from hitmiss.findings.wording import PLACES, p_text
 from hitmiss.protocols.tuning import Tuning
@@ -196,7 +196,7 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
     return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
 
 
-def groups_of(ranking: Ranking, own: Sequence[Standing]) -> tuple[str, dict[str, str]]:
+def groups_of(ranking: Ranking, own: Sequence[RankedRun]) -> tuple[str, dict[str, str]]:
     """Return how runs are grouped, and the group of each: letters where they can be read, tiers where there are many."""
     longest = len({letter for s in own for letter in _letters(s.letters)})
     if longest <= MOST_LETTERS:
@@ -216,7 +216,7 @@ def _about_pairs(duels: Sequence[Duel]) -> str:
     return ". ".join(f"{n:,} of {len(duels):,} pairs: {note}" for note, n in counts.items())
 
 
-def _rank(standing: Standing) -> str:
+def _rank(standing: RankedRun) -> str:
     """Format the range of ranks that a run may truly have."""
     low, high = standing.rank_low, standing.rank_high
     return "–" if low is None else f"{low}" if low == high else f"{low}–{high}"

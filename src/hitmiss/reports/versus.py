@@ -9,9 +9,9 @@ from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.trials import Trials
-from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
+from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.rank import Ranking, compare_runs
-from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import comparable
 from hitmiss.reports import verb_tables
 from hitmiss.reports.evaluations import Evaluation

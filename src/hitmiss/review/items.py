@@ -23,7 +23,7 @@ from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
 from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete, run_facts
 from hitmiss.io.triage import flatten
 from hitmiss.review.store import Entry, Store, begin
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 
 if TYPE_CHECKING:
     from hitmiss.attacks.campaign import Recordings
