@@ -15,10 +15,10 @@ from tests.report.media_files import tone
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.io.runs import sealed
 from hitmiss.media.audio import load_audio
 from hitmiss.media.image import load_image
 from hitmiss.reports.evidence import FileShelf, Media, remaking_of, shelf_of
+from hitmiss.runs.manifest import sealed
 
 LISTENER = """
 import hashlib

@@ -129,7 +129,8 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
     if cluster is None:
         yield sequential
         return
-    from hitmiss.cluster.ray import RayTasks, joined
+    from hitmiss.cluster.ray import joined
+    from hitmiss.cluster.tasks import RayTasks
 
     with joined(cluster) as found:
         common.note(f"cluster: {found}")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attacks.config import AttackResult, snr_db
-from hitmiss.attacks.family import LEADS
+from hitmiss.attacks.leads import LEADS
+from hitmiss.attacks.result import AttackResult, snr_db
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Array, Floats

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from hitmiss.io.runs import MANIFEST
+from hitmiss.runs.manifest import MANIFEST
 
 FACTS: Final = (
     "n_scored",

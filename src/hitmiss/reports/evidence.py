@@ -15,7 +15,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 
-from hitmiss.attacks.codecs import Condition, find_codec, usable
+from hitmiss.attacks.codec_plan import Condition, usable
+from hitmiss.attacks.codecs import find_codec
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
 from hitmiss.core.columns import user_name
 from hitmiss.core.convert import fit
@@ -25,15 +26,15 @@ from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
-from hitmiss.io.runs import as_manifest, load_manifest, run_facts
 from hitmiss.media.image import load_image
 from hitmiss.protocols.toxicity import load_run
 from hitmiss.reports.displays import thin
+from hitmiss.runs.manifest import as_manifest, load_manifest, run_facts
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
-    from hitmiss.attacks.campaign import Recordings
+    from hitmiss.attacks.recordings import Recordings
 
 # ----------------------------------------------------------------------
 # Sounds, images and signals small enough to be embedded in a report: decoded, reduced, and encoded again.
@@ -472,7 +473,7 @@ class SignalShelf:
 
     @cached_property
     def _recordings(self) -> Recordings:
-        from hitmiss.attacks.campaign import read_recordings
+        from hitmiss.attacks.recordings import read_recordings
 
         return read_recordings(self.path)
 
@@ -490,7 +491,7 @@ class SignalShelf:
 
     def _attacked(self, row: Mapping[str, object]) -> tuple[Array | None, str]:
         """Return the record of a row after the attack that the row names, and that attack in words."""
-        from hitmiss.attacks.campaign import has_signals, read_signals
+        from hitmiss.attacks.signals import has_signals, read_signals
 
         if self.run is None or "attack" not in row or not has_signals(self.run):
             return None, ""

@@ -20,7 +20,6 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
-from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
 from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
@@ -36,6 +35,7 @@ from hitmiss.reports.evidence import (
     texts_of_predictions,
 )
 from hitmiss.reports.pictures import load_whole, pictures
+from hitmiss.runs.manifest import MANIFEST
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 
