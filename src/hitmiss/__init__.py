@@ -18,9 +18,10 @@ from hitmiss._version import __version__
 
 if TYPE_CHECKING:
     from hitmiss import metrics
-    from hitmiss.attacks.campaign import attack, read_signals
+    from hitmiss.attacks.campaign import attack
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
+    from hitmiss.attacks.signals import read_signals
     from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
     from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
@@ -91,7 +92,7 @@ _HOMES = {
     "drift": ("hitmiss.robustness.manipulation", "drift"),
     "probe": ("hitmiss.probes.domain", "probe"),
     "attack": ("hitmiss.attacks.campaign", "attack"),
-    "read_signals": ("hitmiss.attacks.campaign", "read_signals"),
+    "read_signals": ("hitmiss.attacks.signals", "read_signals"),
     "perturbation": ("hitmiss.attacks.family", "perturbation"),
     "register_attack": ("hitmiss.attacks.family", "attack"),
     "board": ("hitmiss.evaluation.protocol", "board"),

@@ -19,7 +19,7 @@ from hitmiss.engine.compare import compare
 from hitmiss.engine.gate import Check
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import Options, compose
-from hitmiss.reports.plates import Curve
+from hitmiss.reports.plate import Curve
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Verdict:

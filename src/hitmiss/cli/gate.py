@@ -220,7 +220,7 @@ def _write(
 ) -> None:
     from hitmiss.conclude.verdict import conclude_gate
     from hitmiss.core import artifacts
-    from hitmiss.reports import gate_report, tabular
+    from hitmiss.reports import gate_report, terminal
 
     if junit:
         artifacts.write(junit, gate_report.junit(run, checks))
@@ -236,7 +236,7 @@ def _write(
         common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **told}))
         return
     common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
-    tabular.write([gate_report.table(checks)])
+    terminal.write_tables([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
     noun = "check" if len(checks) == 1 else "checks"
     common.out(

@@ -14,7 +14,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.addresses import is_remote
 from hitmiss.io.fetch import expand
 from hitmiss.io.join import Coverage
-from hitmiss.io.runs import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
+from hitmiss.runs.manifest import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 
 
 @dataclass(frozen=True)

@@ -19,15 +19,15 @@ from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UnknownName,
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.finished import files_of, media_folder, run_behind
 from hitmiss.io.manifest import inside
-from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete, run_facts
 from hitmiss.io.text_rows import read_rows
 from hitmiss.io.triage import flatten
 from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 from hitmiss.review.store import Entry, Store, begin
+from hitmiss.runs.manifest import MANIFEST, TABLE, items_digest, require_complete, run_facts
 from hitmiss.stats.random import generator
 
 if TYPE_CHECKING:
-    from hitmiss.attacks.campaign import Recordings
+    from hitmiss.attacks.recordings import Recordings
     from hitmiss.review.drawing import Ecg
 
 

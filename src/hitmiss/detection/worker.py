@@ -1,386 +1,27 @@
-"""Send batches through the model and into the run, despite failures of single clips; measure where the time goes."""
+"""Send batches through the model, despite failures of single clips."""
 
 from __future__ import annotations
 
-import io
-import os
-import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import Final, Protocol, TypedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.results import REVERSED, Remark
-from hitmiss.core.results import SATURATED as SATURATED_SCORES
-from hitmiss.core.tally import Tally
+from hitmiss.detection.ahead import Ahead
+from hitmiss.detection.batches import Budget, Piece, Pool, collate
+from hitmiss.detection.clock import Clock
 from hitmiss.detection.contract import Contract, Origin, Probe, detector_contract, probe
+from hitmiss.detection.crew import Crew, feed
 from hitmiss.detection.detector import Base, Batch, Detector
-from hitmiss.detection.loader import Ahead, Budget, Crew, Failed, Piece, Pool, Pooling, Prepare, collate, feed, reason
+from hitmiss.detection.embeddings import EmbeddingSink, EmbeddingWriter, Layers, Record
 from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
+from hitmiss.detection.preparation import Failed, Prepare, reason
+from hitmiss.detection.settings import Report, Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run, replace_file, write_whole
-from hitmiss.stats.delong import auc_interval
-from hitmiss.stats.forms.sums import PairShare
-
-# ----------------------------------------------------------------------
-# Where the time of a run goes: decode, augment, model, write, and waiting for data.
-
-
-@dataclass
-class Clock:
-    """Seconds per activity, and the progress of the run.
-
-    `decode` and `augment` are spent in the workers, in parallel; `model`, `write` and `wait` one after the other.
-
-    >>> clock = Clock(n_total=4)
-    >>> clock.count(done=2, sound=6.0)
-    >>> clock.n_done, clock.shares()["model"]
-    (2, 0.0)
-    """
-
-    n_total: int = 0
-    n_done: int = 0
-    n_failed: int = 0
-    n_before: int = 0
-    sound: float = 0.0
-    decode: float = 0.0
-    augment: float = 0.0
-    model: float = 0.0
-    write: float = 0.0
-    wait: float = 0.0
-    began: float = field(default_factory=time.monotonic)
-
-    @contextmanager
-    def time(self, activity: str) -> Iterator[None]:
-        """Add the time of the block to an activity."""
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            setattr(self, activity, getattr(self, activity) + time.perf_counter() - start)
-
-    def count(self, done: int = 1, sound: float = 0.0, failed: int = 0) -> None:
-        """Count items done."""
-        self.n_done += done
-        self.n_failed += failed
-        self.sound += sound
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the start."""
-        return time.monotonic() - self.began
-
-    @property
-    def rate(self) -> float:
-        """Items per second in this process."""
-        return self.n_done / self.elapsed if self.elapsed else 0.0
-
-    @property
-    def left(self) -> float | None:
-        """Seconds to the end at this rate; None before there is a rate."""
-        remaining = self.n_total - self.n_before - self.n_done
-        return remaining / self.rate if self.rate else None
-
-    def shares(self) -> dict[str, float]:
-        """Return each activity as a share of all the work in all processes; `wait` as a share of the wall time."""
-        work = {name: getattr(self, name) for name in ("decode", "augment", "model", "write")}
-        total = sum(work.values())
-        shares = {name: seconds / total if total else 0.0 for name, seconds in work.items()}
-        return {**shares, "wait": self.wait / self.elapsed if self.elapsed else 0.0}
-
-    def waited(self) -> str:
-        """Say what the run waited for, in order, and what would help.
-
-        >>> clock = Clock(n_total=2, wait=9.0, model=1.0)
-        >>> clock.waited().split(":")[0]
-        'waited for'
-        """
-        parts = {"data": self.wait, "the model": self.model, "the disk": self.write}
-        total = sum(parts.values()) or 1.0
-        said = ", ".join(f"{name} {seconds / total:.0%}" for name, seconds in parts.items())
-        most = max(parts, key=lambda name: parts[name])
-        return f"waited for: {said}" + (
-            "; more --workers may help" if most == "data" and parts[most] > total / 2 else ""
-        )
-
-    def line(self) -> str:
-        """Return one line for people: progress, remaining time, speed, and where the time goes."""
-        left = f", {_span(self.left)} left" if self.left else ""
-        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
-        failed = f", {self.n_failed:,} failed" if self.n_failed else ""
-        done = self.n_before + self.n_done
-        return f"{done:,} of {self.n_total:,}{left}{failed}, {self.rate:,.1f}/s ({shares})"
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
-
-
-# ----------------------------------------------------------------------
-# Checks after a run: scores that depend on the batch, or are constant, saturated, missing or reversed.
-
-Floats = NDArray[np.float64]
-TOLERANCE: Final = 1e-3
-"""A change of log-odds with the batch that causes a warning; rounding alone gives about a hundredth of it."""
-SATURATED: Final = 0.01
-SAMPLE: Final = 8
-
-
-@dataclass(frozen=True)
-class Invariance:
-    """How much scores change when a clip is scored alone."""
-
-    n: int
-    largest: float
-    item: str
-    is_random: bool = False
-    """Whether the model answers one item differently each time, so that the batch is not the cause."""
-
-    @property
-    def holds(self) -> bool:
-        """Whether the change is only rounding."""
-        return self.largest <= TOLERANCE
-
-    def __str__(self) -> str:
-        why = "because the model is randomised" if self.is_random else "so a score depends on what else is in the batch"
-        end = "" if self.holds else f", {why} (most for {self.item!r})"
-        return f"{self.n} clips scored again one by one: log-odds change by at most {self.largest:.2g}{end}"
-
-
-def rescored(
-    items: Sequence[str], scores: Floats, score_alone: Callable[[int], float], n: int = SAMPLE
-) -> Invariance | None:
-    """Score `n` of the items again, one by one, spread over the whole list.
-
-    >>> print(rescored(["a", "b"], np.array([1.0, 2.0]), lambda i: [1.0, 2.5][i]))
-    2 clips scored again one by one: log-odds change by at most 0.5, so a score depends on what else is in the batch (most for 'b')
-    """
-    if not len(items) or n <= 0:
-        return None
-    places = np.unique(np.linspace(0, len(items) - 1, min(n, len(items))).astype(int)).tolist()
-    changes = [(_change(float(scores[i]), score_alone(i)), items[i]) for i in places]
-    largest, item = max(changes)
-    return Invariance(len(changes), largest, item)
-
-
-def _change(before: float, alone: float) -> float:
-    return 0.0 if before == alone else abs(before - alone)
-
-
-def alarms(
-    scores: Floats, label: NDArray[np.integer] | None, positive: str, negative: str, n_failed: int = 0
-) -> list[str]:
-    """Return warnings about the scores of a run; empty if there are none. `label` (1, 0) may be None.
-
-    >>> alarms(np.zeros(5), None, "real", "fake")
-    ['all 5 scores are 0: the scores carry no information']
-    """
-    found = [f"{n_failed:,} item{'s' * (n_failed > 1)} without a score; failures.tsv says why"] if n_failed else []
-    if not len(scores):
-        return [*found, "no item has a score"]
-    if len(scores) > 1 and (scores == scores[0]).all():
-        return [*found, f"all {len(scores):,} scores are {scores[0]:g}: the scores carry no information"]
-    found += _decisions(scores) or _saturated(scores)
-    if label is not None:
-        found += _reversed(scores, np.asarray(label) == 1, positive, negative)
-    return found
-
-
-def _decisions(scores: Floats) -> list[str]:
-    """Describe outputs that are decisions: two values, or the two ends of the scale."""
-    values = np.unique(scores)
-    if len(values) != 2 or len(scores) < 3:
-        return []
-    low, high = ("0 and 1" if np.isinf(values).all() else f"{values[0]:g} and {values[1]:g}").split(" and ")
-    return [
-        f"the outputs are hard decisions: only {low} and {high} occur. Rates at the one threshold between them are sound; "
-        f"EER, AUC and curves have a single point, and there is no calibration; have the model give probabilities or logits"
-    ]
-
-
-def _saturated(scores: Floats) -> list[str]:
-    at_ends = (scores == scores.max()) | (scores == scores.min())
-    ends, between = float(at_ends.mean()), scores[~at_ends]
-    # a detector with few distinct scores has ties everywhere
-    is_continuous = len(np.unique(between)) > len(between) / 2
-    if ends <= max(SATURATED, 2.5 / len(scores)) or not is_continuous:
-        return []
-    return [
-        Remark(
-            f"{ends:.1%} of the scores are tied at the ends ({scores.min():g} and {scores.max():g}): the outputs "
-            "saturate, so their order is lost; have the model give logits",
-            SATURATED_SCORES,
-        )
-    ]
-
-
-def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, negative: str) -> list[str]:
-    if not 1 < is_positive.sum() < len(scores) - 1:
-        return []
-    tally = Tally.of(is_positive, scores)
-    low, high = auc_interval(tally)
-    if not high < 0.5:
-        return []
-    return [
-        Remark(
-            f"the scores look REVERSED: ROC AUC is {PairShare().value(tally):.4f} [{low:.4f}, {high:.4f}], so higher scores go "
-            f"with {negative}; nothing was flipped. Say which output means {positive} (--positive-index, or --higher {negative})",
-            REVERSED,
-        )
-    ]
-
-
-# ----------------------------------------------------------------------
-# The settings and the result of a run.
-
-Report = Callable[[Clock], None]
-
-
-@dataclass(frozen=True)
-class Settings:
-    """The caller's settings. Those in `pinned` are part of the run's configuration; the others change no score."""
-
-    extraction: Extraction = field(default_factory=Extraction)
-    window: int | None = None
-    hop: int | None = None
-    pooling: Pooling = "mean"
-    pad: bool = False
-    pinned: Mapping[str, object] = field(default_factory=dict)
-    rate_from: Origin = "the model"
-    """How the sample rate is known."""
-    are_pictures: bool = False
-    number_bytes: int = 1
-    """Bytes per value of a picture, in the type that the model takes."""
-    batch_seconds: float | None = None
-    batch_items: int | None = None
-    workers: int = 0
-    resume: bool = False
-    join: bool = False
-    retry: bool = False
-    check: int = SAMPLE
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """The result of a run."""
-
-    folder: Path
-    n_scored: int
-    n_failed: int
-    is_complete: bool
-    clock: Clock
-    alarms: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    failures: tuple[tuple[str, str], ...] = ()
-
-
-# ----------------------------------------------------------------------
-# Embeddings of a run: rows of each layer are appended to files beside the segments, and combined into one file at the
-# end.
-
-Layers = Mapping[str, Outputs]
-FOLDER: Final = "embeddings"
-GATHERED: Final = "embeddings.npz"
-
-
-class Record(TypedDict, total=False):
-    """What the run store holds about an item: why it failed, or its outputs (one row per window) and where its rows are."""
-
-    error: str
-    outputs: list[list[float]]
-    seconds: float
-    file: str
-    """The pin of its file."""
-    row: int
-    """Its row of each layer, in files of the segment `rows_in` with the dimensions `widths`."""
-    rows_in: str
-    widths: dict[str, int]
-    layers: Layers
-    """The rows themselves, on their way from a process of a cluster."""
-
-
-class Keeping(Protocol):
-    """Takes rows of layers."""
-
-    def add(self, layers: Layers) -> Record:
-        """Take one item's row of each layer; return what its record must hold to find them again."""
-
-    def close(self) -> None:
-        """Finish: no more rows will come."""
-
-
-class Keeper:
-    """Appends the rows of each layer, as float32.
-
-    A row is written before the record that refers to it, so that no record refers to a missing row.
-    """
-
-    def __init__(self, run: Run) -> None:
-        self._folder = run.folder / FOLDER
-        self._segment = run.segment
-        self._files: dict[str, int] = {}
-        self._rows = 0
-        self._widths: dict[str, int] = {}
-
-    def add(self, layers: Layers) -> Record:
-        """Write one item's row of each layer; return what its record must hold to find them again."""
-        for name, values in layers.items():
-            row = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
-            if self._widths.setdefault(name, len(row)) != len(row):
-                raise DataError(f"layer {name!r} had {self._widths[name]} dimensions and now has {len(row)}")
-            write_whole(self._file(name), row.tobytes(), self._rows * row.nbytes)
-        self._rows += 1
-        return {"row": self._rows - 1, "rows_in": self._segment, "widths": dict(self._widths)}
-
-    def close(self) -> None:
-        """Sync and close."""
-        for fd in self._files.values():
-            os.fsync(fd)
-            os.close(fd)
-        self._files = {}
-
-    def _file(self, layer: str) -> int:
-        if layer not in self._files:
-            self._folder.mkdir(exist_ok=True)
-            path = self._folder / f"{self._segment}.{len(self._files):03d}.f32"
-            self._files[layer] = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o644)
-        return self._files[layer]
-
-
-def gather(folder: Path, found: Mapping[int, Record], columns: Mapping[str, list[str]]) -> str:
-    """Write one `.npz` with each layer as item × dimension, in order of position, and text columns about the items.
-
-    `found` maps positions to what `Keeper.add` returned; `hitmiss probe` reads the file.
-    """
-    order = sorted(found)
-    layers = list(found[order[0]]["widths"].items())
-    arrays: dict[str, NDArray[np.generic]] = {
-        name: np.array([v or "" for v in values]) for name, values in columns.items()
-    }
-    for number, (name, width) in enumerate(layers):
-        out = np.empty((len(order), width), dtype=np.float32)
-        for segment in sorted({found[at]["rows_in"] for at in order}):
-            stored = np.fromfile(folder / FOLDER / f"{segment}.{number:03d}.f32", dtype=np.float32)
-            mine = [(i, found[at]["row"]) for i, at in enumerate(order) if found[at]["rows_in"] == segment]
-            to, source = map(list, zip(*mine, strict=True))
-            out[to] = stored[: len(stored) // width * width].reshape(-1, width)[source]
-        arrays[name] = out
-    buffer = io.BytesIO()
-    np.savez(buffer, **arrays)  # type: ignore[arg-type]
-    replace_file(folder / GATHERED, buffer.getvalue())
-    return GATHERED
-
-
-# ----------------------------------------------------------------------
-# Send batches through the model and into the run, despite failures of single clips.
+from hitmiss.runs.store import Run
 
 HOPELESS: Final = 20
 """The run stops after this many failures before the first success: single files are not the cause."""
@@ -412,13 +53,15 @@ class Loop:
         settings: Settings,
         report: Report,
         *,
-        keeper: Keeping | None = None,
+        keeper: EmbeddingSink | None = None,
         gives_up: bool = True,
     ) -> None:
         self.run, self.detector, self.manifest = run, detector, manifest
         self.preparation, self.settings, self.report = preparation, settings, report
         self.clock = Clock(n_total=len(manifest), n_before=run.n_done)
-        self.keeper: Keeping | None = (keeper or Keeper(run)) if getattr(detector, "layers", ()) else None
+        self.keeper: EmbeddingSink | None = (
+            (keeper or EmbeddingWriter(run)) if getattr(detector, "layers", ()) else None
+        )
         self.budget = self._budget()
         self.crew: Crew | None = None
         """Workers that outlive `score_all`; without it, each call has its own."""
