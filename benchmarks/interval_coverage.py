@@ -51,7 +51,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
-from hitmiss.core.question import Gap
+from hitmiss.core.protocol import Gap
 from hitmiss.core.trials import Header, Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare

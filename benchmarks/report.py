@@ -22,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.metrics.curves import det_curve
 from hitmiss.reports.evaluations import RunData

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import pytest
 
-from hitmiss.core.registry import Misdeclared, declare
+from hitmiss.core.convert import InvalidField, declare
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,6 @@ def test_lists_become_tuples_and_whole_numbers_numbers_but_settings_stay_as_they
     ],
 )
 def test_what_does_not_fit_is_told_with_its_place(data: dict[str, Any], where: str, said: str) -> None:
-    with pytest.raises(Misdeclared) as caught:
+    with pytest.raises(InvalidField) as caught:
         declare(Outer, data)
     assert str(caught.value).startswith(f"{where}: ") and said in str(caught.value)

@@ -12,7 +12,7 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core import errors
 from hitmiss.core.errors import DataError, Fault, HitmissError, UnknownName, UsageError, in_python, nearest
-from hitmiss.core.question import OPTION
+from hitmiss.core.read_spec import OPTION
 
 
 def test_exit_codes() -> None:

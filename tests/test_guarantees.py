@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from hitmiss.core.design import LeastConfidence
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Sureness
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import Units, at_sureness, by_confidence, guaranteed, judge_sureness, least_confidence
@@ -109,6 +109,6 @@ def _judged(rng: np.random.Generator, n: int, each: int) -> Trials:
 
 def test_a_verdict_without_a_confidence_is_left_to_people() -> None:
     trials = Trials.of([1, 0, 1], decision=[1, 0, 0], confidence=[0.9, float("nan"), 0.2])
-    found = at_sureness(trials, Sureness(0.0, 0.0))
+    found = at_sureness(trials, LeastConfidence(0.0, 0.0))
     assert found.column("decision").to_list() == [1, -1, 0]
     assert by_confidence(trials, 0.5, 0.5, confidence=None).sureness is not None

@@ -9,7 +9,7 @@ import pytest
 
 from hitmiss.claims.open import is_results, name_runs, open_run, runs_inside, split_choice
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials, stack
 from hitmiss.evaluation.protocol import find_protocol, fitting

@@ -15,7 +15,7 @@ import pytest
 import hitmiss as hm
 from hitmiss.core import registry
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.registry import Spec, all_metrics, find_metric, forget, load_plugin_file, metric, resolve
+from hitmiss.core.registry import MetricSpec, all_metrics, find_metric, forget, load_plugin_file, metric, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +45,7 @@ def test_a_form_takes_the_settings_of_its_metric() -> None:
 
 def test_settings_are_defaults_overlaid() -> None:
     spec, entry, settings = resolve("min_dcf(c_fa=1)")
-    assert (spec, entry.name) == (Spec.of("min_dcf", c_fa=1), "min_dcf")
+    assert (spec, entry.name) == (MetricSpec.of("min_dcf", c_fa=1), "min_dcf")
     assert settings == {"p_target": 0.95, "c_miss": 1.0, "c_fa": 1, "normalize": True}
     assert entry.defaults["c_fa"] == 10.0
 

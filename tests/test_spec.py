@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import Spec, parse, resolve
+from hitmiss.core.registry import MetricSpec, parse, resolve
 
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n not in RESERVED)
 values = st.one_of(
@@ -27,7 +27,7 @@ RESERVED |= {"lambda", "return", "import", "global", "except", "assert", "finall
 
 @given(names, st.dictionaries(names, values, max_size=4))
 def test_text_and_back(name: str, settings: dict[str, object]) -> None:
-    spec = Spec.of(name, **settings)  # type: ignore[arg-type]
+    spec = MetricSpec.of(name, **settings)  # type: ignore[arg-type]
     again = parse(str(spec))
     assert again == spec
     assert hash(again) == hash(spec)
@@ -42,8 +42,8 @@ def test_the_order_of_settings_does_not_matter() -> None:
 
 
 def test_whole_numbers_print_short() -> None:
-    assert str(Spec.of("min_dcf", c_fa=10.0)) == "min_dcf(c_fa=10)"
-    assert Spec.of("min_dcf", c_fa=10.0) == parse("min_dcf(c_fa=10)")
+    assert str(MetricSpec.of("min_dcf", c_fa=10.0)) == "min_dcf(c_fa=10)"
+    assert MetricSpec.of("min_dcf", c_fa=10.0) == parse("min_dcf(c_fa=10)")
 
 
 def test_words_need_no_quotes_and_infinities_are_numbers() -> None:
@@ -54,7 +54,7 @@ def test_words_need_no_quotes_and_infinities_are_numbers() -> None:
 
 
 def test_a_spec_parses_to_itself() -> None:
-    spec = Spec("eer")
+    spec = MetricSpec("eer")
     assert parse(spec) is spec
     assert parse("eer()") == spec
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from hitmiss.claims.verify import verify
     from hitmiss.cli.demo import demo_data
     from hitmiss.cli.main import run
+    from hitmiss.core.design import Design
     from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-    from hitmiss.core.question import Design, ReadSpec
+    from hitmiss.core.read_spec import ReadSpec
     from hitmiss.core.registry import add as register
     from hitmiss.core.registry import metric
     from hitmiss.core.results import Estimate, Results
@@ -59,8 +60,8 @@ _HOMES = {
     "EnvironmentFault": ("hitmiss.core.errors", "EnvironmentFault"),
     "HitmissError": ("hitmiss.core.errors", "HitmissError"),
     "UsageError": ("hitmiss.core.errors", "UsageError"),
-    "Design": ("hitmiss.core.question", "Design"),
-    "ReadSpec": ("hitmiss.core.question", "ReadSpec"),
+    "Design": ("hitmiss.core.design", "Design"),
+    "ReadSpec": ("hitmiss.core.read_spec", "ReadSpec"),
     "metric": ("hitmiss.core.registry", "metric"),
     "register": ("hitmiss.core.registry", "add"),
     "Estimate": ("hitmiss.core.results", "Estimate"),

@@ -25,14 +25,14 @@ import numpy as np
 
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.registry import Metric, Setting, Spec, all_metrics, resolve
+from hitmiss.core.registry import Metric, MetricSpec, Setting, all_metrics, resolve
 from hitmiss.core.tally import Array
 from hitmiss.engine.measure import form_of
 
 Case = Mapping[str, Array]
 Generator = np.random.Generator
 Needs = Literal["both", "positive", "negative", "none"]
-Question = Callable[..., float] | str | Spec
+Question = Callable[..., float] | str | MetricSpec
 
 NEEDS: dict[str, tuple[int, ...]] = {"both": (0, 1), "positive": (1,), "negative": (0,), "none": ()}
 """The classes that a metric needs; without them it is NaN."""

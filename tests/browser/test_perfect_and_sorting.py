@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.browser.chromium import browser
 
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
 from hitmiss.reports.html import render
 from hitmiss.reports.page import compose

@@ -13,7 +13,7 @@ from tests.browser.chromium import browser
 from tests.report.hostile import HOSTILE, hostile_trials
 from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
 from hitmiss.reports.evidence import FileShelf
 from hitmiss.reports.html import render

@@ -10,7 +10,7 @@ import pytest
 
 from hitmiss.cluster.ray import Cluster, RayTasks
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore.stream import evaluate_streamed
 

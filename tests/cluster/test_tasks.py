@@ -15,7 +15,7 @@ from cluster_parts import Killed, half, suicide, where
 from hitmiss.cli.main import run
 from hitmiss.cluster.ray import Cluster, RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore.cells import Binned
 from hitmiss.outofcore.count import first_pass

@@ -17,7 +17,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from hitmiss import compare
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import Protocol
+from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.derive.decisions import at_threshold
@@ -355,7 +355,7 @@ def test_confidences_are_counted_as_the_metric_counts_them(name: str) -> None:
 
     Units are drawn alike for all metrics; trials are drawn for each metric, so that those are given here.
     """
-    from hitmiss.core.question import Protocol
+    from hitmiss.core.protocol import Protocol
     from hitmiss.core.registry import forget, metric, resolve
     from hitmiss.engine.contrasts import _figures
     from hitmiss.engine.measure import ask

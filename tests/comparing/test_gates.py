@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Spec
+from hitmiss.core.registry import MetricSpec
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.gate import (
     Regression,
@@ -153,7 +153,7 @@ names = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,8}", fullmatch=True).filter(lamb
 values = st.from_regex(r"[A-Za-z0-9_.\\-]{1,6}", fullmatch=True)
 targets = st.builds(
     Target,
-    names.map(Spec.of),
+    names.map(MetricSpec.of),
     st.sampled_from([None, "worst", "macro", "gap", "mean of codec"]),
     st.lists(st.tuples(names, values | st.just("*")), max_size=2).map(tuple),
 )

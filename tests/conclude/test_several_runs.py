@@ -13,7 +13,7 @@ from tests.conclude.worlds import Floats, failed, labels, scores, screen, slices
 import hitmiss as hm
 from hitmiss.conclude.catalogue import ENTRIES, Entry
 from hitmiss.conclude.ranking import duels_of, tiers
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.core.verdict import FAILED, NOT_SHOWN, PASSED, SHOWN, Verdict
 from hitmiss.reports.page import Options, compose

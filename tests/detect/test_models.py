@@ -14,7 +14,7 @@ from detect_parts import clip, corpus
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.detection.detector import open_detector
 from hitmiss.detection.loader import make_loader
 from hitmiss.detection.loop import detect, run_detector

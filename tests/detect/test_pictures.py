@@ -15,7 +15,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io import read
 from hitmiss.io.manifest import read_manifest
 from hitmiss.media.image import SCALES, PictureInput

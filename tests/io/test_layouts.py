@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UnknownName, UsageError, in_python
-from hitmiss.core.question import Design, Gap
+from hitmiss.core.protocol import Gap
 from hitmiss.core.registry import all_of
 from hitmiss.evaluation.protocol import measure_trials, read_side
 from hitmiss.io import ReadSpec, examine, read

@@ -18,8 +18,9 @@ import pytest
 
 import hitmiss as hm
 from hitmiss.cli.main import run
+from hitmiss.core.columns import FIXED, INNER, MADE, OWN, SCORES, column_name
 from hitmiss.core.errors import HitmissError
-from hitmiss.core.question import FIXED, INNER, MADE, OWN, SCORES, ReadSpec, stored
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Header, Trials
 from hitmiss.io.reader import read
@@ -112,8 +113,8 @@ def of_frame(name: str) -> Figures:
 
 
 def of_trials_header(name: str) -> Figures:
-    frame = pl.DataFrame({"item": ITEMS, "label": LABEL, "score": SCORE, stored(name): KIND})
-    trials = Trials.from_frame(frame, Header(slices=(stored(name),)))
+    frame = pl.DataFrame({"item": ITEMS, "label": LABEL, "score": SCORE, column_name(name): KIND})
+    trials = Trials.from_frame(frame, Header(slices=(column_name(name),)))
     return figures(hm.measure(trials, ["eer", "roc_auc"], by=[(name,)]), name)
 
 

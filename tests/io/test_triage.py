@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import find_protocol, read_trials
 from hitmiss.io.columns import WORDS, verdict

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hitmiss.cli.main import run
+from hitmiss.core.columns import FIXED, user_name
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import FIXED, shown
 from hitmiss.core.trials import Trials
 from hitmiss.io.triage import read_results
 from hitmiss.protocols.triage import evaluate_trials
@@ -116,7 +116,7 @@ def with_meta(folder: Path, called: str) -> tuple[dict[str, float | None], Cut]:
         return figures(trials), []
     sliced = evaluate_trials(trials, bootstrap=0, by=[(called,)]).figures
     cut = [(e.metric, e.slice[called], e.value) for e in sliced if called in e.slice and e.average is None]
-    assert cut and called in map(shown, trials.header.slices)
+    assert cut and called in map(user_name, trials.header.slices)
     return figures(trials), cut
 
 

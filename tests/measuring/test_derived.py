@@ -10,8 +10,9 @@ import pytest
 
 import hitmiss as hm
 from hitmiss.cli.main import run
+from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design, Protocol
+from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import Derived
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import load_protocol, measure_trials

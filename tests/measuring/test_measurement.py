@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import Gap, Protocol
+from hitmiss.core.protocol import Gap, Protocol
 from hitmiss.core.trials import stack
 from hitmiss.engine.measure import measure
 from hitmiss.stats.intervals import wilson

@@ -14,7 +14,8 @@ from sklearn import metrics as sk
 
 import hitmiss as hm
 from hitmiss.cli.main import run
-from hitmiss.core.question import Gap, ReadSpec
+from hitmiss.core.protocol import Gap
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, forget
 from hitmiss.core.tally import Tally
 from hitmiss.reports.displays import RocDisplay

@@ -10,7 +10,7 @@ import pytest
 
 from hitmiss.attacks.codecs import code, find_codec, lag, parse_conditions, read_codec_plan, usable
 from hitmiss.attacks.conditions import CodedRows
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
 from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.detection.loader import fit_length, make_loader

@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 
 import hitmiss as hm
 from hitmiss.cli.main import run
-from hitmiss.core.question import Contest, Design, Gap, Protocol
+from hitmiss.core.design import ComparisonRules, Design
+from hitmiss.core.protocol import Gap, Protocol
 from hitmiss.core.results import Estimate
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.rank import rank_design
@@ -197,7 +198,7 @@ def test_plain_p_values_of_a_ranking_do_not_depend_on_other_metrics(seed: int, m
     for name in ("x", "y", "z"):
         score = np.round(one["score"] + rng.normal(size=60), 1)
         runs[name] = table([{**one, "model": [name] * 60, "score": score}])
-    asked = Design(metrics=tuple(metrics), bootstrap=30, contest=Contest())
+    asked = Design(metrics=tuple(metrics), bootstrap=30, contest=ComparisonRules())
     together = rank_design(runs, asked)
     for duel in together.duels:
         d = duel.difference

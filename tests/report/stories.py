@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.evaluation.protocol import find_protocol
 from hitmiss.reports.evaluations import RunData

@@ -16,8 +16,8 @@ import pytest
 from tests.report.hostile import HOSTILE, hostile_trials
 
 import hitmiss as hm
+from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design
 from hitmiss.core.text import escape_invisible
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.reports.evaluations import RunData, evaluations

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, picture, tone
 
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.trials import Header, Trials
 from hitmiss.reports.evidence import (
     SECONDS,

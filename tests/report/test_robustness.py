@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import hitmiss as hm
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import Design
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Header, Trials
 from hitmiss.reports import campaigns

@@ -11,7 +11,7 @@ from tests.report import stories
 from hitmiss.conclude.verdict import conclude as assess
 from hitmiss.conclude.verdict import conclude_comparison as assess_comparison
 from hitmiss.conclude.verdict import conclude_gate as assess_gate
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.verdict import FAILED, OPEN, PASSED, Verdict
 from hitmiss.engine.compare import compare

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hitmiss.core.question import Design
+from hitmiss.core.design import Design
 from hitmiss.core.results import REVERSED, Estimate, Remark, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hitmiss as hm
-from hitmiss.core.question import Gap, Protocol
+from hitmiss.core.protocol import Gap, Protocol
 from hitmiss.core.trials import stack
 from hitmiss.engine.measure import measure
 from hitmiss.engine.repeats import over_repeats

@@ -13,8 +13,8 @@ import pytest
 from scipy.stats import binomtest
 
 from hitmiss.cli.main import run
+from hitmiss.core.design import ComparisonRules, Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Contest, Design
 from hitmiss.core.results import code_of
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.compare import Comparison
@@ -55,7 +55,9 @@ PGD = {"attack": "pgd", "strength": "1"}
 
 
 def compare_attacks(a: Trials, b: Trials, by: str = "", **contest: Any) -> Comparison:
-    asked = Design.of(by=by or (), protocol=find_protocol("ecg-attacks"), bootstrap=1000, contest=Contest(**contest))
+    asked = Design.of(
+        by=by or (), protocol=find_protocol("ecg-attacks"), bootstrap=1000, contest=ComparisonRules(**contest)
+    )
     made = compare_trials({"A": a, "B": b}, asked)
     assert isinstance(made, Comparison)
     return made

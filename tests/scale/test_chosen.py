@@ -10,7 +10,7 @@ import pytest
 
 import hitmiss as hm
 from hitmiss.core.errors import HitmissError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.outofcore.stream import evaluate_streamed
 
 

@@ -17,7 +17,7 @@ from tests.scale.conftest import processes, simulated, write, write_shards
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import count, stream
 from hitmiss.outofcore.cells import CoarseCells
@@ -311,7 +311,7 @@ def test_a_key_beyond_memory_is_refused_with_what_would_do(
 
 
 def test_a_key_that_changes_while_it_is_used_is_refused(tmp_path: Path) -> None:
-    from hitmiss.core.question import ReadSpec
+    from hitmiss.core.read_spec import ReadSpec
     from hitmiss.outofcore.plan import KeyFiles
 
     (tmp_path / "k.tsv").write_text("item\tlabel\na\tspoof\n")

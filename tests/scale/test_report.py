@@ -13,7 +13,7 @@ import pytest
 from tests.scale.conftest import simulated, write, write_shards
 
 from hitmiss.cli.main import run
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import read_trials
 from hitmiss.metrics.curves import det_curve, roc_curve

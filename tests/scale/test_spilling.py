@@ -16,7 +16,7 @@ import pytest
 from tests.scale.conftest import processes, simulated, write, write_shards
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import cells, count
 from hitmiss.outofcore.cells import Disk

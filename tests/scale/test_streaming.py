@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.scale.conftest import processes, simulated, write, write_shards
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.evaluation.protocol import evaluate, find_protocol
 from hitmiss.outofcore import cells, stream
@@ -149,7 +149,7 @@ def test_processes_find_what_one_finds(tmp_path: Path) -> None:
 def test_decisions_at_a_threshold_are_counted(tmp_path: Path) -> None:
     paths = write_shards(simulated(1500), tmp_path, ".tsv", 2)
     asked: dict[str, Any] = {"metrics": ["f1", "accuracy", "recall"], "by": ["codec"], "bootstrap": 30}
-    from hitmiss.core.question import Design
+    from hitmiss.core.design import Design
     from hitmiss.derive.decisions import at_threshold
     from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_trials
 

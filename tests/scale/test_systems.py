@@ -12,7 +12,7 @@ from tests.scale.conftest import simulated, write_shards
 from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore.cells import CoarseCells
 from hitmiss.outofcore.stream import evaluate_streamed

@@ -20,7 +20,7 @@ from tests.scale.test_spilling import elsewhere
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import EnvironmentFault
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import evaluate
@@ -61,7 +61,7 @@ def test_sums_over_units_are_exact(tmp_path: Path, interval: str) -> None:
 
 
 def test_decisions_of_units_are_counted(tmp_path: Path) -> None:
-    from hitmiss.core.question import Design
+    from hitmiss.core.design import Design
     from hitmiss.derive.decisions import at_threshold
     from hitmiss.evaluation.protocol import measure_trials, read_trials
 

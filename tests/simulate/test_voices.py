@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.detection.baseline import SpectralBaseline
 from hitmiss.detection.detector import open_detector
 from hitmiss.io.manifest import read_manifest

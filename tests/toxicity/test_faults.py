@@ -10,7 +10,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.protocols.toxicity import evaluate_run, load_run, load_table, read_run
 
 Writer = Callable[..., Path]

@@ -10,7 +10,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, HitmissError, UnknownName, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.predictions import read_predictions
 from hitmiss.protocols.toxicity import evaluate_run, load_files, load_table
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.kinds import ABSTAIN
-from hitmiss.core.question import Plan
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Header, Trials
 from hitmiss.io.triage import PeoplesVerdicts, read_verdicts
 from hitmiss.verdicts.people import evaluate_teamwork, human_trials, together, words_of_people
@@ -50,7 +50,7 @@ AGREED = rows(
 
 
 def test_counted_by_hand(tmp_path: Path) -> None:
-    found = evaluate_teamwork(system(), verdicts(tmp_path / "v.jsonl", AGREED), Plan(0))
+    found = evaluate_teamwork(system(), verdicts(tmp_path / "v.jsonl", AGREED), SamplingPlan(0))
 
     def of(metric: str, who: str) -> float | None:
         return found.figures.one(metric, **{"decided by": who}).value
@@ -92,7 +92,7 @@ def test_single_verdicts_are_trials_of_a_run_called_human(tmp_path: Path) -> Non
 
 
 def test_nobody_has_finished_anything(tmp_path: Path) -> None:
-    found = evaluate_teamwork(system(), verdicts(tmp_path / "v.jsonl", rows(("f", "ann", "real"))), Plan(0))
+    found = evaluate_teamwork(system(), verdicts(tmp_path / "v.jsonl", rows(("f", "ann", "real"))), SamplingPlan(0))
     assert {e.run["decided by"] for e in found.figures} == {"system", "together"}
     assert found.loads[0].begun == 1 and found.loads[0].settled == 0
 
@@ -129,7 +129,7 @@ def test_laws(codes: list[int | None], said: dict[tuple[str, str], int]) -> None
         votes = [d for (i, _), d in said.items() if i == item]
         settled = len(votes) == 2 and votes[0] == votes[1] and votes[0] != ABSTAIN
         assert after == (before if before in (0, 1) or not settled else votes[0])
-    found = evaluate_teamwork(own, PeoplesVerdicts(frame, 2), Plan(0))
+    found = evaluate_teamwork(own, PeoplesVerdicts(frame, 2), SamplingPlan(0))
     load = found.loads[0]
     assert load.sent == sum(c not in (0, 1) for c in codes) == load.settled + load.open + load.begun + load.unseen
     right = sum(after == TRUTH[i] for i, after in zip(TRUTH, both, strict=True))

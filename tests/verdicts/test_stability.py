@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from hitmiss import measure
+from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Design, Plan, Protocol
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Header, Trials
 from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.latency import by_component, latency
@@ -129,7 +131,7 @@ def test_one_trial_is_no_repetition() -> None:
 
 
 def test_times_of_repeated_items_have_intervals_over_items() -> None:
-    found = latency(repeated(), Plan(200))
+    found = latency(repeated(), SamplingPlan(200))
     row = found.one("median_seconds", model="m", component="total", served="unknown")
     assert row.of == N * K and row.method is not None and "unit=item" in row.method
     assert row.value == pytest.approx(np.median(repeated().column("total_seconds").to_numpy()))
@@ -169,7 +171,7 @@ def test_the_reliability_table_counts_what_it_should() -> None:
         right = int((own["decision"] == own["label"]).sum())
         assert (b.n, b.accuracy, b.method) == (own.height, right / own.height, "wilson")
         assert (b.low, b.high) == pytest.approx(wilson(right, own.height))
-    together = reliability(pooled(trials), Plan(500))
+    together = reliability(pooled(trials), SamplingPlan(500))
     assert sum(b.n for b in together) == int((trials.frame["decision"] >= 0).sum())
     for b in together:
         assert b.method.startswith("bootstrap 500,unit=item")

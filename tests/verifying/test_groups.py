@@ -13,9 +13,11 @@ from claims import said, write_files
 
 from hitmiss.cli import common
 from hitmiss.cli.main import run
+from hitmiss.core.convert import plain
+from hitmiss.core.design import ComparisonRules, Design, Side
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.question import Contest, Design, Gap, ReadSpec, Side
-from hitmiss.core.registry import plain
+from hitmiss.core.protocol import Gap
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate, find_protocol, protocols
 
 READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity", "triage", "drift", "detect")
@@ -165,7 +167,7 @@ def test_specs_and_designs_survive_json(name: str) -> None:
         unit="speaker,attack",
         bootstrap=10,
         protocol=protocol,
-        contest=Contest(sides),
+        contest=ComparisonRules(sides),
     )
     assert Design.from_plain(json.loads(json.dumps(design.to_plain()))) == design
     assert ReadSpec.from_plain(json.loads(json.dumps(protocol.read.to_plain()))) == protocol.read

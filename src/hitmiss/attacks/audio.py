@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.random import Generator
@@ -18,9 +18,6 @@ from hitmiss.attacks.family import Array, Perturbation, attack, perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.detector import find_object
 from hitmiss.media.audio import Clip, load_audio, resample
-
-if TYPE_CHECKING:
-    pass
 
 # ----------------------------------------------------------------------
 # Manipulations of sound that keep a voice recognisable: gain, noise, echo, shift, fade, resampling, pitch, tempo, …

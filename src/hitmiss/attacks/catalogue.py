@@ -9,7 +9,7 @@ from typing import Final
 from hitmiss.attacks import methods
 from hitmiss.attacks.family import all_attacks, batched_families
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
-from hitmiss.core.registry import Setting, Spec
+from hitmiss.core.registry import MetricSpec, Setting
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",
@@ -44,7 +44,7 @@ class Family:
         >>> Family("gain", "audio", {"db": -10.0}, "").call
         'gain(db=-10)'
         """
-        return str(Spec(self.name, tuple(self.settings.items())))
+        return str(MetricSpec(self.name, tuple(self.settings.items())))
 
 
 def catalogue() -> list[Family]:

@@ -14,7 +14,7 @@ from hitmiss.attacks import methods
 from hitmiss.attacks.family import all_attacks, batched_families, check_strength
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Criterion, Method, find_criterion, for_mode
 from hitmiss.core.errors import UnknownName, UsageError, nearest
-from hitmiss.core.registry import Setting, Spec
+from hitmiss.core.registry import MetricSpec, Setting
 
 # ----------------------------------------------------------------------
 # One perturbation, configured as in the ECG attack evaluation document.
@@ -168,7 +168,7 @@ class PerturbationConfig:
         own = {k: v for k, v in self.extra.items() if k not in (*ABOUT, *self.free, "target_mode", "target_value")}
         if "criterion" in own:
             own["criterion"] = self.criterion.name
-        return str(Spec.of(self.family, **own))
+        return str(MetricSpec.of(self.family, **own))
 
     @property
     def kind(self) -> str:

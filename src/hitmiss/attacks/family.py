@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Setting, Spec, parse
+from hitmiss.core.registry import MetricSpec, Setting, parse
 
 # ----------------------------------------------------------------------
 # Where in a record a perturbation acts: Hann windows, and windows where the model is sensitive.
@@ -336,7 +336,7 @@ class Perturbation:
 
     def __str__(self) -> str:
         strength = {} if self.strength == 1.0 else {"strength": self.strength}
-        return str(Spec.of(self.attack.name, **self.settings, **strength))
+        return str(MetricSpec.of(self.attack.name, **self.settings, **strength))
 
 
 def attack(function: F) -> F:
@@ -392,7 +392,7 @@ def find_attack(name: str) -> Attack:
     return known[name.lower()]
 
 
-def perturbation(text: str | Spec | Perturbation) -> Perturbation:
+def perturbation(text: str | MetricSpec | Perturbation) -> Perturbation:
     """Return a perturbation from its text: a name with settings, including `strength`.
 
     Parameters

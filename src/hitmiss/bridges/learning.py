@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.kinds import one_or_several
-from hitmiss.core.registry import Metric, Setting, Spec, resolve
+from hitmiss.core.registry import Metric, MetricSpec, Setting, resolve
 from hitmiss.core.tally import Array, Tally, merge
 from hitmiss.detection.outputs import to_probability
 from hitmiss.engine.measure import form_of
@@ -24,9 +24,9 @@ from hitmiss.stats.forms import Form
 Asked = tuple[str, Metric, dict[str, Setting]]
 
 
-def asked(metrics: str | Spec | Sequence[str | Spec]) -> list[Asked]:
+def asked(metrics: str | MetricSpec | Sequence[str | MetricSpec]) -> list[Asked]:
     """Return metrics with their settings; refuse one that needs more than labels, scores and decisions."""
-    given: tuple[str | Spec, ...] = one_or_several(metrics)
+    given: tuple[str | MetricSpec, ...] = one_or_several(metrics)
     found = [resolve(m) for m in given]
     for spec, entry, _ in found:
         beyond = [c for c in entry.columns if c not in ("label", "score", "decision")]
@@ -99,7 +99,7 @@ class Accumulator:
     {'roc_auc': 0.75}
     """
 
-    def __init__(self, metrics: str | Spec | Sequence[str | Spec]) -> None:
+    def __init__(self, metrics: str | MetricSpec | Sequence[str | MetricSpec]) -> None:
         self._forms: dict[str, Form] = {}
         for text, entry, settings in asked(metrics):
             form = form_of(entry, settings)
@@ -189,7 +189,7 @@ class Figure:
         return figures(questions, label, given, 0.5)[text]
 
 
-def score_function(metric: str | Spec, positive: object = 1) -> Figure:
+def score_function(metric: str | MetricSpec, positive: object = 1) -> Figure:
     """Return a metric as `make_scorer` needs it: a function of (y_true, y_score or y_pred).
 
     `positive` is the label of the positive class; every other label is negative.
@@ -201,7 +201,7 @@ def score_function(metric: str | Spec, positive: object = 1) -> Figure:
     return Figure(text, positive)
 
 
-def scorer(metric: str | Spec, positive: object = 1) -> object:
+def scorer(metric: str | MetricSpec, positive: object = 1) -> object:
     """Return a scorer for `cross_val_score`, `GridSearchCV` and others; metrics where low is better are negated.
 
     Metrics of probabilities (brier, log_loss) get the probability of the positive class, other metrics of scores the
@@ -250,7 +250,7 @@ def _of_probabilities(entry: Metric) -> bool:
 
 
 def compute_metrics(
-    metrics: Sequence[str | Spec], *, positive_index: int | None = None, threshold: float = 0.0
+    metrics: Sequence[str | MetricSpec], *, positive_index: int | None = None, threshold: float = 0.0
 ) -> Callable[[object], dict[str, float]]:
     """Return `compute_metrics` for transformers' Trainer: logits become log-odds of the positive class, then metrics.
 

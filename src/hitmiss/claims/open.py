@@ -15,8 +15,9 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import ReadSpec, find, shown
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS
 from hitmiss.evaluation.protocol import Protocol, read_trials
@@ -91,9 +92,9 @@ def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
     """Return the trials whose run or slice columns have these values. An unknown column or value is an error."""
     known = (*trials.header.runs, *trials.header.slices)
     for name, value in cells.items():
-        column = find(name, known)
+        column = find_column(name, known)
         if column is None:
-            raise UnknownName(f"column in {text!r}", name, map(shown, known))
+            raise UnknownName(f"column in {text!r}", name, map(user_name, known))
         values = trials.frame[column].unique().to_list()
         if value not in values:
             raise UnknownName(f"{name} in {text!r}", value, values)

@@ -17,22 +17,13 @@ from typing import TYPE_CHECKING, Final
 from hitmiss._version import __version__
 from hitmiss.claims.open import open_run, runs_inside
 from hitmiss.core import artifacts
+from hitmiss.core.design import Bands, ComparisonRules, Design, Drift, Languages, LeastConfidence, Side, TriageRules
 from hitmiss.core.errors import DataError, GateFailed, UsageError
-from hitmiss.core.question import (
-    Bands,
-    Contest,
-    Design,
-    Drift,
-    Languages,
-    Plan,
-    Protocol,
-    ReadSpec,
-    Side,
-    Sureness,
-    Triage,
-)
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import parse
 from hitmiss.core.results import UNUSED, Results
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import Comparison, with_contents
@@ -259,7 +250,7 @@ def _development(design: Design, reading: ReadSpec, files: Files) -> Trials | No
     return read_trials(files.development, key, design.protocol, reading)
 
 
-def _contest(design: Design, contest: Contest, files: Files) -> Comparison | Ranking:
+def _contest(design: Design, contest: ComparisonRules, files: Files) -> Comparison | Ranking:
     """Repeat a comparison or a ranking: each run is read as before, under its former name."""
     sides, words, keys = contest.sides, list(files.scores), list(files.keys)
     names = design.languages.names if design.languages is not None else ()
@@ -317,10 +308,12 @@ def _languages(design: Design, asked: Languages, reading: ReadSpec, files: Files
             spec=reading,
             deciding=deciding,
         )
-    return _board(run, Plan(design.bootstrap, design.unit, design.seed, design.level), design.undefined or "zero")
+    return _board(
+        run, SamplingPlan(design.bootstrap, design.unit, design.seed, design.level), design.undefined or "zero"
+    )
 
 
-def _board(run: Run, plan: Plan, undefined: str) -> Results:
+def _board(run: Run, plan: SamplingPlan, undefined: str) -> Results:
     from hitmiss.protocols.toxicity import evaluate_run
 
     bootstrap, unit, seed = plan.bootstrap, plan.unit, plan.seed
@@ -559,7 +552,7 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         level=float(parts.get("level", 0.95)),
     )
     if "boot" in parts:
-        plan = Plan.parse(parts["boot"])
+        plan = SamplingPlan.parse(parts["boot"])
         drawn = replace(asked, bootstrap=plan.bootstrap, unit=plan.unit, seed=plan.seed, level=plan.level)
         asked = replace(drawn, interval=plan.method, stratify=plan.stratify)
     if protocol is not None and ("by" in parts or "gap" in parts) and "slices" not in parts:
@@ -575,10 +568,10 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
     pair = re.search(r"thresholds=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
     bands = Bands(float(pair[1]), float(pair[2]), pair[3]) if pair is not None else None
     limits = re.search(r"least-confidence=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
-    sureness = Sureness(float(limits[1]), float(limits[2]), limits[3]) if limits is not None else None
+    sureness = LeastConfidence(float(limits[1]), float(limits[2]), limits[3]) if limits is not None else None
     undefined = "zero" if "undefined:zero" in told else "null"
     unit = () if asked.unit == ("item",) else asked.unit  # repeated runs use this unit without being asked
-    own = Triage(bands, sureness=sureness)
+    own = TriageRules(bands, sureness=sureness)
     return asked.changed(triage=own, protocol=protocol, unit=unit, interval="auto", undefined=undefined)
 
 
@@ -606,7 +599,7 @@ def _toxicity(parts: dict[str, str], scores: object, reading: ReadSpec) -> Resul
         choices=(skipped[0],) if skipped else (),
         languages=only[1].split(" & ") if only else None,
     )
-    plan = Plan.parse(parts["boot"]) if "boot" in parts else Plan(level=float(parts.get("level", 0.95)))
+    plan = SamplingPlan.parse(parts["boot"]) if "boot" in parts else SamplingPlan(level=float(parts.get("level", 0.95)))
     return _board(run, plan, "null" if "undefined:null" in told else "zero")
 
 

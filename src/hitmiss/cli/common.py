@@ -21,9 +21,11 @@ from typing import TYPE_CHECKING, Annotated, Final, Generic, Protocol, TextIO, T
 import typer
 
 from hitmiss.core import progress
+from hitmiss.core.design import Design, Taken, names_of, parse_by, parse_gaps
 from hitmiss.core.errors import HitmissError, UnknownName
 from hitmiss.core.kinds import Json, JsonObject
-from hitmiss.core.question import METHODS, Design, ReadSpec, Taken, names_of, parse_by, parse_gaps
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.sampling import METHODS
 from hitmiss.core.text import encodable, escape_invisible, wrap
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import Contest, Design, Languages, ReadSpec
+from hitmiss.core.design import ComparisonRules, Design, Languages
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
@@ -65,7 +66,7 @@ def compare(
 
     each = Each(key or [], score_column or [], higher or [], threshold or [])
     opened = _open(runs, asked, each, languages or [], reading)
-    contest = Contest(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
+    contest = ComparisonRules(test=test, correction=correction, allow_missing=reading.allow_missing, force=force)
     named = Languages(names=tuple(languages)) if languages else None
     made = compare_trials(opened, replace(asked, contest=contest, languages=named))
     if (output or json) and made.design is not None:

@@ -13,7 +13,7 @@ import typer
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector

@@ -10,7 +10,8 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import Design, Drift, ReadSpec, parse_by
+from hitmiss.core.design import Design, Drift, parse_by
+from hitmiss.core.read_spec import ReadSpec
 
 
 @grouped(

@@ -10,7 +10,8 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import Contest, Design, ReadSpec, parse_by
+from hitmiss.core.design import ComparisonRules, Design, parse_by
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -156,7 +157,7 @@ def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Sco
         return None
     before, trials = (_trials(text, scoring) for text in (baseline, run))
     design = _design([r.target for r in regressions], trials, scoring)
-    made = compare_trials({"baseline": before, "run": trials}, replace(design, contest=Contest(force=force)))
+    made = compare_trials({"baseline": before, "run": trials}, replace(design, contest=ComparisonRules(force=force)))
     assert isinstance(made, Comparison)  # two runs are compared; only more are ranked
     return made
 

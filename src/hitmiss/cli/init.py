@@ -11,7 +11,7 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.settings import NAME
 
 if TYPE_CHECKING:

@@ -271,7 +271,7 @@ def _cells(outcome: Outcome) -> list[dict[str, object]]:
 
 
 def _cell(model: str, use_tools: bool, rows: list[dict[str, object]]) -> dict[str, object]:
-    from hitmiss.core.registry import fit
+    from hitmiss.core.convert import fit
     from hitmiss.llm.openai_forms import object_in, objects_in
 
     failed = sum("error" in row for row in rows)

@@ -11,7 +11,8 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import Contest, Design, ReadSpec
+from hitmiss.core.design import ComparisonRules, Design
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Estimate
@@ -196,7 +197,7 @@ def _differences(pilot: list[str], key: str | None, asked: Design, reading: Read
     runs = {Path(p).name: read_trials(p, key, asked.protocol, reading) for p in pilot}
     for run in runs.values():
         refuse_sampling(run, "a plan")
-    contest = Contest(test="bootstrap", allow_missing=reading.allow_missing, force=True)
+    contest = ComparisonRules(test="bootstrap", allow_missing=reading.allow_missing, force=True)
     made = compare_trials(runs, replace(asked.filled(), contest=contest))
     if not isinstance(made, Comparison):
         raise UsageError("a difference is planned from two runs", code="pilot-runs")

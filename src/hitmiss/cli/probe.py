@@ -10,7 +10,8 @@ import typer
 from hitmiss.cli import common
 from hitmiss.cli.common import drawing, grouped, without
 from hitmiss.cli.common import reading as reading_options
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.design import Design
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results

@@ -9,7 +9,8 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.design import Design
+from hitmiss.core.read_spec import ReadSpec
 
 RUNS = (
     "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p; or one comparison "

@@ -12,7 +12,10 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.question import Design, Protocol, ReadSpec, shown
+from hitmiss.core.columns import user_name
+from hitmiss.core.design import Design
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -295,7 +298,7 @@ def _title(trials: Trials, protocol: Protocol | None) -> str:
     head = trials.header
     there = trials.completeness
     n_runs = trials.frame.select(head.runs).n_unique() if head.runs else 1
-    named = ", ".join(map(shown, head.runs))
+    named = ", ".join(map(user_name, head.runs))
     is_even = not there.short and head.unnamed is None
     n, positives = (n // n_runs if is_even else n for n in (len(trials), trials.n_positive))
     size = f"{n:,} trials" if is_even or head.unnamed else f"{there.questions:,} items"

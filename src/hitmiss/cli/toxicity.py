@@ -11,7 +11,8 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.design import Design
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     import polars as pl

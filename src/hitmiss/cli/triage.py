@@ -12,8 +12,9 @@ import typer
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped, without
 from hitmiss.cli.score import size
-from hitmiss.core.question import Bands, Design, ReadSpec, Sureness
-from hitmiss.core.question import Triage as TriageDesign
+from hitmiss.core.design import Bands, Design, LeastConfidence
+from hitmiss.core.design import TriageRules as TriageDesign
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
@@ -118,7 +119,7 @@ def triage(
         rule_ if isinstance(rule_, Bands) else None,
         choice is not None and choose_on is None,
         recalibration if recalibrate_on else None,
-        rule_ if isinstance(rule_, Sureness) else None,
+        rule_ if isinstance(rule_, LeastConfidence) else None,
     )
     rule = Bins(bins, closed)
     design = question.changed(protocol=find_protocol("triage"), gap="none", triage=settled, undefined=undefined)
@@ -206,7 +207,7 @@ def _rule(
     dataset: str | None,
     reading: ReadSpec,
     room: int | None,
-) -> tuple[Bands | Sureness | None, Choice | Answered | None]:
+) -> tuple[Bands | LeastConfidence | None, Choice | Answered | None]:
     """Return thresholds or least confidences, given, or chosen on other rows or half of these; None keeps verdicts."""
     from hitmiss.core.errors import DataError, UsageError
     from hitmiss.derive.bands import for_file, halves
@@ -219,7 +220,7 @@ def _rule(
                 f"--least-confidence takes one number, or one for real and one for fake; found {len(least)}",
                 code="least-confidences",
             )
-        return Sureness(least[0], least[-1]), None
+        return LeastConfidence(least[0], least[-1]), None
     if thresholds is not None:
         if len(thresholds) != 2:
             raise UsageError(

@@ -8,7 +8,7 @@ import typer
 
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.io import Examination
@@ -49,7 +49,7 @@ def _report(seen: Examination) -> dict[str, object]:
 
 
 def _print(seen: Examination) -> None:
-    from hitmiss.core.registry import fit
+    from hitmiss.core.convert import fit
 
     summary = seen.summary
     for file in fit(list[dict[str, object]], summary["files"]):
@@ -73,7 +73,7 @@ def _print(seen: Examination) -> None:
 
 
 def _values(found: dict[str, object]) -> str:
-    from hitmiss.core.registry import fit
+    from hitmiss.core.convert import fit
 
     shown, n_all = list(fit(dict[object, int], found["commonest"]).items())[:SHOWN_VALUES], fit(int, found["values"])
     dots = f", … {n_all:,} in all" if n_all > len(shown) else ""

@@ -9,7 +9,7 @@ import typer
 from hitmiss.cli import common
 from hitmiss.cli.common import grouped
 from hitmiss.core.artifacts import sealed
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 
 
 @grouped(reading=common.without(common.reading, "settings"))

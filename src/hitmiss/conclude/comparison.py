@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Plan
 from hitmiss.core.results import UNUSED, code_of, values_of
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Finding, PValue, Status, Subject, Value
 from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED, UNDEFINED, Comparison, Difference
 from hitmiss.engine.measure import read_signature
@@ -33,7 +33,7 @@ def draws_behind(made: Comparison | Ranking) -> int | None:
     if made.design is not None:
         return made.design.bootstrap or None
     try:
-        return Plan.parse(signature_of(made).get("boot", "")).bootstrap or None
+        return SamplingPlan.parse(signature_of(made).get("boot", "")).bootstrap or None
     except (UsageError, ValueError):
         return None
 

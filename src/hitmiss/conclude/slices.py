@@ -10,8 +10,8 @@ from typing import Final
 
 from hitmiss.conclude.wording import is_bounded, name_of
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Plan
 from hitmiss.core.results import Estimate
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.verdict import Amount, Finding, PValue, Subject, Value, run_of
 from hitmiss.stats.tests import Figure, Tested, against_others, against_whole, holm, shift
 
@@ -80,12 +80,12 @@ def draws_of(e: Estimate) -> int | None:
     return plan.bootstrap if plan is not None else None
 
 
-def plan_of(e: Estimate) -> Plan | None:
+def plan_of(e: Estimate) -> SamplingPlan | None:
     """Return the plan that the method of an interval records; None if it is from a formula."""
     if e.method is None or not e.method.startswith(DRAWN):
         return None
     try:
-        return Plan.parse(e.method.removeprefix(DRAWN))
+        return SamplingPlan.parse(e.method.removeprefix(DRAWN))
     except (UsageError, ValueError):
         return None
 

@@ -18,8 +18,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from hitmiss.core.convert import InvalidField, declare
 from hitmiss.core.errors import DataError, EnvironmentFault, GateFailed, UsageError
-from hitmiss.core.registry import Misdeclared, declare
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Array
@@ -199,13 +199,13 @@ def check(kind: type[T], data: object, what: str, where: tuple[str, ...] = ()) -
     """
     try:
         if not isinstance(data, Mapping):
-            raise Misdeclared(where, "it must be a table of names", data)
+            raise InvalidField(where, "it must be a table of names", data)
         return declare(kind, data, where=where)
-    except Misdeclared as fault:
+    except InvalidField as fault:
         raise malformed(what, fault) from None
 
 
-def malformed(what: str, fault: Misdeclared) -> DataError:
+def malformed(what: str, fault: InvalidField) -> DataError:
     """Return the error for an artifact whose fields do not have the form that hitmiss writes."""
     shown = repr(fault.value) if fault.value is not None else "nothing"
     found = f" (found {shown[:60]})" if not fault.is_unknown and fault.what != "it is missing" else ""

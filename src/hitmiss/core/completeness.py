@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from hitmiss.core.question import shown
+from hitmiss.core.columns import user_name
 
 SHOWN = 3
 """How many missing questions, and how many runs that lack some, are named."""
@@ -86,7 +86,7 @@ def completeness(frame: pl.DataFrame, runs: Sequence[str]) -> Completeness:
 def counted_runs(table: pl.DataFrame, runs: Sequence[str]) -> tuple[tuple[Mapping[str, str], int], ...]:
     """Return the runs of a table with their numbers of trials (`:n`), in the order of their names."""
     rows = table.sort(runs).iter_rows(named=True)
-    return tuple(({shown(name): str(row[name]) for name in runs}, row[":n"]) for row in rows)
+    return tuple(({user_name(name): str(row[name]) for name in runs}, row[":n"]) for row in rows)
 
 
 def _first(frame: pl.DataFrame, runs: Sequence[str], asked: pl.DataFrame) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""From names to objects: metrics with settings as text, declarations in TOML files, and the registry of names."""
+"""From names to objects: metrics with settings as text, expressions of estimates, and the registry of names."""
 
 from __future__ import annotations
 
@@ -14,192 +14,16 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import cache
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.kinds import Json
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Floats, Number
 
-# ----------------------------------------------------------------------
-# Text and plain data to typed objects: declarations of TOML and YAML files, metrics with settings, expressions of
-# figures.
-
-# ----------------------------------------------------------------------
-# Declarations: frozen dataclasses from the data of TOML and YAML files. No key is silently ignored, no type is guessed.
-#
-# Pydantic is not used: every command reads a declaration (its protocol), and importing pydantic and building its models
-# takes an eighth of a second, more than everything else that many commands do. The declarations here need only the type
-# hints of plain fields: texts, numbers, lists, tables, other declarations.
-
-T = TypeVar("T")
-NAMES = {str: "a text", bool: "true or false", int: "a whole number", float: "a number", NoneType: "nothing"}
-
-
-JSON_TYPES: dict[object, str] = {str: "string", bool: "boolean", int: "integer", NoneType: "null"}
-
-
-class Misdeclared(ValueError):
-    """What is wrong with a declaration, and where: the keys that lead to it."""
-
-    def __init__(self, where: tuple[str, ...], what: str, value: object = None, is_unknown: bool = False) -> None:
-        super().__init__(f"{'.'.join(where)}: {what}")
-        self.where, self.what, self.value, self.is_unknown = where, what, value, is_unknown
-
-
-def declare(kind: type[T], data: object, *, ignore: bool = False, where: tuple[str, ...] = ()) -> T:
-    """Make a dataclass from a mapping, its fields checked by their type hints; unknown keys are errors unless `ignore`.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Point:
-    ...     x: float
-    ...     tags: tuple[str, ...] = ()
-    >>> declare(Point, {"x": 1, "tags": ["a"]})
-    Point(x=1.0, tags=('a',))
-    >>> declare(Point, {"x": "1"})
-    Traceback (most recent call last):
-    hitmiss.core.registry.Misdeclared: x: it must be a number
-    """
-    hints: dict[str, Any] = _hints(kind)  # type: ignore[arg-type]
-    if not isinstance(data, Mapping):
-        raise Misdeclared(where, "it must be a table of names", data)
-    for key in data:
-        if key not in hints and not ignore:
-            raise Misdeclared((*where, str(key)), "there is no such key", data[key], is_unknown=True)
-    for each in fields(kind):  # type: ignore[arg-type]
-        if each.name not in data and each.default is MISSING and each.default_factory is MISSING:
-            raise Misdeclared((*where, each.name), "it is missing")
-    return kind(**{key: _fit(hints[key], value, (*where, key)) for key, value in data.items() if key in hints})
-
-
-def fit_field(kind: type[object], name: str, value: object) -> Any:
-    """Convert a value to the type of a field of a dataclass."""
-    return _fit(_hints(kind)[name], value, (name,))  # type: ignore[arg-type]
-
-
-def plain(value: object) -> Json:
-    """Convert a declaration to plain JSON data, from which `declare` makes an equal one; infinities become text.
-
-    >>> from dataclasses import dataclass
-    >>> @dataclass(frozen=True)
-    ... class Point:
-    ...     x: float
-    ...     tags: tuple[str, ...] = ()
-    >>> plain(Point(1.0, ("a",)))
-    {'x': 1.0, 'tags': ['a']}
-    """
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): plain(inner) for name, inner in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(inner) for inner in value]
-    if isinstance(value, float) and value in (math.inf, -math.inf):
-        return "inf" if value > 0 else "-inf"
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise TypeError(f"{type(value).__name__} is not JSON data")
-
-
-def schema_of(kind: object, defs: dict[str, Json]) -> dict[str, Json]:
-    """Return the JSON Schema of the data that `plain` makes of a type; dataclasses are put into `defs` and referenced.
-
-    >>> schema_of(tuple[str, ...] | None, {})
-    {'anyOf': [{'type': 'array', 'items': {'type': 'string'}}, {'type': 'null'}]}
-    """
-    origin, inner = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
-        name = kind.__name__  # type: ignore[union-attr]
-        if name not in defs:
-            defs[name] = {}  # entered first, because the type may refer to itself
-            fields_of: dict[str, Json] = {key: schema_of(hint, defs) for key, hint in _hints(kind).items()}  # type: ignore[arg-type]
-            defs[name] = {"type": "object", "additionalProperties": False, "properties": fields_of}
-        return {"$ref": f"#/$defs/{name}"}
-    if origin in (Union, UnionType):
-        return {"anyOf": [schema_of(one, defs) for one in inner]}
-    if origin is Literal:
-        return {"enum": list(inner)}
-    if origin in (tuple, list):
-        return {"type": "array", "items": schema_of(inner[0], defs)}
-    if origin in (dict, Mapping):
-        return {"type": "object", "additionalProperties": schema_of(inner[1], defs)}
-    if kind is float:
-        return {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf"]}]}
-    return {"type": JSON_TYPES[kind]}
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
-
-
-def fit(kind: type[T], value: object, where: tuple[str, ...] = ()) -> T:
-    """Convert a value to a type, or raise `Misdeclared`.
-
-    A tuple accepts a list, and a float accepts an integer.
-
-    >>> fit(dict[str, float], {"a": 1})
-    {'a': 1.0}
-    """
-    found: T = _fit(kind, value, where)
-    return found
-
-
-def _fit(kind: Any, value: object, where: tuple[str, ...]) -> Any:
-    """Convert a value to a type hint, which may be a union or a literal."""
-    if kind in (Any, object):
-        return value
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin in (Union, UnionType):
-        return _fit_one(inner, value, where)
-    if origin is Literal:
-        if value not in inner:
-            raise Misdeclared(where, f"it must be one of {', '.join(map(repr, inner))}", value)
-        return value
-    if origin in (tuple, list):
-        if not isinstance(value, list | tuple):
-            raise Misdeclared(where, "it must be a list", value)
-        return origin(_fit(inner[0], v, (*where, str(i))) for i, v in enumerate(value))
-    if origin in (dict, Mapping) or is_dataclass(kind):
-        if is_dataclass(kind):
-            return value if isinstance(value, kind) else declare(kind, value, where=where)  # type: ignore[arg-type]
-        if not isinstance(value, Mapping):
-            raise Misdeclared(where, "it must be a table of names", value)
-        return {_fit(inner[0], k, where): _fit(inner[1], v, (*where, str(k))) for k, v in value.items()}
-    if kind is float and type(value) is int:
-        return float(value)
-    if kind is float and value in ("inf", "-inf"):  # as `plain` writes them
-        return float(value)
-    if type(value) is not kind:
-        raise Misdeclared(where, f"it must be {NAMES.get(kind, kind.__name__)}", value)
-    return value
-
-
-def _fit_one(kinds: tuple[Any, ...], value: object, where: tuple[str, ...]) -> object:
-    """Convert a value to the first of several types that fits; integers stay integers where allowed."""
-    if type(value) in kinds:
-        return value
-    faults = []
-    for kind in kinds:
-        try:
-            return _fit(kind, value, where)
-        except Misdeclared as fault:
-            faults.append(fault)
-    simple = all(fault.where == where for fault in faults)
-    words = " or ".join(NAMES.get(k, getattr(k, "__name__", str(k))) for k in kinds if k is not NoneType)
-    told = next(fault for fault, kind in zip(faults, kinds, strict=True) if kind is not NoneType)
-    raise Misdeclared(where, f"it must be {words}", value) if simple and len(kinds) > 2 else told
-
-
-# ----------------------------------------------------------------------
-# A metric as text: `min_dcf(p_target=0.95, c_fa=10)` is used as argument, table header and JSON key.
 
 Setting = str | float | int | bool | None
 NOT_WORDS = ("inf", "nan")
@@ -207,12 +31,12 @@ NOT_WORDS = ("inf", "nan")
 
 
 @dataclass(frozen=True)
-class Spec:
+class MetricSpec:
     """A name with settings. It prints and parses as the same text, and compares and hashes by value.
 
     >>> parse("min_dcf(c_fa=10, p_target=0.95)")
     Spec(min_dcf(c_fa=10, p_target=0.95))
-    >>> parse("eer") == Spec("eer")
+    >>> parse("eer") == MetricSpec("eer")
     True
     """
 
@@ -220,7 +44,7 @@ class Spec:
     settings: tuple[tuple[str, Setting], ...] = field(default=())
 
     @classmethod
-    def of(cls, name: str, /, **settings: Setting) -> Spec:
+    def of(cls, name: str, /, **settings: Setting) -> MetricSpec:
         """Make a spec from keywords (also from one called `name`), in alphabetical order so that equal settings give equal specs."""
         return cls(name, tuple(sorted(settings.items())))
 
@@ -232,7 +56,7 @@ class Spec:
         return f"Spec({self})"
 
 
-def parse(text: str | Spec) -> Spec:
+def parse(text: str | MetricSpec) -> MetricSpec:
     """Read a spec from its text. Only a name and literal keyword settings are allowed; nothing is run.
 
     >>> parse("eer(ties='official')").settings
@@ -240,19 +64,19 @@ def parse(text: str | Spec) -> Spec:
     >>> parse("eer(ties=official)").settings
     (('ties', 'official'),)
     """
-    if isinstance(text, Spec):
+    if isinstance(text, MetricSpec):
         return text
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise UsageError(f"cannot read {text[:200]!r} as a metric; write a name, or name(setting=value)") from None
     if isinstance(node, ast.Name):
-        return Spec(node.id)
+        return MetricSpec(node.id)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
         given = {_key(k, text): _literal(k.value, text) for k in node.keywords}
         if len(given) < len(node.keywords):
             raise UsageError(f"{text!r}: a setting is given twice")
-        return Spec.of(node.func.id, **given)
+        return MetricSpec.of(node.func.id, **given)
     fix = "write a name, or name(setting=value)"
     if isinstance(node, ast.Tuple) and node.elts:
         fix = f"give several one by one: {' '.join(f'-m {ast.unparse(one)}' for one in node.elts)}"
@@ -290,12 +114,6 @@ def _text(value: Setting) -> str:
         return str(int(value))
     return repr(value)
 
-
-# ----------------------------------------------------------------------
-# Expressions of figures, as a protocol writes them: `acer = "(max(APCER, species) + BPCER) / 2"`.
-#
-# A name is a metric over all trials; `max`, `min` or `mean` of a metric and one or more columns is taken over the
-# slices of those columns. The text is parsed, never executed: only figures, numbers and + - * / are understood.
 
 Over = Literal["", "max", "min", "mean"]
 OVER: Final = ("max", "min", "mean")
@@ -413,17 +231,11 @@ def _term(node: ast.Name | ast.Call, metrics: Mapping[str, str]) -> Term:
 def _metric(node: ast.Name | ast.Call, metrics: Mapping[str, str]) -> str:
     """Return a metric by its own name, or by its display name."""
     spec = parse(ast.unparse(node))
-    return str(Spec(metrics.get(spec.name.lower(), spec.name), spec.settings))
+    return str(MetricSpec(metrics.get(spec.name.lower(), spec.name), spec.settings))
 
-
-# ----------------------------------------------------------------------
-# The registry of names: metrics, readers, protocols, detectors, attacks and codecs, built in or from plug-ins.
-#
-# Built-in entries are imported when a name is first looked up, so that `import hitmiss` and `--help` stay fast.
 
 Best = Literal["low", "high"]
 F = TypeVar("F", bound=Callable[..., float])
-
 Kind = Literal["metric", "reader", "protocol", "detector", "attack", "codec"]
 HOMES: dict[Kind, tuple[str, ...]] = {
     "metric": ("hitmiss.metrics",),
@@ -462,7 +274,7 @@ class Metric:
         """Return the least and greatest possible values with these settings."""
         return self.range if self.ends is None else self.ends(**{**self.defaults, **settings})
 
-    def settings(self, spec: Spec) -> dict[str, Setting]:
+    def settings(self, spec: MetricSpec) -> dict[str, Setting]:
         """Return the default settings, overridden by those of the spec; an unknown setting is an error."""
         for key, _ in spec.settings:
             if key not in self.defaults:
@@ -645,7 +457,7 @@ def all_metrics() -> dict[str, Metric]:
     return all_of("metric")
 
 
-def resolve(text: str | Spec) -> tuple[Spec, Metric, dict[str, Setting]]:
+def resolve(text: str | MetricSpec) -> tuple[MetricSpec, Metric, dict[str, Setting]]:
     """Return the parsed form, the entry and the full settings of a metric given as text."""
     spec = parse(text)
     entry = find_metric(spec.name)

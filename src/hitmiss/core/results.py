@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, overload
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, ReadSpec
 from hitmiss.core.rates import END_DIGITS, round_number
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import Best
 from hitmiss.core.trials import Trials
 

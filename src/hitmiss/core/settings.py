@@ -19,8 +19,9 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Final
 
+from hitmiss.core.design import Design, Taken
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
-from hitmiss.core.question import Design, ReadSpec, Taken
+from hitmiss.core.read_spec import ReadSpec
 
 NAME: Final = "hitmiss.toml"
 """The file that is taken from the working folder by itself."""

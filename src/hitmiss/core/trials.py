@@ -18,21 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.classes import ONE_OF_THESE, code_of, understand
+from hitmiss.core.columns import ANSWERS, FIXED, column_name, find_column, prefixed, user_name
 from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
-from hitmiss.core.question import (
-    ANSWERS,
-    FIXED,
-    ReadSpec,
-    WeightKind,
-    apart,
-    find,
-    label_text,
-    refuse_unkind,
-    shown,
-    stored,
-)
+from hitmiss.core.read_spec import ReadSpec, WeightKind, label_text, refuse_unkind
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
 from hitmiss.core.weights import not_allowed, weigh
@@ -154,7 +144,7 @@ def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | No
 # | number   | header.numbers: seconds …                 | summarised                                                    |
 # | weight   | header.weight                             | sampling weight, above 0; frequency weights repeat the rows   |
 #
-# A column of the user with the name of an engine column is stored under another name; see `core.question.stored`.
+# A column of the user with the name of an engine column is stored under another name; see `core.columns`.
 
 __all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack"]
 
@@ -385,7 +375,7 @@ class Trials:
             data["decision"] = _decisions(decision)
         if "target" in columns and item is not None and len(set(items)) < len(items):
             data["target"] = _texts(columns.pop("target"))
-        names = {name: stored(name) for name in columns}
+        names = {name: column_name(name) for name in columns}
         head = head.renamed(names)
         named = {*head.runs, *head.slices, *head.numbers}
         head = replace(head, slices=(*head.slices, *(c for c in names.values() if c not in named)))
@@ -395,7 +385,7 @@ class Trials:
         for name, given in data.items():
             if len(given) != len(is_positive):  # type: ignore[arg-type]
                 raise DataError(
-                    f"label and {shown(name)} must be equally long; found {len(is_positive):,} and {len(given):,}",  # type: ignore[arg-type]
+                    f"label and {user_name(name)} must be equally long; found {len(is_positive):,} and {len(given):,}",  # type: ignore[arg-type]
                     code="unequal-length",
                 )
         if weight is None and weight_kind is None:
@@ -434,7 +424,9 @@ class Trials:
         numbers = (*header.numbers, *([header.weight] if header.weight is not None else []))
         missing = [c for c in ("label", *texts, *numbers) if c not in frame.columns]
         if missing:
-            raise UsageError(f"no column {shown(missing[0])!r}; the trials have {frame.columns}", code="missing-column")
+            raise UsageError(
+                f"no column {user_name(missing[0])!r}; the trials have {frame.columns}", code="missing-column"
+            )
         kept = (pl.String, pl.Categorical) if keeps_codes else (pl.String,)
         others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] not in kept]
         trials = cls(frame.with_columns(*others) if others else frame, header)
@@ -464,7 +456,7 @@ class Trials:
             own = both.filter(pl.col("item") == first).unique("label", maintain_order=True)
             names = (self.header.negative, self.header.positive)
             told = [
-                f"{names[row['label']]} in {', '.join(f'{shown(name)} {row[name]}' for name in self.header.runs)}"
+                f"{names[row['label']]} in {', '.join(f'{user_name(name)} {row[name]}' for name in self.header.runs)}"
                 for row in own.iter_rows(named=True)
             ]
             raise DataError(
@@ -525,9 +517,9 @@ class Trials:
 
     def own(self, name: str) -> str:
         """Return the column that a caller means by a name: a column of the user comes before one of the engine."""
-        found = find(name, self.frame.columns)
+        found = find_column(name, self.frame.columns)
         if found is None:
-            raise UnknownName("column", name, map(shown, ("item", *self.header.runs, *self.header.slices)))
+            raise UnknownName("column", name, map(user_name, ("item", *self.header.runs, *self.header.slices)))
         return found
 
     def unit_names(self, names: Sequence[str]) -> tuple[str, ...]:
@@ -538,7 +530,9 @@ class Trials:
         """
         columns = [known for file in self.header.files if isinstance(known := file.get("columns"), Mapping)]
         ids = {"id", *(known["item"] for known in columns if "item" in known)}
-        return tuple("item" if name in ids and find(name, self.frame.columns) is None else name for name in names)
+        return tuple(
+            "item" if name in ids and find_column(name, self.frame.columns) is None else name for name in names
+        )
 
     def where(self, **values: str) -> Trials:
         """Return the trials whose columns have these values."""
@@ -699,7 +693,7 @@ class Trials:
 
     def __repr__(self) -> str:
         head = self.header
-        return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(map(shown, head.slices))})"
+        return f"Trials({len(self)} trials, {self.n_positive} {head.positive}, {len(self) - self.n_positive} {head.negative}, {head.score_kind} scores, slices {list(map(user_name, head.slices))})"
 
     @property
     def plot(self) -> object:
@@ -714,7 +708,7 @@ class Trials:
         import html  # needed only in notebooks
 
         cells = "".join(f"<tr>{''.join(f'<td>{html.escape(str(v))}</td>' for v in row)}</tr>" for row in rows)
-        names = "".join(f"<th>{html.escape(shown(c))}</th>" for c in table.columns)
+        names = "".join(f"<th>{html.escape(user_name(c))}</th>" for c in table.columns)
         return f"<p>{html.escape(repr(self))}</p><table><thead><tr>{names}</tr></thead><tbody>{cells}</tbody></table>"
 
 
@@ -724,10 +718,10 @@ def _with_own_names(frame: pl.DataFrame, header: Header) -> tuple[pl.DataFrame, 
     if not clash or any(n not in frame.columns for n in clash):
         return frame, header
     texts = {n: frame[n] if n in header.numbers else frame[n].cast(pl.String) for n in clash}
-    frame = frame.with_columns(column.alias(apart(n)) for n, column in texts.items())
+    frame = frame.with_columns(column.alias(prefixed(n)) for n, column in texts.items())
     if "target" in clash and not frame["item"].is_duplicated().any():
         frame = frame.drop("target")
-    return frame, header.renamed({n: apart(n) for n in clash})
+    return frame, header.renamed({n: prefixed(n) for n in clash})
 
 
 def _read_labels(

@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.columns import user_name
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import WeightKind, shown
+from hitmiss.core.read_spec import WeightKind
 
 if TYPE_CHECKING:
     from hitmiss.core.trials import Header, Trials
@@ -45,7 +46,7 @@ def weigh(frame: pl.DataFrame, header: Header, column: str, kind: WeightKind) ->
 
     Rows of weight 0 are left out. The weights must be allowed (see `not_allowed`).
     """
-    weights, title = frame[column].cast(pl.Float64), shown(column)
+    weights, title = frame[column].cast(pl.Float64), user_name(column)
     total, none = float(weights.sum()), int((weights == 0).sum())
     if not total:
         raise DataError(f"every weight in {title!r} is 0, so there is nothing to measure", code="bad-weight")
@@ -117,7 +118,7 @@ def refuse_sampling(trials: Trials, what: str) -> None:
 def not_by_sampling(column: str, what: str) -> UsageError:
     """Return the error that something cannot use sampling weights."""
     return UsageError(
-        f"{what} cannot use the sampling weights in {shown(column)!r}; leave them out to count every row once, or "
+        f"{what} cannot use the sampling weights in {user_name(column)!r}; leave them out to count every row once, or "
         "declare frequency weights if a row stands for so many rows",
         code="sampling-weights",
     )

@@ -17,9 +17,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.design import Bands, LeastConfidence
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.kinds import ABSTAIN, FAILED
-from hitmiss.core.question import Bands, Sureness
 from hitmiss.core.rates import Rate
 from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
@@ -399,7 +399,7 @@ class Answered:
     If none meets the targets, `sureness` is None and `reason` says why.
     """
 
-    sureness: Sureness | None
+    sureness: LeastConfidence | None
     slip: Rate | None = None
     false_flag: Rate | None = None
     review: Rate | None = None
@@ -453,10 +453,10 @@ def by_confidence(
         short = [f"{name}: {f.reason}" for f, (*_, name) in zip(found, sides, strict=True) if f.least is None]
         return Answered(None, reason="; ".join(short))
     how = "empirical rates" if confidence is None else f"guarantee {confidence:g} (binomial{', units' if unit else ''})"
-    return judge_sureness(trials, Sureness(real, fake, f"{how} on this data"))
+    return judge_sureness(trials, LeastConfidence(real, fake, f"{how} on this data"))
 
 
-def judge_sureness(trials: Trials, sureness: Sureness) -> Answered:
+def judge_sureness(trials: Trials, sureness: LeastConfidence) -> Answered:
     """Return the effect of least confidences on trials with verdicts."""
     refuse_sampling(trials, "a limit of confidences")
     said = at_sureness(trials, sureness).column("decision").fill_null(FAILED).to_numpy()
@@ -469,7 +469,7 @@ def judge_sureness(trials: Trials, sureness: Sureness) -> Answered:
     )
 
 
-def at_sureness(trials: Trials, sureness: Sureness) -> Trials:
+def at_sureness(trials: Trials, sureness: LeastConfidence) -> Trials:
     """Leave verdicts below the least confidence, or without one, to people. The rule is recorded in the header.
 
     >>> t = Trials.of([1, 0, 1], decision=[1, 0, 0], confidence=[0.9, 0.8, 0.5])

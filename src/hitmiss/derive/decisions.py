@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Spec, resolve
+from hitmiss.core.registry import MetricSpec, resolve
 from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import Array, Floats, Tally
@@ -40,7 +40,7 @@ class Choice:
 
 def best_threshold(
     tally: Tally | Trials,
-    maximize: str | Spec = "f1",
+    maximize: str | MetricSpec = "f1",
     search: str = "exact",
     scale: ScoreScale | None = None,
 ) -> Choice:
@@ -100,7 +100,7 @@ def best_threshold(
     return Choice(threshold, float(values[place]), str(maximize), search)
 
 
-def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | Spec = "f1") -> Floats:
+def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | MetricSpec = "f1") -> Floats:
     """Compute a metric of decisions at each threshold; NaN where it is undefined.
 
     >>> figures_at(Tally.of([1, 1, 0], [0.9, 0.4, 0.6]), [0.5, 0.4], "recall")

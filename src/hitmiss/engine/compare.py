@@ -19,11 +19,14 @@ import polars as pl
 from hitmiss._version import __version__
 from hitmiss.core import artifacts, progress
 from hitmiss.core.artifacts import SHORT
+from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import By, Contest, Design, Grouping, Plan, Protocol, ReadSpec, Side
+from hitmiss.core.protocol import Protocol
 from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
-from hitmiss.core.registry import Best, Derived, Spec, resolve
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, UNUSED, Remark, finite, prefixed, warning_fields
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
@@ -305,7 +308,7 @@ class Work:
     """What is computed on the samples, and how."""
 
     questions: list[Both]
-    plan: Plan
+    plan: SamplingPlan
     test: str
     correction: str
     paired: Pair
@@ -551,7 +554,7 @@ def _adjusted_tables(rows: list[Discordance], correction: str) -> list[Discordan
 def compare(
     a: Trials,
     b: Trials,
-    metrics: Sequence[str | Spec] | Design,
+    metrics: Sequence[str | MetricSpec] | Design,
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -607,7 +610,7 @@ def compare(
     (0.75, 1.0, 0.25, 'no difference shown')
     """
     a, b = demanded(a, "compare"), demanded(b, "compare")
-    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,
         by=by,
@@ -619,7 +622,7 @@ def compare(
         contest=contest,
     )
     if isinstance(metrics, Design):
-        design = metrics.alone(design, Design(bootstrap=1000, contest=Contest()))
+        design = metrics.alone(design, Design(bootstrap=1000, contest=ComparisonRules()))
     return compare_design(a, b, design, names)
 
 
@@ -627,14 +630,14 @@ def compare_design(
     a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B"), derived: Sequence[Derived] = ()
 ) -> Comparison:
     """Compare two runs as a design with metrics asks, and the `derived` figures made of its metrics."""
-    chosen, contest, groupings = design.settled, design.contest or Contest(), list(design.groupings)
+    chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
     (first, second), there = completed((paired.a, paired.b), paired.key)
     paired = replace(paired, a=first, b=second, there=there)
     pooled = by_target(paired.a, groupings) and paired.a.has_targets
     unit = paired.a.unit_names(design.unit) or (("item",) if paired.repeats or pooled else ())
-    plan = plan_for(paired.a, Plan(design.bootstrap, unit, design.seed, design.level))
+    plan = plan_for(paired.a, SamplingPlan(design.bootstrap, unit, design.seed, design.level))
     across = [c for one in derived for term in one.terms for c in term.columns]
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"] + across)]
     columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
@@ -665,7 +668,7 @@ def compare_design(
 def unused_unit(
     columns: tuple[Columns, Columns],
     questions: Sequence[Both],
-    plan: Plan,
+    plan: SamplingPlan,
     protocol: Protocol,
     rows: Sequence[Difference],
 ) -> list[str]:
@@ -693,12 +696,12 @@ def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
         Side(name, t.header.reading or ReadSpec(), t.header.threshold.value if t.header.threshold else None)
         for name, t in runs.items()
     )
-    return replace(design, contest=replace(design.contest or Contest(), sides=sides))
+    return replace(design, contest=replace(design.contest or ComparisonRules(), sides=sides))
 
 
 def with_contents(design: Design, runs: Mapping[str, Trials]) -> Design:
     """Return the design of a comparison with the hash of each run's rows, which only files need; it takes a sort."""
-    contest = design.contest or Contest()
+    contest = design.contest or ComparisonRules()
     sides = tuple(replace(side, content=runs[side.name].content) for side in contest.sides)
     return replace(design, contest=replace(contest, sides=sides))
 
@@ -757,7 +760,9 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
         "hitmiss": __version__,
         "compare": "paired",
         "protocol": protocol.name or "none",
-        "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q, _ in work.questions),
+        "metrics": "+".join(
+            str(MetricSpec.of(q.metric.name, **q.settings)).replace(" ", "") for q, _ in work.questions
+        ),
         "pos": head.positive,
         "kind": head.score_kind,
         "weight": f"{head.weight},sampling"

@@ -12,9 +12,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.columns import find_column
 from hitmiss.core.completeness import ROW
+from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find
+from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
@@ -133,7 +135,7 @@ def same_columns(
     """
     made = [run.retitle(runs=tuple(n for n in key if n not in ("item", "target"))) for run in runs]
     for name in names:
-        own = {i: mine for i, run in enumerate(made) if (mine := find(name, run.frame.columns)) is not None}
+        own = {i: mine for i, run in enumerate(made) if (mine := find_column(name, run.frame.columns)) is not None}
         if not own:
             continue
         first, *others = own
@@ -175,13 +177,13 @@ def _part(sample: Sample, b: Columns) -> Part:
 class PairedDraws:
     """Replicates of both runs from the same draws: units for the whole comparison, or trials within each class."""
 
-    plan: Plan
+    plan: SamplingPlan
     a: Draws
     b: Draws
     zero_undefined: bool = False
 
     @classmethod
-    def prepare(cls, plan: Plan, whole: PairedSample, zero_undefined: bool = False) -> PairedDraws:
+    def prepare(cls, plan: SamplingPlan, whole: PairedSample, zero_undefined: bool = False) -> PairedDraws:
         """Draw the units once, for both runs and all slices of `whole`; `zero_undefined` is as in `Protocol`."""
         first = whole.parts[0]
         drawn = Draws.prepare(plan, first.a.columns, np.concatenate([part.a.rows for part in whole.parts]))
@@ -220,7 +222,7 @@ def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
         return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
 
 
-def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool) -> list[Floats]:
+def _trial_deltas(questions: Sequence[Both], part: Part, plan: SamplingPlan, zero: bool) -> list[Floats]:
     """Return replicates of the differences, from draws of trials.
 
     The runs are put in a fixed order first, so that exchanging them changes only the signs.
@@ -231,7 +233,7 @@ def _trial_deltas(questions: Sequence[Both], part: Part, plan: Plan, zero: bool)
     return [_own_deltas(question, part, plan, zero) for question in questions]
 
 
-def _own_deltas(question: Both, part: Part, plan: Plan, zero: bool) -> Floats:
+def _own_deltas(question: Both, part: Part, plan: SamplingPlan, zero: bool) -> Floats:
     """Return replicates of one difference, from a stream of its own (see `resample.Draws`)."""
     asked, replicates = question[0], plan.bootstrap
     by_class = plan.by_class(asked.metric.prevalence)
@@ -546,7 +548,7 @@ class Judging:
             return cls(freedom, True, not is_read)
         return cls(freedom, True, not is_read, LeftOut.mean(known))
 
-    def ends(self, deltas: Floats, delta: float, plan: Plan) -> tuple[float, float]:
+    def ends(self, deltas: Floats, delta: float, plan: SamplingPlan) -> tuple[float, float]:
         """Return the interval of a difference."""
         known = deltas[np.isfinite(deltas)]
         if not self.is_studentised or not len(known) or not np.ptp(known):

@@ -11,7 +11,7 @@ from typing import Final
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import one_or_several
-from hitmiss.core.registry import Spec, all_metrics, find_metric, known_text, parse
+from hitmiss.core.registry import MetricSpec, all_metrics, find_metric, known_text, parse
 from hitmiss.core.results import Estimate, Results, demanded_results
 from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
 from hitmiss.engine.measure import read_signature
@@ -132,7 +132,7 @@ _REGRESSION = re.compile(rf"\s*{_TARGET}\s*=\s*{_NUMBER}\s*")
 class Target:
     """Which figures a rule is about."""
 
-    metric: Spec
+    metric: MetricSpec
     average: str | None = None
     cells: tuple[tuple[str, str], ...] = ()
 
@@ -468,7 +468,7 @@ def select(target: Target, results: Results) -> list[Estimate]:
     return found
 
 
-def _named(metric: Spec, results: Results) -> list[Estimate]:
+def _named(metric: MetricSpec, results: Results) -> list[Estimate]:
     """Return the figures of a metric by the name in the results, by its title there, or by a usual synonym."""
     known = parse(known_text(str(metric)))
     ways = (

@@ -17,10 +17,13 @@ from hitmiss._version import __version__
 from hitmiss.core import errors, progress
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.classes import same_class
+from hitmiss.core.columns import find_column
+from hitmiss.core.design import By, Design, Grouping, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import By, Design, Gap, Gaps, Grouping, Method, Plan, Protocol, ReadSpec, find, names_of
+from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.rates import Quantile, Rate
-from hitmiss.core.registry import Derived, Metric, Setting, Spec, Term, resolve
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import Derived, Metric, MetricSpec, Setting, Term, resolve
 from hitmiss.core.results import (
     COARSE,
     CONSTANT,
@@ -34,6 +37,7 @@ from hitmiss.core.results import (
     Results,
     prefixed,
 )
+from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials, demanded, is_text
@@ -91,13 +95,13 @@ def sign(
     results: Results,
     trials: Trials,
     questions: Sequence[Question],
-    plan: Plan,
+    plan: SamplingPlan,
     groupings: Sequence[Grouping],
     gaps: Sequence[Gap],
     slices: str = "none",
 ) -> str:
     """Return the signature of a measurement; `slices` is "all" if metrics beyond the protocol's choice are sliced."""
-    asked = "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
+    asked = "+".join(str(MetricSpec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
     by = ",".join("*".join(g) for g in groupings)
     level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
     gap = GAPS_JOIN.join(map(str, gaps)) or "none"
@@ -280,7 +284,7 @@ def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
     return next((text for text, n in sides.items() if not n), "fewer answers with a confidence than it asks for")
 
 
-def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float) -> str | None:
+def why_no_interval(plan: SamplingPlan, question: Question, sample: Sample, value: float) -> str | None:
     """Say why a figure has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
         return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
@@ -293,7 +297,7 @@ def why_no_interval(plan: Plan, question: Question, sample: Sample, value: float
     return REPEATED if sample.is_repeated else None
 
 
-def _why_fitted(plan: Plan, question: Question) -> str | None:
+def _why_fitted(plan: SamplingPlan, question: Question) -> str | None:
     """Say why a figure that is fitted to the trials has no interval if trials are drawn, alone or in an average."""
     if not question.form.is_fitted or not plan.bootstrap or plan.unit or plan.method != "auto":
         return None
@@ -463,10 +467,10 @@ BEYOND: Final = 5.0
 """How many replicates must lie beyond each end of an interval for a percentile interval."""
 
 
-def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
+def ask(metric: str | MetricSpec, trials: Trials, protocol: Protocol) -> Question:
     """Prepare a metric for these trials: fill in the settings of the protocol and check the score kind."""
     spec, entry, _ = resolve(metric)
-    spec = Spec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
+    spec = MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
     settings = entry.settings(spec)
     shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
     refuse_absent(spec.name, entry, trials)
@@ -484,7 +488,7 @@ def ask(metric: str | Spec, trials: Trials, protocol: Protocol) -> Question:
             code="wrong-positive",
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
-    question = Question(str(Spec.of(spec.name, **shown)), entry, settings, form)
+    question = Question(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
     refuse_unweighted(question, trials)
     return question
 
@@ -1059,7 +1063,7 @@ __all__ = ["FEW", "Gap", "ask", "measure", "measure_design"]
 
 def measure(
     trials: Trials,
-    metrics: Sequence[str | Spec] | Design,
+    metrics: Sequence[str | MetricSpec] | Design,
     *,
     by: By = (),
     bootstrap: int = 0,
@@ -1195,7 +1199,7 @@ def _narrowed(questions: Sequence[Question], protocol: Protocol) -> list[Questio
     return [q for q in questions if not protocol.slice_metrics or q.metric.name in protocol.slice_metrics]
 
 
-def _plans(plan: Plan, columns: Columns) -> tuple[Plan, Plan]:
+def _plans(plan: SamplingPlan, columns: Columns) -> tuple[SamplingPlan, SamplingPlan]:
     """Return how figures of samples without repeated items are drawn, and how all others are.
 
     If one item has several targets and figures pool them (the six labels of a text), the item is the unit: its rows are
@@ -1208,7 +1212,7 @@ def _plans(plan: Plan, columns: Columns) -> tuple[Plan, Plan]:
 
 
 def measure_share(
-    trials: Trials, hits: str, plan: Plan, *, of: str | None = None, name: str | None = None
+    trials: Trials, hits: str, plan: SamplingPlan, *, of: str | None = None, name: str | None = None
 ) -> list[Estimate]:
     """Measure the share of each run's trials that a column of 0 and 1 marks, with the interval of any other share.
 
@@ -1246,7 +1250,7 @@ def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
     """Return the first unit whose columns exist, vary, and have several trials per value; empty if there is none."""
     known = whole.columns.trials.frame.columns
     named = map(names_of, candidates)
-    return next((names for names in named if all(_repeats(whole, find(name, known)) for name in names)), ())
+    return next((names for names in named if all(_repeats(whole, find_column(name, known)) for name in names)), ())
 
 
 def _repeats(whole: Sample, name: str | None) -> bool:
@@ -1302,7 +1306,7 @@ def widths(option: str, ratios: Mapping[str, float]) -> str:
     return f"with --unit {option} intervals would be about so many times as wide: {told}"
 
 
-def _undrawn(plan: Plan) -> list[str]:
+def _undrawn(plan: SamplingPlan) -> list[str]:
     """Warn about a unit that was asked for and is not resampled; repeated runs use items as units by themselves."""
     if plan.bootstrap or plan.unit in ((), ("item",)):
         return []

@@ -8,9 +8,9 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.columns import user_name
 from hitmiss.core.completeness import ROW, Completeness, completeness, in_rounds, lacks_items
 from hitmiss.core.errors import DataError, Fault
-from hitmiss.core.question import shown
 from hitmiss.core.trials import Trials
 
 # ----------------------------------------------------------------------
@@ -453,7 +453,7 @@ def _value(rule: Rule, known: Mapping[str, str]) -> str | None:
 def facts(trials: Trials) -> dict[str, str]:
     """Return what is known about how a run was made: provenance (nested names with dots), then constant columns."""
     columns = {name: trials.frame[name] for name in (*trials.header.runs, *trials.header.slices)}
-    constant = {shown(name): str(c[0]) for name, c in columns.items() if _is_constant(c)}
+    constant = {user_name(name): str(c[0]) for name, c in columns.items() if _is_constant(c)}
     # Later ones win: what a run recorded of itself is more certain than a column, and what it recorded per run even more.
     return {**constant, **dict(_flat(trials.header.provenance)), **_of_runs(trials)}
 

@@ -27,11 +27,13 @@ from hitmiss._version import __version__
 from hitmiss.core import artifacts, progress
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
+from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.machine import cores
-from hitmiss.core.question import BY_CLASS, OF_ALL, By, Contest, Design, Grouping, Plan, Protocol
-from hitmiss.core.registry import Best, Derived, Spec, resolve
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
+from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
@@ -176,7 +178,7 @@ class Ranking:
 
 def compare_all(
     runs: Mapping[str, Trials],
-    metrics: str | Sequence[str | Spec] = (),
+    metrics: str | Sequence[str | MetricSpec] = (),
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -228,7 +230,7 @@ def compare_all(
     runs = {str(name): demanded(trials, "rank") for name, trials in runs.items()}
     if not metrics:
         raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
-    contest = Contest(test=test, correction=correction, allow_missing=allow_missing, force=force)
+    contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
     )
@@ -252,10 +254,10 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     """Rank several runs as a design asks, with all pairs judged at once."""
     for run in runs.values():
         refuse_sampling(run, "a ranking of several runs")
-    chosen, contest, groupings = design.settled, design.contest or Contest(), design.groupings
+    chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), design.groupings
     correction = _correction(contest.correction, contest.test)
     found = Field.of(runs, design.metrics, design.unit, groupings, contest.allow_missing, chosen)
-    plan = Plan(design.bootstrap, found.unit, design.seed, design.level, "percentile")
+    plan = SamplingPlan(design.bootstrap, found.unit, design.seed, design.level, "percentile")
     warnings = found.refuse(found.breaches(), contest.force)
     cells, alarmed = found.cells(plan, groupings, chosen)
     warnings += found.refuse(alarmed.turned(found), contest.force) + found.remarks() + alarmed.found
@@ -342,7 +344,7 @@ class Cell:
         half = NormalDist().inv_cdf(0.5 + level / 2.0) * float(np.nanstd(self.drawn[j] - self.drawn[i]))
         return effect > self.question.form.most_of_width * 2.0 * half
 
-    def open_costs(self, run: int, plan: Plan) -> Unseen:
+    def open_costs(self, run: int, plan: SamplingPlan) -> Unseen:
         """Return by how much a run's cost may be higher because of kinds of error that it does not show."""
         assert self.unseen is not None
         one = self.sample.parts[0]
@@ -375,7 +377,7 @@ class Field:
     def of(
         cls,
         runs: Mapping[str, Trials],
-        metrics: Sequence[str | Spec],
+        metrics: Sequence[str | MetricSpec],
         unit: tuple[str, ...],
         groupings: Sequence[Grouping],
         allow_missing: bool,
@@ -457,7 +459,9 @@ class Field:
             for note in c.trials.header.notes
         ]
 
-    def cells(self, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol) -> tuple[list[Cell], Alarmed]:
+    def cells(
+        self, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol
+    ) -> tuple[list[Cell], Alarmed]:
         """Compute every metric on every sample, run by run, and collect the warnings about each run's figures."""
         wholes = self._wholes()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
@@ -517,7 +521,7 @@ class Field:
         """How many runs are measured at a time: one per core if their arrays are large, because numpy then shares cores."""
         return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
 
-    def with_intervals(self, standings: list[Standing], plan: Plan, protocol: Protocol) -> list[Standing]:
+    def with_intervals(self, standings: list[Standing], plan: SamplingPlan, protocol: Protocol) -> list[Standing]:
         """Return the standings with the interval of each run's own figure over all trials, as `measure` gives it."""
         if not plan.bootstrap:
             return standings
@@ -590,7 +594,7 @@ class Stream:
     unit: NDArray[np.int64]
     weights: Array
 
-    def draws(self, plan: Plan, columns: Columns) -> Draws:
+    def draws(self, plan: SamplingPlan, columns: Columns) -> Draws:
         """Return the draws for one run."""
         return Draws(plan, columns, self.rows, self.unit, self.weights, self.weights.shape[1], self.weights)
 
@@ -599,13 +603,13 @@ class Stream:
 class Shared:
     """The streams of a ranking: trials within each class, and from all trials for figures that depend on prevalence."""
 
-    plan: Plan
+    plan: SamplingPlan
     runs: Field
     by_class: Stream | None
     free: Stream | None
 
     @classmethod
-    def of(cls, plan: Plan, runs: Field, whole: Together) -> Shared:
+    def of(cls, plan: SamplingPlan, runs: Field, whole: Together) -> Shared:
         """Draw once, for all runs and all slices of some trials."""
         if not plan.bootstrap:
             return cls(plan, runs, None, None)
@@ -656,7 +660,7 @@ def _random_order(columns: Columns, rows: NDArray[np.intp], key: Sequence[str], 
 
 
 def _trial_stream(
-    columns: Columns, rows: NDArray[np.intp], place: NDArray[np.int64], plan: Plan, prevalence: bool
+    columns: Columns, rows: NDArray[np.intp], place: NDArray[np.int64], plan: SamplingPlan, prevalence: bool
 ) -> Stream:
     """Use trials as units: each on its own, or, if there are very many, in random blocks."""
     positive = columns.positive[rows]
@@ -691,7 +695,7 @@ class Family:
 
     cells: list[Cell]
 
-    def duels(self, names: tuple[str, ...], plan: Plan, correction: str) -> list[Duel]:
+    def duels(self, names: tuple[str, ...], plan: SamplingPlan, correction: str) -> list[Duel]:
         """Return every pair in every cell."""
         places = [(cell, i, j) for cell in self.cells for i, j in combinations(range(len(names)), 2)]
         hidden = {at for at, (cell, i, j) in enumerate(places) if cell.hides(i, j, plan.level)}
@@ -705,7 +709,7 @@ class Family:
             for (cell, i, j), row, p in zip(places, rows, p_adjusted, strict=True)
         ]
 
-    def _judged(self, places: list[tuple[Cell, int, int]], plan: Plan, hidden: set[int]) -> Simultaneous:
+    def _judged(self, places: list[tuple[Cell, int, int]], plan: SamplingPlan, hidden: set[int]) -> Simultaneous:
         """Judge all differences at once; where a run hides a kind of error, with as many as its trials leave open."""
         least = enough(plan.level)
         deltas = np.array([math.nan if c.units < least else c.values[j] - c.values[i] for c, i, j in places])
@@ -722,7 +726,9 @@ class Family:
         is_least = np.array([isinstance(c.question.form, MinimumCost) for c, _, _ in places])
         return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level, unseen, is_least)
 
-    def _row(self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: Plan, hidden: bool) -> Difference:
+    def _row(
+        self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: SamplingPlan, hidden: bool
+    ) -> Difference:
         cell, i, j = place
         a, b = _known(cell.values[i]), _known(cell.values[j])
         tested = not math.isnan(found.p_values[at])
@@ -755,7 +761,7 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _why_not(cell: Cell, i: int, j: int, plan: Plan) -> str | None:
+def _why_not(cell: Cell, i: int, j: int, plan: SamplingPlan) -> str | None:
     """Say why a pair has no test; None if it has one."""
     if np.isnan(cell.values[[i, j]]).any():
         return "undefined in one of the runs"
@@ -819,7 +825,7 @@ def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> l
 
 
 def _sign(
-    made: Ranking, runs: Field, plan: Plan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
+    made: Ranking, runs: Field, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
 ) -> str:
     """Return one line that records every choice and a hash of the figures."""
     head = runs.columns[0].trials.header
@@ -841,7 +847,9 @@ def _sign(
         "hitmiss": __version__,
         "compare": "all-pairs",
         "protocol": protocol.name or "none",
-        "metrics": "+".join(str(Spec.of(q.metric.name, **q.settings)).replace(" ", "") for q in runs.questions[0]),
+        "metrics": "+".join(
+            str(MetricSpec.of(q.metric.name, **q.settings)).replace(" ", "") for q in runs.questions[0]
+        ),
         "pos": head.positive,
         "kind": head.score_kind,
         "by": ",".join("*".join(g) for g in groupings) or "none",

@@ -12,13 +12,15 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.completeness import Completeness, counted_runs
+from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.question import BY_CLASS, OF_ALL, Grouping, Plan, find, shown
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import Metric, Setting, Spec
+from hitmiss.core.registry import Metric, MetricSpec, Setting
 from hitmiss.core.results import Estimate
+from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
 from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
 from hitmiss.core.weights import refuse_sampling
@@ -274,7 +276,7 @@ class Sample:
     @property
     def is_repeated(self) -> bool:
         """Whether an item may occur more than once, so that its trials are not independent draws."""
-        own = tuple(self.run.get(shown(name), "") for name in self.columns.trials.header.runs)
+        own = tuple(self.run.get(user_name(name), "") for name in self.columns.trials.header.runs)
         return (self.columns.pools_targets and self._has_targets) or own in self.columns.repeated
 
     @cached_property
@@ -338,9 +340,9 @@ def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
     A column with the same values as the target (the types of toxicity of a text) means the target too.
     """
     names, columns = {name for grouping in groupings for name in grouping}, trials.frame.columns
-    if "target" in names and find("target", columns) == "target":
+    if "target" in names and find_column("target", columns) == "target":
         return True
-    own = [column for name in names if (column := find(name, columns)) is not None]
+    own = [column for name in names if (column := find_column(name, columns)) is not None]
     return bool(own) and trials.has_targets and any(trials.frame[c].equals(trials.frame["target"]) for c in own)
 
 
@@ -365,8 +367,8 @@ def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
     columns = whole.columns
     known = columns.trials.frame.columns
     for name in grouping:
-        if find(name, known) is None:
-            raise UnknownName("column to group by", name, map(shown, columns.trials.header.slices))
+        if find_column(name, known) is None:
+            raise UnknownName("column to group by", name, map(user_name, columns.trials.header.slices))
     bound, is_positive = columns.one_class.of(grouping)
     bound, grouping = (tuple(columns.trials.own(name) for name in names) for names in (bound, grouping))
     if not bound:
@@ -387,7 +389,7 @@ def _paired_slices(
         shared = {tuple(k.items()): rows for k, rows in _split(whole.columns, others, free)}
     nobody = np.zeros(0, dtype=np.intp)
     for key, rows in _split(whole.columns, whole.rows[told_apart], grouping):
-        rest = tuple((shown(c), key[shown(c)]) for c in free)
+        rest = tuple((user_name(c), key[user_name(c)]) for c in free)
         yield whole.columns.sample(np.concatenate([shared.get(rest, nobody), rows]), whole.run, key)
 
 
@@ -403,7 +405,7 @@ def _split(
     code, size = combined((numbers[own], len(distinct)) for numbers, distinct in coded)
 
     def key(row: int) -> dict[str, str]:
-        return {shown(name): distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
+        return {user_name(name): distinct[numbers[row]] for name, (numbers, distinct) in zip(names, coded, strict=True)}
 
     together = blocks(code, size)
     if together is not None:
@@ -454,7 +456,7 @@ class Question:
     @property
     def stream(self) -> str:
         """The metric with all its settings, for random streams; `text` leaves out those that are usual."""
-        return str(Spec.of(self.metric.name, **self.settings))
+        return str(MetricSpec.of(self.metric.name, **self.settings))
 
     def value(self, sample: Sample) -> float:
         """Return the figure of a sample."""
@@ -465,7 +467,7 @@ class Question:
 class Draws:
     """The replicates of a run: units are drawn once for all metrics and slices, trials for each metric and slice."""
 
-    plan: Plan
+    plan: SamplingPlan
     columns: Columns
     rows: Rows
     """The trials of the run, whose units are drawn: those of other runs in the same table change nothing."""
@@ -482,7 +484,7 @@ class Draws:
     _without: dict[tuple[str, int], Floats | None] = field(default_factory=dict)
 
     @classmethod
-    def prepare(cls, plan: Plan, columns: Columns, rows: Rows) -> Draws:
+    def prepare(cls, plan: SamplingPlan, columns: Columns, rows: Rows) -> Draws:
         """Draw the units of a run once, for all its samples; trials are drawn per metric and sample."""
         if not plan.bootstrap or not plan.unit:
             return cls(plan, columns, rows)
@@ -558,7 +560,7 @@ class Draws:
             self._trials[place] = _DrawnTrials(self, sample, rng, by_class)
         return self._trials[place]
 
-    def said(self, question: Question, plan: Plan | None = None) -> str:
+    def said(self, question: Question, plan: SamplingPlan | None = None) -> str:
         """Describe how the replicates of a figure were drawn, for the method of its interval."""
         whole = self.weights is not None and self.free is self.weights
         return (plan or self.plan).said(question.metric.prevalence, whole)
@@ -939,7 +941,7 @@ class _Units:
         return unit_sides(self.code, self.positive, self.n)
 
 
-def _draw(plan: Plan, units: Sequence[_Units], by_class: bool) -> tuple[NDArray[np.int64], Array]:
+def _draw(plan: SamplingPlan, units: Sequence[_Units], by_class: bool) -> tuple[NDArray[np.int64], Array]:
     """Return the unit of each trial of a run and how often each unit is drawn (replicate × unit)."""
     parts = []
     for own in units:

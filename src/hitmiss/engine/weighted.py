@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Plan
 from hitmiss.core.registry import Metric, Setting
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Floats, Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import kish
@@ -37,7 +37,7 @@ def columns_of_trials(trials: Trials, one_class: OneClass | None = None, pools_t
     return kind(trials, one_class or OneClass(), pools_targets)
 
 
-def plan_for(trials: Trials, plan: Plan) -> Plan:
+def plan_for(trials: Trials, plan: SamplingPlan) -> SamplingPlan:
     """Return the plan of intervals for trials: rows with sampling weights are units, unless the caller names others."""
     if trials.header.weight is None:
         return plan

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.question import Protocol, ReadSpec
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import OF_MANIFESTS, Manifest, read_manifest
 from hitmiss.io.reader import refuse_unread

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from hitmiss.core.classes import about_spoofing
+from hitmiss.core.columns import find_column, user_name
+from hitmiss.core.design import names_of
 from hitmiss.core.errors import Fault, HitmissError, UsageError
-from hitmiss.core.question import ReadSpec, find, names_of, shown
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import USUAL_UNITS, measure
 from hitmiss.evaluation.protocol import find_protocol
@@ -304,7 +306,7 @@ class Dialogue:
         head, rules = trials.header, find_protocol(self.protocol) if self.protocol else None
         unit = _unit(trials, rules.natural if rules and rules.natural else USUAL_UNITS)
         few = [n for n in head.slices if 1 < trials.frame[n].n_unique() <= min(FEW, len(trials) - 1)]
-        slices = tuple(name for name in map(shown, few) if name not in unit)
+        slices = tuple(name for name in map(user_name, few) if name not in unit)
         spec, columns = self.spec, {}
         if rules is None:
             spec = spec.changed(**self._declared(trials))
@@ -314,7 +316,7 @@ class Dialogue:
                 **spec.key_columns,
             }
         elif rules.name == VERDICTS and head.runs and not spec.runs:
-            spec = spec.changed(runs=tuple(map(shown, head.runs)))
+            spec = spec.changed(runs=tuple(map(user_name, head.runs)))
         metrics = () if rules is not None else _metrics(trials)
         return Proposal(self.scores, self.key, spec, self.protocol, trials, unit, slices, metrics, columns)
 
@@ -333,7 +335,7 @@ class Dialogue:
         if is_named and "score" in trials.frame.columns:
             made["higher"] = head.negative if head.scale.is_reversed else head.positive
         if head.runs and not self.spec.score_columns:
-            made["runs"] = tuple(map(shown, head.runs))
+            made["runs"] = tuple(map(user_name, head.runs))
         return made
 
 
@@ -385,7 +387,7 @@ def _id_of(trials: Trials) -> str | None:
         return None
     texts = [name for name in trials.header.slices if trials.frame[name].n_unique() == len(trials)]
     named = [name for name in texts if not all(map(is_number, trials.frame[name].head(FEW).to_list()))]
-    return shown(named[0]) if len(named) == 1 else None
+    return user_name(named[0]) if len(named) == 1 else None
 
 
 def _protocol_of(trials: Trials) -> str | None:
@@ -399,7 +401,7 @@ def _unit(trials: Trials, candidates: Sequence[str]) -> tuple[str, ...]:
     """Return the first of the usual units that the trials have: its columns vary and repeat."""
 
     def repeats(name: str) -> bool:
-        column = find(name, trials.header.slices)
+        column = find_column(name, trials.header.slices)
         return column is not None and 1 < trials.frame[column].n_unique() < trials.frame["item"].n_unique()
 
     return next((names for names in map(names_of, candidates) if all(map(repeats, names))), ())

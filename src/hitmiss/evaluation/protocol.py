@@ -11,11 +11,15 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.columns import FIXED, find_column
+from hitmiss.core.convert import InvalidField
+from hitmiss.core.design import By, Design, Taken, names_of
 from hitmiss.core.errors import DataError, HitmissError, UsageError
-from hitmiss.core.question import FIXED, By, Design, Gap, Gaps, Method, Protocol, ReadSpec, Taken, declared, names_of
-from hitmiss.core.question import find as find_column
-from hitmiss.core.registry import Metric, Misdeclared, Setting, Spec, all_of, find, find_metric, parse
+from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import Metric, MetricSpec, Setting, all_of, find, find_metric, parse
 from hitmiss.core.results import Results
+from hitmiss.core.sampling import Method
 from hitmiss.core.settings import Settings, blamed
 from hitmiss.core.settings import find as find_settings
 from hitmiss.core.trials import Trials, stack
@@ -49,12 +53,12 @@ def load_protocol(path: str | Path) -> Protocol:
     try:
         artifacts.note_input(path)
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        return declared(data)
+        return make_protocol(data)
     except FileNotFoundError:
         raise UsageError(f"no protocol file {path}", code="missing-protocol") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{Path(path).name} is not TOML: {error}", code="bad-protocol") from None
-    except Misdeclared as fault:
+    except InvalidField as fault:
         raise UsageError(f"{Path(path).name}: {fault}", code="bad-protocol") from None
 
 
@@ -702,7 +706,7 @@ def _settings(text: str, protocol: Protocol | None) -> tuple[Metric, dict[str, S
     """Return a metric and its settings under a protocol."""
     spec = parse(text)
     ruled, entry = dict(protocol.settings.get(spec.name, {})) if protocol else {}, find_metric(spec.name)
-    return entry, entry.settings(Spec.of(spec.name, **{**ruled, **dict(spec.settings)}))
+    return entry, entry.settings(MetricSpec.of(spec.name, **{**ruled, **dict(spec.settings)}))
 
 
 def _is_unweighted(text: str, trials: Trials, protocol: Protocol | None) -> bool:

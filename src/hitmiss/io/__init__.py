@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hitmiss.core.question import ReadSpec
+    from hitmiss.core.read_spec import ReadSpec
     from hitmiss.io.columns import Layout, write_official_scores
     from hitmiss.io.reader import Examination, examine, read
 
@@ -18,7 +18,7 @@ __all__ = ["Examination", "Layout", "ReadSpec", "examine", "read", "write_offici
 _HOMES = {
     "Examination": "hitmiss.io.reader",
     "Layout": "hitmiss.io.columns",
-    "ReadSpec": "hitmiss.core.question",
+    "ReadSpec": "hitmiss.core.read_spec",
     "examine": "hitmiss.io.reader",
     "read": "hitmiss.io.reader",
     "write_official_scores": "hitmiss.io.columns",

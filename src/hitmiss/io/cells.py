@@ -16,8 +16,9 @@ import polars as pl
 
 from hitmiss.core import classes
 from hitmiss.core.classes import AMBIGUOUS, ONE_OF_THESE, UNDECLARED, Problem, Reading
+from hitmiss.core.columns import user_name
 from hitmiss.core.kinds import ABSTAIN
-from hitmiss.core.question import ReadSpec, shown
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.weights import not_allowed
 from hitmiss.io.columns import ABSENT, FALSE, SYSTEM_PREFIX, flag, is_absent
 from hitmiss.io.parse import Ledger, Place, quoted
@@ -331,7 +332,7 @@ def numbers_of(
         wrong &= ~cells.str.strip_chars().str.to_lowercase().is_in(list(absent))
     if wrong.any():
         places = stack.places(wrong, name)
-        what = what or f"{shown(name)}{{s}}"
+        what = what or f"{user_name(name)}{{s}}"
         fix = _fix_of([p.value or "" for p in places])
         ledger.add("not-a-number", f"{{n}} unreadable {what}", fix, places, stack.title(name), "it is not a number")
     return numbers, wrong
@@ -408,7 +409,7 @@ def read_shares(stack: Stack, name: str, options: ReadSpec, ledger: Ledger) -> p
         said = {cell: str(int(meant)) for cell in cells.unique() if (meant := flag(cell)) is not None}
         stack = stack.put(cells.replace(said)) if said else stack
     numbers = numbers_of(stack, name, options.decimal_sign, ledger)[0].fill_nan(None)
-    refuse_outside(stack, name, numbers, "share-outside", f"value{{s}} of {shown(name)}", "fix them", ledger)
+    refuse_outside(stack, name, numbers, "share-outside", f"value{{s}} of {user_name(name)}", "fix them", ledger)
     return numbers
 
 
@@ -418,7 +419,7 @@ def check_numbers(stack: Stack, names: Sequence[str], options: ReadSpec, ledger:
         if name == "confidence":
             stack = stack.put(_confidences(stack, options, ledger))
             continue
-        what = f"value{{s}} of {shown(name)}"
+        what = f"value{{s}} of {user_name(name)}"
         numbers, _ = numbers_of(stack, name, options.decimal_sign, ledger, (*ABSENT, "-"), what)
         stack = stack.put(numbers.alias(name))
     return stack

@@ -13,7 +13,8 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.classes import Reading
-from hitmiss.core.question import FIXED, INNER, ReadSpec
+from hitmiss.core.columns import FIXED, INNER
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.cells import understand
 from hitmiss.io.parse import Ledger, Place, Stop, counted, quoted
 from hitmiss.io.tables import Stack

@@ -11,9 +11,10 @@ from typing import Final, Literal
 import polars as pl
 
 from hitmiss.core.classes import FAMILIES, about_spoofing, code_of, is_word, same_class
+from hitmiss.core.columns import SCORES, SYNONYMS, column_name, find_column, prefixed, user_name
 from hitmiss.core.errors import DataError, UsageError, nearest
 from hitmiss.core.kinds import ScoreKind
-from hitmiss.core.question import SCORES, SYNONYMS, ReadSpec, apart, find, shown, stored
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import MIXED, Remark
 from hitmiss.core.trials import ANSWERS, FIXED, Trials
 from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
@@ -327,7 +328,7 @@ def is_condition(name: str) -> bool:
     (True, True, False)
     """
     group, dot, _ = name.partition(".")
-    return group in ("models", "prompt_hashes") if dot else plain(shown(name)) in CONDITIONS
+    return group in ("models", "prompt_hashes") if dot else plain(user_name(name)) in CONDITIONS
 
 
 def mixed_note(run: str, values: Mapping[str, Sequence[object]], *, are_columns: bool) -> Remark:
@@ -351,12 +352,12 @@ def may_name_runs(name: str) -> bool:
     >>> may_name_runs("Model-Name"), may_name_runs("user:system"), may_name_runs("codec")
     (True, True, False)
     """
-    return numbers_repetitions(name) or plain(shown(name)) in (*ANSWERED_BY, *MADE_BY)
+    return numbers_repetitions(name) or plain(user_name(name)) in (*ANSWERED_BY, *MADE_BY)
 
 
 def numbers_repetitions(name: str) -> bool:
     """Return whether a column of this name may number the repetitions of a run."""
-    return plain(shown(name)) in REPETITIONS
+    return plain(user_name(name)) in REPETITIONS
 
 
 def resolve(
@@ -377,7 +378,7 @@ def resolve(
     already done so. `rows` are the first rows: a name that fits several columns means the one whose values fit.
     """
     found = {OURS.get(ours, ours): names.index(theirs) for ours, theirs in options.columns.items() if theirs in names}
-    found |= {apart(name): names.index(name) for name in options.identities if name in names}
+    found |= {prefixed(name): names.index(name) for name in options.identities if name in names}
     if "score" in wanted:
         found |= {SYSTEM_PREFIX + name: names.index(name) for name in options.score_columns if name in names}
         wanted -= {"score"} if options.score_columns else set()
@@ -399,8 +400,8 @@ def resolve(
 
 
 def _kept(name: str, taken: Collection[str]) -> str:
-    own = stored(name)
-    return own if own not in taken else apart(name)
+    own = column_name(name)
+    return own if own not in taken else prefixed(name)
 
 
 @dataclass(frozen=True)
@@ -541,11 +542,13 @@ class Match:
 
     def own(self, name: str) -> str | None:
         """Return our name of the column that a caller means, given as shown in tables or as in the file."""
-        return find(name, self.picks) or next((ours for ours, theirs in self.theirs.items() if theirs == name), None)
+        return find_column(name, self.picks) or next(
+            (ours for ours, theirs in self.theirs.items() if theirs == name), None
+        )
 
     def only(self, needed: Collection[str]) -> Match:
         """Return the same without the slices that nobody asks for, so that they are not parsed."""
-        kept = {apart("target"), *map(self.own, needed)}
+        kept = {prefixed("target"), *map(self.own, needed)}
         told = {name for name in self.slices if may_name_runs(name) or is_condition(name)}
         dropped = {name for name in self.slices if name not in kept and name not in told}
         picks = {name: at for name, at in self.picks.items() if name not in dropped}
@@ -565,7 +568,7 @@ class Match:
         """Return the columns of words, as labels and codecs, that are better parsed as codes: their first rows repeat."""
         used = list(self.picks.values())
         own = {"label", *(name for name in self.slices if not may_name_runs(name))}
-        own -= {*options.runs, *options.itself, apart("target")}
+        own -= {*options.runs, *options.itself, prefixed("target")}
         rows = first[self.has_header :]
         return {
             name: pl.Categorical
@@ -751,13 +754,15 @@ def _match(
     systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
     fixed = [name for name in dict.fromkeys((*FIXED, *PREDICTED)) if name in found and name in WANTED[role]]
     runs = [name for name in options.runs if name in found]
-    own = {*options.numbers, *map(apart, options.identities), *(SASV_SCORES if role in ("scores", "both") else ())}
+    own = {*options.numbers, *map(prefixed, options.identities), *(SASV_SCORES if role in ("scores", "both") else ())}
     numbers = [name for name in found if name in own]
     # A column without a name is the row number that pandas writes, or comes from a comma at the end of the lines.
     named = [name for name in found if name.strip()]
     weight = _weight(names, found, has_header, {*fixed, *runs, *numbers, *systems}, options)
     others = [n for n in named if n not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES, weight}]
-    asked = {find(name, others) for name in options.where} | {n for n in others if names[found[n]] in options.where}
+    asked = {find_column(name, others) for name in options.where} | {
+        n for n in others if names[found[n]] in options.where
+    }
     slices = [name for name in others if is_whole or name in (options.slices or ()) or name in asked]
     weighed = () if weight is None else (weight,)
     picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *weighed, *slices)}

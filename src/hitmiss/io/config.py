@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss.core import artifacts
+from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import UsageError, nearest
-from hitmiss.core.registry import Misdeclared, declare, fit
 
 MOST_BYTES: Final = 2**20
 DEEPEST: Final = 20
@@ -53,7 +53,7 @@ def read_config(path: str | Path) -> ToxicityConfig:
         sections = {key: _section(content, key) for key in known if content.get(key) is not None}
         data = declare(DataSection, sections.get("data", {}), ignore=True, where=("data",))
         found = declare(EvaluationSection, sections.get("evaluation", {}), where=("evaluation",))
-    except Misdeclared as fault:
+    except InvalidField as fault:
         raise UsageError(f"{name}: {_told(fault)}") from None
     default = found.default_threshold
     if default is not None and not 0.0 <= default <= 1.0:
@@ -66,7 +66,7 @@ def _section(content: dict[str, object], key: str) -> dict[str, object]:
     return fit(dict[str, object], content[key], (key,))
 
 
-def _told(fault: Misdeclared) -> str:
+def _told(fault: InvalidField) -> str:
     where, known = ".".join(fault.where), EvaluationSection.__dataclass_fields__
     if fault.is_unknown:
         near = nearest(fault.where[-1], known)

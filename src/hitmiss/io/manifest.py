@@ -20,7 +20,7 @@ import polars as pl
 
 from hitmiss.core.classes import Reading
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io import tables
 from hitmiss.io.cells import check_labels, understand
 from hitmiss.io.checks import check_ids, check_repeats

@@ -14,8 +14,9 @@ import polars as pl
 from polars.datatypes import DataTypeClass
 
 from hitmiss.core.classes import code_of
+from hitmiss.core.columns import INNER, prefixed
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
-from hitmiss.core.question import INNER, ReadSpec, apart
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Header, Source
 from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import tables
@@ -538,7 +539,7 @@ def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec,
     thresholds = _repeated("threshold", None, pl.Float64, height)
     if "threshold" in has:
         thresholds = read_thresholds(stack, spec, ledger, is_probability=not any_scores(spec))
-    shares = [read_shares(stack, apart(name), spec, ledger) for name in spec.identities]
+    shares = [read_shares(stack, prefixed(name), spec, ledger) for name in spec.identities]
     stack = _classes(stack, spec, ledger)
     columns = [
         stack.frame.get_column("item"),

@@ -12,9 +12,10 @@ import polars as pl
 
 from hitmiss.core import progress, registry
 from hitmiss.core.classes import Reading, is_word, same_class
+from hitmiss.core.columns import FIXED, INNER, SYSTEM, prefixed, user_name
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.kinds import ScoreKind
-from hitmiss.core.question import FIXED, INNER, OPTION, SYSTEM, OnNan, ReadSpec, apart, shown
+from hitmiss.core.read_spec import OPTION, OnNan, ReadSpec
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Header, Source, Trials, with_target
 from hitmiss.core.weights import weigh
@@ -254,7 +255,7 @@ def note_oddities(
     runs = list(header.runs)
     table = frame.group_by(runs, maintain_order=True).agg(*facts) if runs else frame.select(*facts)
     for row in table.iter_rows(named=True):
-        who = "".join(f"{shown(name)} {row[name]}: " for name in runs)
+        who = "".join(f"{user_name(name)} {row[name]}: " for name in runs)
         ledger.notes += [who + note for note in _score_notes(row, header)]
 
 
@@ -289,9 +290,9 @@ def describe_trials(trials: Trials) -> dict[str, object]:
         "classes": {head.positive: trials.n_positive, head.negative: len(trials) - trials.n_positive},
         "positive": head.positive,
         "score_kind": head.score_kind,
-        "runs": {shown(name): told[name] for name in head.runs},
-        "slices": {shown(name): told[name] for name in head.slices},
-        "numbers": list(map(shown, head.numbers)),
+        "runs": {user_name(name): told[name] for name in head.runs},
+        "slices": {user_name(name): told[name] for name in head.slices},
+        "numbers": list(map(user_name, head.numbers)),
         "coverage": list(head.coverage) if head.coverage else None,
     }
 
@@ -345,7 +346,7 @@ class Side:
 
     def with_targets(self) -> Side:
         """Return this side with a column `target` that says what each row asks about."""
-        own = apart("target")
+        own = prefixed("target")
         if own not in self.match.picks:
             return self
         return replace(
@@ -638,14 +639,14 @@ def _with_runs(scores: Side, options: ReadSpec, ledger: Ledger) -> ReadSpec:
         return options
     order = (*ANSWERED_BY, *MADE_BY, *REPETITIONS)
     runs = list(options.runs)
-    for name in sorted(several, key=lambda name: order.index(plain(shown(name)))):
+    for name in sorted(several, key=lambda name: order.index(plain(user_name(name)))):
         if _names_runs(frame, name, runs):
             runs.append(name)
-        elif plain(shown(name)) in MADE_BY and _has_both(frame, name):
+        elif plain(user_name(name)) in MADE_BY and _has_both(frame, name):
             values = ", ".join(frame[name].unique().sort().to_list()[:SHOWN_RUNS])
             ledger.notes.append(
-                f"{shown(name)} has {frame[name].n_unique()} values ({values}), and no id occurs under two of them: they "
-                f"were taken as a property of the items and pooled; say --run-column {shown(name)} if they are runs"
+                f"{user_name(name)} has {frame[name].n_unique()} values ({values}), and no id occurs under two of them: they "
+                f"were taken as a property of the items and pooled; say --run-column {user_name(name)} if they are runs"
             )
     return options.changed(runs=tuple(runs))
 
@@ -662,7 +663,7 @@ def _note_conditions(stack: tables.Stack, slices: Sequence[str], runs: Sequence[
     rest = [name for name in runs if not numbers_repetitions(name)]
     parts = stack.frame.group_by(rest, maintain_order=True) if rest else [((), stack.frame)]
     for key, own in parts:
-        values = {shown(name): own[name].unique().to_list() for name in several if own[name].n_unique() > 1}
+        values = {user_name(name): own[name].unique().to_list() for name in several if own[name].n_unique() > 1}
         if values:
             ledger.notes.append(mixed_note(", ".join(map(str, key)), values, are_columns=True))
 
@@ -686,7 +687,7 @@ def _names_runs(frame: pl.DataFrame, name: str, runs: Sequence[str]) -> bool:
         again = frame.filter(pl.struct(identity).is_duplicated())
         if again.height and again.select((pl.col(name).n_unique().over(identity) > 1).any()).item():
             return True
-    return plain(shown(name)) in ANSWERED_BY and frame[name].n_unique() < frame.height
+    return plain(user_name(name)) in ANSWERED_BY and frame[name].n_unique() < frame.height
 
 
 def _has_both(frame: pl.DataFrame, name: str) -> bool:
@@ -700,7 +701,7 @@ def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
     """Return whether `target` is needed to identify rows; if each item occurs once, it is a property of the item."""
     if any("target" in side.match.picks for side in sides):
         return False
-    return any(_repeats(side.stack.frame, options) for side in sides if apart("target") in side.match.slices)
+    return any(_repeats(side.stack.frame, options) for side in sides if prefixed("target") in side.match.slices)
 
 
 def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
@@ -794,7 +795,7 @@ def _among(column: pl.Series, name: str, values: Sequence[str], options: ReadSpe
 
 
 def _no_such_column(name: str, matches: Sequence[Match]) -> UnknownName:
-    there = tuple(dict.fromkeys(shown(n) for match in matches for n in match.picks if not n.startswith(INNER)))
+    there = tuple(dict.fromkeys(user_name(n) for match in matches for n in match.picks if not n.startswith(INNER)))
     return UnknownName("column to choose rows by", name, there)
 
 
@@ -856,14 +857,14 @@ def _refuse_absent(scores: Side, key: Side | None, visit: Visit) -> None:
     sides = [scores, key] if key else [scores]
     refuse_undeclared(options, tuple(dict.fromkeys(name for side in sides for name in side.names)), file, ledger)
     have = {name for side in sides for name in side.match.picks}
-    absent = [shown(name) for name in options.runs if name not in scores.match.picks]
-    absent += [shown(name) for name in options.numbers if name not in have]
+    absent = [user_name(name) for name in options.runs if name not in scores.match.picks]
+    absent += [user_name(name) for name in options.numbers if name not in have]
     if options.weight is not None and not any(side.match.weight for side in sides):
         raise no_weight(options.weight, [name for side in sides for name in side.names], file, ledger)
     if absent:
         fix = f"say which one it is with --column {absent[0]}=NAME"
         raise ledger.stop("missing-column", f"there is no column {quoted(absent[0])}", fix, [Place(file, 1)], absent[0])
-    unseen = [shown(name) for name in options.slices or () if name not in have and name != WORDS]
+    unseen = [user_name(name) for name in options.slices or () if name not in have and name != WORDS]
     if unseen:
         ledger.notes.append(f"there is no column {', '.join(unseen)} to slice by")
 

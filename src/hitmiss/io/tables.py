@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from hitmiss.core import artifacts, registry
 from hitmiss.core.classes import named_classes
+from hitmiss.core.columns import prefixed
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import ReadSpec, apart
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import FIXED
 from hitmiss.io.columns import is_number, looks_headed, mixed_note
 from hitmiss.io.parse import (
@@ -881,7 +882,7 @@ def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.
     told = {
         theirs: reshaping.names.get(ours, ours) for ours, theirs in options.columns.items() if theirs in frame.columns
     }
-    moved = {name: apart(name) for name in told.values() if name in frame.columns and name not in told}
+    moved = {name: prefixed(name) for name in told.values() if name in frame.columns and name not in told}
     return frame.rename({**moved, **{name: ours for name, ours in told.items() if name != ours}})
 
 

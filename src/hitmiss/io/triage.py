@@ -13,9 +13,10 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.classes import about_spoofing, family_of, named_classes, same_class
+from hitmiss.core.columns import OWN, column_name, prefixed
 from hitmiss.core.errors import DataError, Fault
 from hitmiss.core.kinds import ABSTAIN
-from hitmiss.core.question import OWN, ReadSpec, apart, stored
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Source, Trials
 from hitmiss.io.cells import amount_in, number_in, word_of
 from hitmiss.io.columns import (
@@ -305,7 +306,7 @@ class Flat:
         columns = {**asked, **numbers, **self._joined(self._cache, "unknown")}
         columns |= {_kept(name): own for name, own in self._joined(self._others, "").items() if name not in columns}
         columns |= {
-            apart(name) if name in numbers else name: own for name, own in self._joined(self._slices, "-").items()
+            prefixed(name) if name in numbers else name: own for name, own in self._joined(self._slices, "-").items()
         }
         facts = _facts(self._told, self._made_at, asked) if self._is_results else {}
         return Reshaped(
@@ -408,7 +409,7 @@ def _folded(word: str) -> str:
 
 def _kept(name: str) -> str:
     """Return the name of a further field of the rows: its own, unless the layout makes a column of that name."""
-    return name if name in ("confidence", "score") or name.startswith(OWN) else stored(name)
+    return name if name in ("confidence", "score") or name.startswith(OWN) else column_name(name)
 
 
 def _parsed(row: Mapping[str, str]) -> dict[str, object]:
@@ -597,7 +598,9 @@ def _slices(rows: Sequence[Row], own: Collection[str]) -> dict[str, list[str]]:
     names = dict.fromkeys(name for meta in metas for name in meta if name not in own or name in NESTED)
     clash = {*KNOWN, *RUNS, *MADE_HERE}
     return {
-        apart(name) if name in clash or is_known(name) else stored(name): [_text(meta.get(name)) for meta in metas]
+        prefixed(name) if name in clash or is_known(name) else column_name(name): [
+            _text(meta.get(name)) for meta in metas
+        ]
         for name in names
     }
 

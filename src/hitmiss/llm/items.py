@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Final
 
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError
-from hitmiss.core.registry import fit
 from hitmiss.io.columns import UNCERTAIN, WORDS, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.llm.media import decode, open_picture

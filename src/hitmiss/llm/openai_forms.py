@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.registry import fit
+from hitmiss.core.convert import fit
 
 ROLES: Final = {"developer": "system"}
 

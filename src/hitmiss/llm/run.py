@@ -16,8 +16,8 @@ from typing import Final
 import polars as pl
 
 from hitmiss._version import __version__
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import HitmissError, IncompleteRun, UsageError
-from hitmiss.core.registry import fit
 from hitmiss.core.trials import Trials
 from hitmiss.detection.loop import stop_on_terminate
 from hitmiss.io.runs import (

@@ -26,7 +26,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from hitmiss.core.registry import fit
+from hitmiss.core.convert import fit
 from hitmiss.llm.openai_forms import as_chat, as_response, object_in, objects_in
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from hitmiss.core import progress
 from hitmiss.core.classes import Reading, same_class
+from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.question import SYSTEM, ReadSpec, find, shown
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.tally import Keys, keys_of
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
@@ -275,10 +276,10 @@ def _refuse_large(size: int, memory: int) -> None:
 def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
     """Return columns to group or resample by, under their stored names; refuse a column that no file has."""
     known = list(there)
-    found = {name: find(name, known) for name in columns}
+    found = {name: find_column(name, known) for name in columns}
     for name, column in found.items():
         if column is None:
-            raise UnknownName("column", name, [shown(c) for c in known if c not in FIXED])
+            raise UnknownName("column", name, [user_name(c) for c in known if c not in FIXED])
     return [column for column in found.values() if column is not None]
 
 

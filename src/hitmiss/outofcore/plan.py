@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import EXACT, Keys, in_order, keys_of
 from hitmiss.core.trials import combined, text_codes

@@ -11,9 +11,12 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.classes import ONE_OF_THESE, Reading
+from hitmiss.core.columns import SYSTEM, find_column, user_name
+from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import OPTION, SYSTEM, Design, Protocol, ReadSpec, find, names_of, shown
-from hitmiss.core.registry import Spec, find_metric, parse, resolve
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import OPTION, ReadSpec
+from hitmiss.core.registry import MetricSpec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.tally import keys_of, scores_of
@@ -439,7 +442,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
 
 def refuse_silent_runs(slices: Sequence[str], options: ReadSpec, why: str) -> None:
     """Refuse to count rows as one run where a column may say which run each belongs to: only the rows show it."""
-    named = [shown(name) for name in slices if may_name_runs(name) and name not in options.runs]
+    named = [user_name(name) for name in slices if may_name_runs(name) and name not in options.runs]
     if named:
         raise UsageError(
             f"{why}, and {named[0]} may say which run a row belongs to: say --run-column {named[0]}, or leave --stream out",
@@ -467,7 +470,7 @@ def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
     if design.unit or not design.bootstrap:
         return []
     named = map(names_of, design.settled.natural or USUAL_UNITS)
-    unit = next((names for names in named if all(find(name, there) for name in names)), ())
+    unit = next((names for names in named if all(find_column(name, there) for name in names)), ())
     if not unit:
         return []
     name, option = " × ".join(unit), ",".join(unit)
@@ -487,7 +490,7 @@ def keep_cells(tally: ShardTally, plan: ShardPlan) -> tuple[ShardTally, list[str
     """
     cells, options, said = tally.cells, plan.options, list[str]()
     for name, values in options.where.items():
-        column = find(name, plan.cells) or name
+        column = find_column(name, plan.cells) or name
         at, renamed = plan.cells.index(column), options.rename.get(column, {})
         wanted, known = {*values, *(renamed.get(v, v) for v in values)}, {*(cell[at] for cell in cells), *renamed}
         unknown = [value for value in values if value not in known]
@@ -510,7 +513,7 @@ def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadS
         settled = {**(protocol.settings.get(spec.name, {}) if protocol else {}), **dict(spec.settings)}
         if "score" not in entry.columns or entry.form is None or (entry.kinds and options.kind not in entry.kinds):
             continue
-        form = form_of(entry, inside(entry.settings(Spec.of(spec.name, **settled)), scale))
+        form = form_of(entry, inside(entry.settings(MetricSpec.of(spec.name, **settled)), scale))
         if isinstance(form, Form):
             found.append(form)
     return found

@@ -12,8 +12,9 @@ from typing import Final, cast
 import numpy as np
 import polars as pl
 
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.cells import check_labels, check_scores, understand
 from hitmiss.io.checks import SHOWN_IDS, conflict, differing, no_common_id, refuse_missing

@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss._version import __version__
 from hitmiss.core import progress
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Plan
 from hitmiss.core.results import Estimate, Results, merged
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.tally import Array
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import measure_share
@@ -336,7 +336,7 @@ def _interval(
         return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)
     header = Header(numbers=("hit", "share"))
     items = Trials.of(np.ones(n), header=header, hit=answers.hit, share=answers.weight, unit=unit)
-    (found,) = measure_share(items, "hit", Plan(REPLICATES, ("unit",), seed, level), of="share")
+    (found,) = measure_share(items, "hit", SamplingPlan(REPLICATES, ("unit",), seed, level), of="share")
     low, high = (math.nan if end is None else end for end in (found.low, found.high))
     few = () if found.low is not None or found.note is None else (found.note,)
     return low, high, (held, found.units_effective or 0.0), few

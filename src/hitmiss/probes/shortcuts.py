@@ -15,7 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import Protocol
+from hitmiss.core.protocol import Protocol
 from hitmiss.core.results import Results
 from hitmiss.core.tally import Array
 from hitmiss.core.trials import Header, Trials, stack

@@ -20,8 +20,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.classes import class_name, understand
+from hitmiss.core.columns import OWN, column_name, prefixed, user_name
+from hitmiss.core.design import Design, Languages, names_of
 from hitmiss.core.errors import DataError, Fault, UsageError, nearest
-from hitmiss.core.question import OWN, Design, Languages, ReadSpec, apart, names_of, shown, stored
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Header, Trials
@@ -83,14 +85,16 @@ class Run:
         """The trials with items `language/id`; built only when needed, because figures do not use them."""
         if not self.is_bare:
             return self.measured
-        return replace(self.measured, frame=self.measured.frame.with_columns(item=_named(stored(self.group), "item")))
+        return replace(
+            self.measured, frame=self.measured.frame.with_columns(item=_named(column_name(self.group), "item"))
+        )
 
     @property
     def members(self) -> dict[str, NDArray[np.bool_]]:
         """Return, for each identity column, the texts that mention it."""
         frame = self.predictions.frame
         own = [c for c in frame.columns if c.startswith(OWN)]
-        return {shown(c): (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in own}
+        return {user_name(c): (frame[c].fill_null(0.0) >= MEMBER).to_numpy() for c in own}
 
 
 @dataclass(frozen=True)
@@ -574,7 +578,7 @@ def run_of(
         negative=named.negative,
         score_kind=chosen.kind if is_any else "probability",
         runs=predictions.runs,
-        slices=(stored(group), *predictions.slices),
+        slices=(column_name(group), *predictions.slices),
         numbers=predictions.numbers,
         repeated_by=predictions.repeated_by,
         sources=predictions.sources,
@@ -589,7 +593,7 @@ def run_of(
     items = rows["item"] if is_bare else rows.select(item=_named("group", "item"))["item"]
     weight = () if predictions.repeated_by is None else (predictions.repeated_by,)
     further = (*predictions.runs, *predictions.slices, *predictions.numbers, *weight)
-    own = [rows["label"], rows["score"], rows["group"].alias(stored(group)), *(rows[name] for name in further)]
+    own = [rows["label"], rows["score"], rows["group"].alias(column_name(group)), *(rows[name] for name in further)]
     if is_stacked:  # one text, several labels: the text is the item, and each label a question about it
         items, own, is_bare = rows["item"], [*own, rows["group"].alias("target")], False
     frame = pl.DataFrame([items, *own])
@@ -700,7 +704,7 @@ def _units(run: Run, names: Sequence[str]) -> tuple[str, ...]:
 
 def _with_bias(results: Results, run: Run, members: Mapping[str, NDArray[np.bool_]], level: float) -> Results:
     estimates, notes = measure_bias(run.measured, members, level=level)
-    own = [pl.col(apart(name)).null_count().alias(name) for name in members]
+    own = [pl.col(prefixed(name)).null_count().alias(name) for name in members]
     blanks = run.predictions.frame.select(own).row(0, named=True)
     notes += [f"{c}: {n:,} blank cells were taken as not mentioning it" for c, n in blanks.items() if n]
     return replace(
@@ -728,7 +732,7 @@ def _counted(run: Run, group: str | None = None) -> Counts[float] | None:
     frame = run.measured.frame
     if not (frame["decision"] < 0).any():
         return None
-    own = frame if group is None else frame.filter(pl.col(stored(run.group)) == group)
+    own = frame if group is None else frame.filter(pl.col(column_name(run.group)) == group)
     return Counts.of(own["label"].to_numpy(), own["decision"].to_numpy())
 
 

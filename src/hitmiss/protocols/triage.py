@@ -15,12 +15,15 @@ import polars as pl
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.classes import about_spoofing, code_of, named_classes
+from hitmiss.core.convert import fit
+from hitmiss.core.design import Design
+from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import Design, Plan, ReadSpec
-from hitmiss.core.question import Triage as TriageDesign
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import fit, parse
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import parse
 from hitmiss.core.results import Estimate, Results, rows_of
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.calibration import recalibrate
@@ -388,7 +391,7 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     protocol = design.settled
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
-    plan = Plan(design.bootstrap, trials.unit_names(design.unit), design.seed, design.level)
+    plan = SamplingPlan(design.bootstrap, trials.unit_names(design.unit), design.seed, design.level)
     wanted, warnings = _wanted(design.metrics, protocol, trials)
     work = measure_repeated if is_repeated(trials) else measure_design
     is_protocols = [parse(m).name for m in wanted] == fitting(list(protocol.metrics), trials)[0]
@@ -399,7 +402,7 @@ def evaluate_design(trials: Trials, design: Design) -> Triage:
     return Triage(trials=trials, figures=own, **vars(asides_of(trials, protocol, plan)))
 
 
-def asides_of(trials: Trials, protocol: Protocol, plan: Plan) -> Asides:
+def asides_of(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> Asides:
     """Return the additional parts for trials with verdicts."""
     repeated = is_repeated(trials)
     return Asides(
@@ -419,7 +422,7 @@ def _wanted(metrics: Sequence[str], protocol: Protocol, trials: Trials) -> tuple
     return fits, left_out([m for m in rest if m != "unparsed_rate"], trials)
 
 
-def _majority(trials: Trials, protocol: Protocol, plan: Plan) -> Results:
+def _majority(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> Results:
     metrics = ("accuracy", *protocol.slice_metrics)
     return measure_design(majority(trials), Design.by_plan(plan, metrics, protocol=protocol))
 

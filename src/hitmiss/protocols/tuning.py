@@ -9,8 +9,11 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core.design import ComparisonRules, Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Contest, Design, Plan, Protocol, ReadSpec
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
@@ -37,7 +40,7 @@ class Tuning:
     test: Run | None
     test_paths: tuple[Path, ...]
     warnings: tuple[str, ...]
-    plan: Plan | None = None
+    plan: SamplingPlan | None = None
 
 
 def tune_files(
@@ -48,7 +51,7 @@ def tune_files(
     search: str = "exact",
     group: str | None = None,
     spec: ReadSpec | None = None,
-    plan: Plan | None = None,
+    plan: SamplingPlan | None = None,
 ) -> Tuning:
     """Choose the threshold of each group on validation files, and judge it on test files if there are any.
 
@@ -77,12 +80,12 @@ def tune_files(
     return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)), plan)
 
 
-def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: Plan) -> Tuned:
+def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: SamplingPlan) -> Tuned:
     """Add the interval of the figure on test data and of its gain over 0.5, both from draws of trials or units."""
     at = [at_threshold(test, t) for t in (DEFAULT, row.chosen.threshold)]
     design = Design.by_plan(plan, [maximize], protocol=Protocol(zero_undefined=True))
     whole = measure_design(at[1], design).one(maximize)
-    differences = compare_design(at[0], at[1], replace(design, contest=Contest(test="bootstrap", force=True)))
+    differences = compare_design(at[0], at[1], replace(design, contest=ComparisonRules(test="bootstrap", force=True)))
     (gain,) = [d for d in differences if not d.slice and d.average is None]
     note = "; ".join(dict.fromkeys(filter(None, (whole.note, gain.note)))) or None
     return replace(

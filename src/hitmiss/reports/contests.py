@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 from hitmiss.claims.open import json_object
 from hitmiss.conclude.verdict import conclude_comparison, conclude_gate
 from hitmiss.core import artifacts
+from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import DataError
-from hitmiss.core.registry import Misdeclared, declare, fit
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import Comparison, Difference, Discordance
@@ -56,7 +56,7 @@ def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
             fit(str, data["correction"]),
             None if data.get("protocol") is None else fit(str, data["protocol"]),
         )
-    except (KeyError, Misdeclared) as error:
+    except (KeyError, InvalidField) as error:
         raise DataError(
             f"{Path(path).name} is not of the form of a comparison: {error}", code="not-a-comparison"
         ) from None

@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, ndtri
 
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.registry import Spec, fit, parse
+from hitmiss.core.registry import MetricSpec, parse
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import COARSE, Array, Floats, Tally, bins_of, first_key, keys_of, scores_of
 from hitmiss.core.trials import Trials
@@ -732,7 +733,7 @@ class RobustnessDisplay:
             and dict(e.run) == dict(run or {})
         }
         clean = next((own[name].value for name in CLEAN_NAMES if name in own), None)
-        families: dict[str, list[tuple[Spec, Estimate]]] = {}
+        families: dict[str, list[tuple[MetricSpec, Estimate]]] = {}
         for text, e in own.items():
             spec = _spec(text)
             if spec is not None and e.value is not None:
@@ -762,7 +763,7 @@ def _number(text: str | None) -> float | None:
     return found if np.isfinite(found) else None
 
 
-def _spec(text: str) -> Spec | None:
+def _spec(text: str) -> MetricSpec | None:
     try:
         return parse(text)
     except UsageError:
@@ -770,7 +771,7 @@ def _spec(text: str) -> Spec | None:
 
 
 def _family(
-    cls: type[RobustnessDisplay], name: str, found: list[tuple[Spec, Estimate]], clean: float | None
+    cls: type[RobustnessDisplay], name: str, found: list[tuple[MetricSpec, Estimate]], clean: float | None
 ) -> RobustnessDisplay | None:
     """Return the display of one family: the setting with most levels is the axis, one line per text setting."""
     levels: dict[str, set[float]] = {}

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 
 from hitmiss.attacks.codecs import Condition, find_codec, usable
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
+from hitmiss.core.columns import user_name
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.kinds import ABSTAIN, FAILED
-from hitmiss.core.question import shown
-from hitmiss.core.registry import fit
 from hitmiss.core.tally import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
@@ -164,9 +164,9 @@ def image_of(path: Path, changed: Changed | None = None) -> Media | Refusal:
             if changed is None:
                 opened.draft("RGB", (2 * SIDE, 2 * SIDE))
             upright = ImageOps.exif_transpose(opened)
-            shown = upright.convert("RGBA")
-        flat = Image.new("RGB", shown.size, (255, 255, 255))
-        flat.paste(shown, mask=shown.getchannel("A"))
+            user_name = upright.convert("RGBA")
+        flat = Image.new("RGB", user_name.size, (255, 255, 255))
+        flat.paste(user_name, mask=user_name.getchannel("A"))
     except (OSError, ValueError, SyntaxError, EOFError, Image.DecompressionBombError, Image.DecompressionBombWarning):
         return Refusal(path.name, "it is a broken image")
     before, size = _thumbnail(flat)
@@ -416,18 +416,18 @@ class FileShelf:
         name = self._name(row)
         if name is None:
             return None
-        shown = Path(name).name[:120]
+        user_name = Path(name).name[:120]
         try:
             path = next((p for p in (inside(self.root, name + e) for e in ENDINGS) if p.is_file()), None)
         except (DataError, OSError, ValueError):
-            return Refusal(shown, "its path leads out of the folder of the files")
+            return Refusal(user_name, "its path leads out of the folder of the files")
         if path is None:
-            return Refusal(shown, "there is no such file")
+            return Refusal(user_name, "there is no such file")
         how, again = change_of(row), self.remaking
         made_again = (lambda clip: again(clip, row)) if how and again is not None else None
         rate = again.rate if again is not None else RATE
         found = open_media(path, made_again, rate, lossless=self.lossless)
-        return _said(found, how) if isinstance(found, Media) else Refusal(shown, found.reason)
+        return _said(found, how) if isinstance(found, Media) else Refusal(user_name, found.reason)
 
     def _name(self, row: Mapping[str, object]) -> str | None:
         item = str(row["item"])
@@ -868,7 +868,9 @@ def _sample(witness: Witness, row: Row, texts: bool, answers: tuple[Answer, ...]
     text = str(row[column] or "") if column and texts else ""
     if not text and texts and witness.texts is not None:
         text = witness.texts().get(str(row["item"]), "")
-    slices = [(shown(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][:SHOWN_SLICES]
+    slices = [(user_name(c), str(row[c])[:80]) for c in head.slices if c not in (*TEXTS, *COLUMNS, "source")][
+        :SHOWN_SLICES
+    ]
     truth = head.positive if row["label"] == 1 else head.negative
     score, confidence = _numbers(row)
     answers = answers or ((_answer(witness, row, texts),) if witness.remarks is not None else ())
@@ -909,8 +911,8 @@ def within(bare: Errors, kinds: Kinds, budget: int, shelf: Shelf | None) -> Erro
             left -= sample.size
             kept[i].append((sample, row))
     left_out = sum(map(len, kinds)) - sum(map(len, kept))
-    shown, notes = _with_media(kept, left, shelf) if shelf is not None else (kept, ())
-    alarms, misses = (tuple(sample for sample, _ in own) for own in shown)
+    user_name, notes = _with_media(kept, left, shelf) if shelf is not None else (kept, ())
+    alarms, misses = (tuple(sample for sample, _ in own) for own in user_name)
     return replace(bare, false_alarms=alarms, misses=misses, left_out=left_out, notes=notes)
 
 
@@ -921,7 +923,7 @@ def _in_turn(kinds: Kinds) -> Iterable[tuple[int, Sample, Mapping[str, object]]]
 
 
 def _with_media(kinds: Kinds, left: int, shelf: Shelf) -> tuple[Kinds, tuple[str, ...]]:
-    shown: Kinds = ([], [])
+    user_name: Kinds = ([], [])
     refused: list[Refusal] = []
     beyond = 0
     for i, sample, row in _in_turn(kinds):
@@ -934,8 +936,8 @@ def _with_media(kinds: Kinds, left: int, shelf: Shelf) -> tuple[Kinds, tuple[str
         if isinstance(found, Media) and fits:
             left -= found.n_bytes
             sample = replace(sample, media=found)
-        shown[i].append((sample, row))
-    return shown, tuple(_notes(refused, beyond))
+        user_name[i].append((sample, row))
+    return user_name, tuple(_notes(refused, beyond))
 
 
 def _notes(refused: list[Refusal], beyond: int) -> list[str]:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.convert import declare, fit
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.registry import declare, fit
 from hitmiss.core.results import SCHEMA, Estimate, Results
 from hitmiss.core.text import escape_invisible
 from hitmiss.engine.compare import Difference

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.kinds import one_or_several
-from hitmiss.core.question import Design, ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_controls, escape_invisible
 from hitmiss.reports.contests import contest_page, is_contest

@@ -11,9 +11,9 @@ import polars as pl
 from hitmiss.conclude.slices import weak_slices
 from hitmiss.conclude.wording import Entry, explain, told
 from hitmiss.core import progress
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.question import Design
 from hitmiss.core.results import REPEATED, Estimate, Results
 from hitmiss.core.scale import ROUNDING
 from hitmiss.core.trials import Trials

@@ -16,9 +16,9 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.columns import user_name
+from hitmiss.core.convert import InvalidField, fit
 from hitmiss.core.errors import DataError
-from hitmiss.core.question import shown
-from hitmiss.core.registry import Misdeclared, fit
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
@@ -88,7 +88,7 @@ def runs_of(trials: Trials) -> list[tuple[dict[str, str], Trials]]:
         return [({}, trials)]
     keys = trials.frame.select(names).unique(maintain_order=True).rows(named=True)
     own = [trials.keep(pl.all_horizontal(*(pl.col(c) == v for c, v in key.items()))) for key in keys]
-    return [({shown(c): v for c, v in key.items()}, part) for key, part in zip(keys, own, strict=True)]
+    return [({user_name(c): v for c, v in key.items()}, part) for key, part in zip(keys, own, strict=True)]
 
 
 def costs_of(results: Results) -> Costs | None:
@@ -126,7 +126,7 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, o
     results = Results.from_dict(data)
     try:
         return results, read_pictures(fit(list[dict[str, object]], data.get("pictures", []), ("pictures",))), data
-    except Misdeclared as fault:
+    except InvalidField as fault:
         raise artifacts.malformed("pictures", fault) from None
     except DataError as error:
         raise DataError(f"{Path(path).name}: {error}", code=error.code) from None

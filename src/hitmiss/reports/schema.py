@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Final
 
+from hitmiss.core.convert import schema_of
+from hitmiss.core.design import Design
 from hitmiss.core.kinds import Json
-from hitmiss.core.question import Design, ReadSpec
-from hitmiss.core.registry import schema_of
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import SCHEMA, Estimate
 from hitmiss.reports.readings import READINGS
 

@@ -9,10 +9,14 @@ from typing import Final
 
 from hitmiss.claims.open import is_results, name_runs, open_run, split_choice
 from hitmiss.core import progress
+from hitmiss.core.columns import user_name
+from hitmiss.core.design import Design, TriageRules, parse_by
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design, Plan, Protocol, ReadSpec, Triage, parse_by, shown
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import SIMULATED as DATA_SIMULATED
 from hitmiss.core.results import Remark, Results
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
@@ -210,7 +214,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
     asides = _asides(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
     if asides is not None and is_repeated(decided):
-        results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=Triage())).figures
+        results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=TriageRules())).figures
     else:
         results = measure_trials(decided, design)
     if not len(results):
@@ -239,7 +243,7 @@ def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides 
     if "decision" not in trials.frame.columns:
         return None
     design = measuring.design
-    plan = Plan(design.bootstrap, design.unit, design.seed, design.level)
+    plan = SamplingPlan(design.bootstrap, design.unit, design.seed, design.level)
     found = asides_of(trials, protocol, plan)
     if measuring.human is None:
         return found
@@ -260,7 +264,9 @@ def groupings_of(trials: Trials, protocol: Protocol | None = None, unit: Sequenc
     ['codec', 'codec_q', 'speaker', 'codec,codec_q']
     """
     counts = {
-        shown(name): trials.frame[name].n_unique() for name in trials.header.slices if name not in (*TEXTS, *COLUMNS)
+        user_name(name): trials.frame[name].n_unique()
+        for name in trials.header.slices
+        if name not in (*TEXTS, *COLUMNS)
     }
     fit = [name for name, n in counts.items() if 1 < n <= MOST_SLICES and name not in unit]
     alone = [name for name in fit if protocol is None or name not in protocol.remarks][:MOST_GROUPINGS]

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 from hitmiss.conclude.wording import PLACES
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import Setting, Spec
+from hitmiss.core.registry import MetricSpec, Setting
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.derive.bands import Answered, Point
 from hitmiss.metrics.counts import Counts
@@ -253,7 +253,7 @@ def _metric_name(e: Estimate) -> str:
     """Return a metric with all its settings and the better direction; the figure of chance has none."""
     if base(e.metric) == CHANCE:
         return "  … by chance, at most"
-    return titled(replace(e, metric=str(Spec.of(base(e.metric), **cast("Mapping[str, Setting]", e.settings)))))
+    return titled(replace(e, metric=str(MetricSpec.of(base(e.metric), **cast("Mapping[str, Setting]", e.settings)))))
 
 
 def _named(run: Sequence[tuple[str, str]]) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
 from hitmiss.conclude.wording import PLACES
-from hitmiss.core.question import Grouping
+from hitmiss.core.design import Grouping
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from hitmiss.claims.open import runs_inside
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Design
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison

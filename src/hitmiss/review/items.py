@@ -14,8 +14,9 @@ import polars as pl
 
 from hitmiss.claims.open import split_choice
 from hitmiss.core.classes import same_class
+from hitmiss.core.design import Bands
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UnknownName, UsageError
-from hitmiss.core.question import Bands, ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.columns import UNCERTAIN, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from hitmiss._version import __version__
+from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, IncompleteRun, UnknownName, UsageError
-from hitmiss.core.registry import fit
 from hitmiss.io.runs import differences
 
 # ----------------------------------------------------------------------

@@ -15,8 +15,9 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hitmiss.core.columns import prefixed
+from hitmiss.core.design import ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.question import Contest, Design, Grouping, apart
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import FORCED, Estimate, Remark, Results
 from hitmiss.core.tally import Array, Floats
@@ -54,7 +55,7 @@ def records_of(trials: Trials) -> Trials:
     """
     campaign = Campaign.of(trials)
     frame = pl.concat([_rows(campaign, cell) for cell in (campaign.clean, *campaign.cells)])
-    taken = {name: apart(name) for name in trials.header.slices if name in frame.columns}
+    taken = {name: prefixed(name) for name in trials.header.slices if name in frame.columns}
     slices = pl.DataFrame(
         {taken.get(name, name): values * (1 + len(campaign.cells)) for name, values in campaign.columns.items()},
         schema={taken.get(name, name): pl.String for name in campaign.columns},
@@ -154,7 +155,7 @@ def _measured(trials: Trials, campaign: Campaign, design: Design) -> tuple[Resul
     """Measure the figures of records and the figures of classes of some attacks."""
     records, classes = _asked(design)
     groupings = [g for g in design.groupings if g != TARGET]
-    for name in (n for g in groupings for n in g if n == "target" and apart(n) not in trials.header.slices):
+    for name in (n for g in groupings for n in g if n == "target" and prefixed(n) not in trials.header.slices):
         raise UsageError(
             f"`--by {name}` cannot be combined: its figures are those of one class, over all records",
             code="bad-grouping",
@@ -217,7 +218,7 @@ def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str]
 
     Controls are left out: they belong to the attack of their own run.
     """
-    contest = design.contest or Contest()
+    contest = design.contest or ComparisonRules()
     for trials in (a, b):
         Campaign.of(trials)
     (one, other), warnings = _shared(a, b, names)

@@ -15,8 +15,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.core.columns import user_name
+from hitmiss.core.design import Design, Drift
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.question import Design, Drift, shown
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Threshold, Trials
@@ -140,9 +141,9 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
         paired = beside_clean(part, by, clean=base, pair_by=linked, threshold=asked.threshold)
         frozen, unit = paired.header.threshold, asked.unit or (linked,)
         plan = {"bootstrap": bootstrap, "seed": seed, "level": level}
-        design = Design.of(METRICS, by=[(shown(by),)], unit=unit, gap=False, **plan)
+        design = Design.of(METRICS, by=[(user_name(by),)], unit=unit, gap=False, **plan)
         own = _arranged(measure_design(paired, design), paired, by, base)
-        rows += [e for e in own if e.slice[shown(by)] != base] if rows else own
+        rows += [e for e in own if e.slice[user_name(by)] != base] if rows else own
         notes += [note for note in paired.header.notes if note not in given.header.notes]
     if frozen is None:
         raise DataError("there are no trials to measure", code="no-trials")
@@ -229,7 +230,7 @@ def beside_clean(
 
 def _arranged(measured: Results, paired: Trials, by: str, base: str) -> list[Estimate]:
     """Return one row per condition and figure, clean first without drifts; each figure on the clips of its class."""
-    name = shown(by)
+    name = user_name(by)
     values = [base, *(v for v in paired.column(by).unique(maintain_order=True).to_list() if v != base)]
     at = {(e.slice[name], e.metric): e for e in measured if name in e.slice and e.average is None}
     if len(values) == 1:  # a table by a single condition is trivial, and not made

@@ -12,8 +12,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.question import Plan
 from hitmiss.core.registry import Metric
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Header, Trials
 from hitmiss.engine.measure import Work
 from hitmiss.engine.resample import SAME, Columns, Draws, Question, samples_of_runs
@@ -110,13 +110,13 @@ def agreement(
     if math.isnan(_alpha_of(answers)):
         return Agreement(None, None, None, agreeing, n_items, n, "all answers are the same")
     over = {name: [v for v, held in zip(values, paired, strict=True) if held] for name, values in (units or {}).items()}
-    plan = Plan(bootstrap, tuple(over) or ("item",), seed, level)
+    plan = SamplingPlan(bootstrap, tuple(over) or ("item",), seed, level)
     alpha, low, high, note = _measured(answers, over, plan)
     return Agreement(alpha, low, high, agreeing, n_items, n, note)
 
 
 def _measured(
-    answers: Counts, units: Mapping[str, list[str]], plan: Plan
+    answers: Counts, units: Mapping[str, list[str]], plan: SamplingPlan
 ) -> tuple[float | None, float | None, float | None, str]:
     """Measure alpha on items as trials, like any other figure; return it with its ends and a note."""
     if not plan.bootstrap:

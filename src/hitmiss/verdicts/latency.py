@@ -8,8 +8,10 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.core.question import Design, Plan, shown
+from hitmiss.core.columns import user_name
+from hitmiss.core.design import Design
 from hitmiss.core.results import Estimate, Results
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure_design
 from hitmiss.verdicts.stability import TRIAL, USUAL, is_repeated, pooled
@@ -52,7 +54,7 @@ def _served(trials: Trials) -> pl.Expr:
     return pl.when(pl.col("retries") > 0).then(pl.lit("retried")).otherwise(known)
 
 
-def latency(trials: Trials, plan: Plan = USUAL) -> Results:
+def latency(trials: Trials, plan: SamplingPlan = USUAL) -> Results:
     """Measure median and 95th percentile of each component, by how the answer was served; hits and misses never mix.
 
     Intervals are from order statistics, or over items if those repeat, or over the unit of the plan.
@@ -107,7 +109,7 @@ def spending(trials: Trials) -> Results:
     groups = trials.frame.partition_by(runs, as_dict=True, maintain_order=True) if runs else {(): trials.frame}
     found = []
     for key, own in groups.items():
-        run = dict(zip(map(shown, runs), map(str, key), strict=True))
+        run = dict(zip(map(user_name, runs), map(str, key), strict=True))
         row = Estimate("", None, n=own.height, n_positive=int(own["label"].sum()), run=run, best="low")
         for name in names:
             known = own[name].drop_nulls().drop_nans()

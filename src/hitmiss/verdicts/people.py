@@ -17,11 +17,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core import artifacts
+from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, Fault, UnknownName
 from hitmiss.core.kinds import ABSTAIN
-from hitmiss.core.question import Design, Plan
 from hitmiss.core.rates import Rate
 from hitmiss.core.results import Results, rows_of
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Header, Trials, stack
 from hitmiss.engine.measure import measure_design
 from hitmiss.io.triage import HUMAN, PeoplesVerdicts
@@ -151,7 +152,7 @@ class _Stored:
 
 
 def evaluate_teamwork(
-    system: Trials, said: PeoplesVerdicts, plan: Plan = USUAL, *, where: Where = "unanswered"
+    system: Trials, said: PeoplesVerdicts, plan: SamplingPlan = USUAL, *, where: Where = "unanswered"
 ) -> Teamwork:
     """Measure every figure for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
@@ -184,7 +185,7 @@ def evaluate_teamwork(
     )
 
 
-def _figures(system: Trials, people: Trials, both: Trials, plan: Plan) -> Results:
+def _figures(system: Trials, people: Trials, both: Trials, plan: SamplingPlan) -> Results:
     """Measure the three. For repeated runs, the mean over trials; people have judged each item once."""
     unit = plan.unit
     design = Design.by_plan(plan, METRICS)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hitmiss.core.question import Plan, Protocol
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import Work, ask
 from hitmiss.engine.resample import Columns, Draws, Sample, samples_of_runs
@@ -29,7 +30,7 @@ class Bin:
     method: str
 
 
-def reliability(trials: Trials, plan: Plan = USUAL, *, bins: int = 10, closed: str = "left") -> list[Bin]:
+def reliability(trials: Trials, plan: SamplingPlan = USUAL, *, bins: int = 10, closed: str = "left") -> list[Bin]:
     """Return the non-empty bins of every run: the accuracy of the answers whose confidence lies in each.
 
     Intervals are Wilson's, or over items if those repeat, or over the unit of the plan.

@@ -15,16 +15,18 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hitmiss.core.columns import user_name
 from hitmiss.core.completeness import MOST_ROUNDS, ROW, in_rounds, lacks_items
+from hitmiss.core.design import Design, Grouping
 from hitmiss.core.errors import UsageError
 from hitmiss.core.kinds import ABSTAIN, FAILED
-from hitmiss.core.question import Design, Grouping, Plan, shown
 from hitmiss.core.results import Estimate, Results, merged
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import digest_of, measure_design, measure_share, read_signature, render
 
 TRIAL: Final = "trial"
-USUAL: Final = Plan(1000)
+USUAL: Final = SamplingPlan(1000)
 """How intervals of verdicts are made unless the caller says otherwise."""
 FLIPS: Final = ("flip_rate", "hard_flip_rate")
 Cell = tuple[tuple[str, str], ...]
@@ -65,7 +67,7 @@ def _by_run(trials: Trials, column: str) -> list[tuple[Cell, pl.DataFrame]]:
     if not names:
         return [((), trials.frame)]
     parts = trials.frame.group_by(names, maintain_order=True)
-    return [(tuple(zip(map(shown, names), map(str, key), strict=True)), own) for key, own in parts]
+    return [(tuple(zip(map(user_name, names), map(str, key), strict=True)), own) for key, own in parts]
 
 
 def completed(trials: Trials, column: str = TRIAL) -> tuple[Trials, bool]:
@@ -190,7 +192,7 @@ def _signed(each: Results, together: Results, rows: tuple[Estimate, ...], by: Se
     return render({**parts, "complete": there, "by": groupings or "none", "repeats": TRIAL, "out": digest_of(rows)})
 
 
-def flips(trials: Trials, plan: Plan = USUAL, column: str = TRIAL) -> Results:
+def flips(trials: Trials, plan: SamplingPlan = USUAL, column: str = TRIAL) -> Results:
     """Return, per run, the share of items whose verdict differs between trials, and of those given both classes.
 
     A failed call counts as a separate verdict. Items asked once are left out. Intervals are Wilson's over items, or
@@ -220,7 +222,7 @@ def flips(trials: Trials, plan: Plan = USUAL, column: str = TRIAL) -> Results:
     return Results(tuple(sorted(rows, key=lambda e: tuple(e.run.values()))))
 
 
-def _explained(e: Estimate, plan: Plan) -> Estimate:
+def _explained(e: Estimate, plan: SamplingPlan) -> Estimate:
     """Return a figure without an interval together with what to do about it."""
     asked = e.low is not None or plan.bootstrap or not plan.unit
     return e if asked else replace(e, note="no interval: add --bootstrap 1000")

@@ -1,0 +1,403 @@
+"""Design: everything that is asked of trials; immutable and stored as JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from hitmiss.core.errors import UsageError
+from hitmiss.core.kinds import Json
+from hitmiss.core.protocol import Gap, Gaps, Protocol
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import MetricSpec, known_text
+from hitmiss.core.sampling import Method, SamplingPlan
+from hitmiss.core.spec import Spec, as_names
+
+Grouping = tuple[str, ...]
+By = Sequence[str | Sequence[str]] | str
+Undefined = Literal["null", "zero"]
+
+
+@dataclass(frozen=True)
+class Bands:
+    """Two thresholds and where they come from.
+
+    >>> print(Bands(0.2, 0.8))
+    real below 0.2, fake from 0.8 on, uncertain between (given)
+    """
+
+    low: float
+    high: float
+    origin: str = "given"
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.low) or math.isnan(self.high) or self.low > self.high:
+            raise UsageError(
+                f"the low threshold must not exceed the high one; found {self.low} and {self.high}",
+                code="bad-thresholds",
+            )
+
+    def __str__(self) -> str:
+        return self.told("real", "fake")
+
+    def told(self, negative: str, positive: str) -> str:
+        """Describe the rule in words."""
+        where = f"{negative} below {self.low:.6g}, {positive} from {self.high:.6g} on, uncertain between"
+        return f"{where} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class LeastConfidence:
+    """The least confidence at which a verdict of each class is accepted, and its origin; below it, a person decides.
+
+    >>> print(LeastConfidence(0.8, 0.6))
+    real from confidence 0.8 on, fake from 0.6 on, uncertain otherwise (given)
+    """
+
+    negative: float
+    positive: float
+    origin: str = "given"
+
+    def __post_init__(self) -> None:
+        if math.isnan(self.negative) or math.isnan(self.positive):
+            raise UsageError("a least confidence must be a number; found NaN", code="bad-least-confidence")
+
+    def __str__(self) -> str:
+        where = f"real from confidence {self.negative:.6g} on, fake from {self.positive:.6g} on, uncertain otherwise"
+        return f"{where} ({self.origin})"
+
+
+@dataclass(frozen=True)
+class TriageRules:
+    """What a triage evaluation fixes.
+
+    That is: two thresholds of a score, or least confidences of verdicts; whether they were chosen on half of the rows,
+    which are then left out; and how confidences were recalibrated on other rows.
+    """
+
+    bands: Bands | None = None
+    half: bool = False
+    recalibration: str | None = None
+    sureness: LeastConfidence | None = None
+
+
+@dataclass(frozen=True)
+class Languages:
+    """What a toxicity evaluation fixes.
+
+    That is: the tag of the run, the column of the groups, which groups are used, the threshold of groups that have
+    none, and the share of annotators from which a label counts.
+    """
+
+    run_tag: str | None = None
+    group: str | None = None
+    names: tuple[str, ...] = ()
+    skip_missing: bool = False
+    default_threshold: float | None = None
+    label_cut: float | None = None
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What a drift table fixes: the value that marks untouched clips, and the column that links copies."""
+
+    clean: str | None = None
+    pair_by: str | None = None
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run of a comparison: its name, how its file is read, its threshold, and a hash of its rows in any order."""
+
+    name: str
+    read: ReadSpec = field(default_factory=ReadSpec)
+    threshold: float | None = None
+    content: str = ""
+
+
+@dataclass(frozen=True)
+class ComparisonRules:
+    """What a comparison fixes: the runs, the test, the correction, and whether it was forced."""
+
+    sides: tuple[Side, ...] = ()
+    test: str = "auto"
+    correction: str = "auto"
+    allow_missing: bool = False
+    force: bool = False
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What was taken from a settings file: its name, and the values by their names.
+
+    >>> print(Taken("hitmiss.toml", {"positive": "fake", "unit": "speaker"}))
+    from hitmiss.toml: positive = fake, unit = speaker
+    """
+
+    file: str
+    values: Mapping[str, str] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return f"from {self.file}: {', '.join(f'{name} = {value}' for name, value in self.values.items())}"
+
+    def __or__(self, other: Taken) -> Taken:
+        return Taken(self.file, {**self.values, **other.values})
+
+
+@dataclass(frozen=True)
+class Design(Spec):
+    """Everything that is asked of trials.
+
+    Parameters
+    ----------
+    protocol
+        The evaluation rules; None without a protocol.
+    metrics
+        Metrics with their settings, as texts; empty: those of the protocol.
+    by
+        Groupings, each of one or more slice columns.
+    matrix
+        Two slice columns to show as a matrix.
+    gap
+        The gap between two domains, or several gaps. `auto`: that of the protocol if its column is in `by`; `none`: no
+        gap.
+    unit
+        Columns whose values are resampled as whole units.
+    bootstrap, seed, level, interval, stratify
+        The number of replicates (0: none), the seed of the draws, the level and the kind of intervals, and whether
+        units are drawn within classes.
+    threshold
+        The threshold of decisions (`score >= threshold`).
+    negative_only, positive_only
+        Columns whose values distinguish trials of one class only, in addition to those of the protocol.
+    undefined
+        Shares with an empty denominator: `null`, or `zero`; None uses the rule of the protocol.
+    seeds
+        Each file is one run; figures are summarised over the runs.
+    calibration
+        The method by which scores are calibrated on other files; figures are shown before and after.
+    triage, languages, drift, contest
+        What a triage, a toxicity evaluation, a drift table or a comparison fixes in addition.
+    taken
+        What was taken from a settings file, of these values and of the read options; None if nothing was.
+
+    Examples
+    --------
+    >>> design = Design.of(["eer"], by="codec", bootstrap=100)
+    >>> Design.from_plain(design.to_plain()) == design
+    True
+    """
+
+    protocol: Protocol | None = None
+    _form = "design"
+    metrics: tuple[str, ...] = ()
+    by: tuple[Grouping, ...] = ()
+    matrix: tuple[str, ...] = ()
+    gap: Gap | tuple[Gap, ...] | Literal["auto", "none"] = "auto"
+    unit: tuple[str, ...] = ()
+    bootstrap: int = 0
+    seed: int = 0
+    level: float = 0.95
+    interval: Method = "auto"
+    stratify: bool | None = None
+    threshold: float | None = None
+    undefined: Undefined | None = None
+    negative_only: tuple[str, ...] = ()
+    positive_only: tuple[str, ...] = ()
+    seeds: bool = False
+    calibration: str | None = None
+    triage: TriageRules | None = None
+    languages: Languages | None = None
+    drift: Drift | None = None
+    contest: ComparisonRules | None = None
+    taken: Taken | None = field(default=None, compare=False)
+
+    def to_plain(self) -> dict[str, Json]:
+        """Return the JSON form, with every field; without `taken` if nothing was."""
+        return {name: value for name, value in super().to_plain().items() if name != "taken" or value is not None}
+
+    @property
+    def _several(self) -> dict[str, Callable[[Any], object]]:
+        names = dict.fromkeys(("metrics", "negative_only", "positive_only"), as_names)
+        return {**names, "by": _groupings, "matrix": _columns, "unit": _columns, "gap": _gaps}
+
+    def __post_init__(self) -> None:
+        self._read_several()
+        if self.metrics:
+            object.__setattr__(self, "metrics", tuple(map(self._own_name, self.metrics)))
+        _ = self.plan  # raises if the plan is invalid
+        if self.threshold is not None and math.isnan(self.threshold):
+            raise UsageError("a threshold must be a number; found NaN", code="nan-threshold")
+        if len(self.matrix) not in (0, 2):
+            raise UsageError(
+                f"--matrix {','.join(self.matrix)!r}: write two columns, as attack,codec", code="bad-matrix"
+            )
+
+    @classmethod
+    def of(
+        cls,
+        metrics: Sequence[str | MetricSpec] = (),
+        *,
+        by: By = (),
+        gap: Gaps = None,
+        unit: str | Sequence[str] | None = None,
+        **others: object,
+    ) -> Design:
+        """Make a design from a caller's arguments: columns as texts, a gap as None (auto), True (protocol) or False."""
+        return cls().changed(
+            metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
+            by=parse_by(by),
+            gap=_asked_gap(gap, others.get("protocol")),
+            unit=names_of(unit),
+            **others,
+        )
+
+    def _own_name(self, text: str) -> str:
+        """Return a metric under its own name, which the protocol or the field may call otherwise."""
+        protocol = self.protocol or Protocol()
+        titles = {title.lower(): name for name, title in protocol.names.items()}
+        return text if text in protocol.derived else known_text(titles.get(text.strip().lower(), text))
+
+    @classmethod
+    def by_plan(
+        cls, plan: SamplingPlan, metrics: Sequence[str], by: tuple[Grouping, ...] = (), protocol: Protocol | None = None
+    ) -> Design:
+        """Make the design of metrics whose intervals a plan makes, without a gap."""
+        return cls(
+            protocol=protocol,
+            metrics=tuple(metrics),
+            by=by,
+            gap="none",
+            unit=plan.unit,
+            bootstrap=plan.bootstrap,
+            seed=plan.seed,
+            level=plan.level,
+            interval=plan.method,
+            stratify=plan.stratify,
+        )
+
+    def alone(self, keywords: Design, unsaid: Design) -> Design:
+        """Return this design, which was given instead of metrics or a protocol; other keywords would contradict it."""
+        if keywords != unsaid:
+            raise UsageError("a design holds all settings; remove the other options", code="design-and-options")
+        return self
+
+    @property
+    def plan(self) -> SamplingPlan:
+        """How intervals are made: what is resampled, and which intervals are computed from it."""
+        return SamplingPlan(self.bootstrap, self.unit, self.seed, self.level, self.interval, self.stratify)
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """The gaps that were asked for; none if the protocol decides."""
+        return (self.gap,) if isinstance(self.gap, Gap) else () if isinstance(self.gap, str) else self.gap
+
+    @property
+    def groupings(self) -> tuple[Grouping, ...]:
+        """Everything that figures are split by: the groupings, and those of the matrix."""
+        across = [(name,) for name in self.matrix] + ([self.matrix] if self.matrix else [])
+        return tuple(dict.fromkeys((*self.by, *across)))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that groupings, the gap, units and derived figures need."""
+        gap = [gap.column for gap in self.gaps]
+        # a misspelt unit is refused anyway
+        units = () if self.unit == ("item",) and not self.bootstrap else self.unit
+        derived = self.protocol.expressions(self.metrics) if self.protocol else ()
+        across = [c for one in derived for term in one.terms for c in term.columns]
+        return tuple(dict.fromkeys([*(c for grouping in self.groupings for c in grouping), *gap, *units, *across]))
+
+    @property
+    def settled(self) -> Protocol:
+        """The protocol of the measurement; without one, an empty protocol."""
+        protocol = self.protocol or Protocol()
+        return replace(
+            protocol,
+            zero_undefined=protocol.zero_undefined if self.undefined is None else self.undefined == "zero",
+            negative_only=tuple(dict.fromkeys((*protocol.negative_only, *self.negative_only))),
+            positive_only=tuple(dict.fromkeys((*protocol.positive_only, *self.positive_only))),
+        )
+
+    def filled(self) -> Design:
+        """Return the design with the protocol's groupings, units, replicates and threshold where none was given."""
+        protocol = self.protocol or Protocol()
+        return replace(
+            self,
+            by=self.by or (() if self.matrix else parse_by(protocol.by)),
+            unit=self.unit or protocol.unit,
+            bootstrap=self.bootstrap or protocol.bootstrap,
+            threshold=protocol.threshold if self.threshold is None else self.threshold,
+        )
+
+
+def _asked_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+    """Return a gap, or several, from a caller's argument; True means that of the protocol."""
+    if gap is True:
+        if not isinstance(protocol, Protocol) or protocol.gap is None:
+            raise UsageError("no protocol says which domain is in; write --gap column=value", code="no-gap")
+        return protocol.gap
+    if not gap:
+        return "auto" if gap is None else "none"
+    given = [gap] if isinstance(gap, str | Gap) else list(gap)
+    return parse_gaps([str(one) for one in given])
+
+
+def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+    """Read gaps from their texts, each `codec=NONE`, `codec=in:out`, or alone `auto` or `none`.
+
+    >>> print(*parse_gaps(["codec=NONE", "codec=NONE:C01"]))
+    codec=NONE codec=NONE:C01
+    """
+    given = tuple(dict.fromkeys(texts))
+    if len(given) > 1 and {"auto", "none"} & {*given}:
+        raise UsageError(f"--gap {' --gap '.join(given)}: auto and none cannot be combined", code="bad-gap")
+    if given in ((), ("auto",)):
+        return "auto"
+    gaps = tuple(map(Gap.parse, given)) if given != ("none",) else ()
+    return "none" if not gaps else gaps[0] if len(gaps) == 1 else gaps
+
+
+def _columns(given: object) -> object:
+    return names_of(given) if isinstance(given, str) else given
+
+
+def _groupings(given: object) -> object:
+    is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
+    return parse_by(given) if is_named else given  # type: ignore[arg-type]
+
+
+def _gaps(given: object) -> object:
+    is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
+    return _asked_gap(given, None) if is_named else given  # type: ignore[arg-type]
+
+
+def parse_by(by: By) -> tuple[Grouping, ...]:
+    """Read groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
+
+    >>> parse_by(["codec", "codec,codec_q"])
+    (('codec',), ('codec', 'codec_q'))
+    """
+    if not isinstance(by, str | Sequence):
+        raise UsageError(
+            f"by takes names of columns, as 'codec' or ['codec', 'attack']; found {by!r}", code="bad-grouping"
+        )
+    given = [by] if isinstance(by, str) else list(by)
+    groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
+    for grouping in groupings:
+        if not all(grouping) or len(set(grouping)) != len(grouping):
+            raise UsageError(f"cannot group by {', '.join(grouping)!r}; name each column once", code="bad-grouping")
+    return tuple(dict.fromkeys(groupings))
+
+
+def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns whose values are resampled as whole units, from `speaker,attack` or a list of names.
+
+    >>> names_of("speaker, attack"), names_of(None)
+    (('speaker', 'attack'), ())
+    """
+    if unit is None:
+        return ()
+    return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)
