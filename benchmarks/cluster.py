@@ -122,7 +122,7 @@ def score_by_ray_data(_: str, laps: Laps) -> None:
 
 def count(cluster: str | None) -> Callable[[str, Laps], None]:
     def evaluate(folder: str, laps: Laps) -> None:
-        from hitmiss.outofcore.plan import sequential
+        from hitmiss.outofcore.executors import sequential
         from hitmiss.outofcore.stream import evaluate_streamed
 
         with _executor(cluster) as run:

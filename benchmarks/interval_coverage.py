@@ -51,8 +51,9 @@ from typing import Any
 import numpy as np
 from scipy.stats import binomtest
 
+from hitmiss.core.header import Header
 from hitmiss.core.protocol import Gap
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure

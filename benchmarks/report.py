@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 
 from hitmiss.core.design import Design
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.metrics.curves import det_curve
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.evidence import Media, Refusal, open_media

@@ -580,13 +580,13 @@ def test_an_array_with_a_damaged_header_is_a_sentence(tmp_path: Path, header: st
 
 @pytest.mark.parametrize("wrong", ["x", None, -1, 1.5, True, 10**400, {"model": 1}])
 def test_a_confusion_of_another_form_is_a_sentence(wrong: object) -> None:
-    from hitmiss.protocols.triage import OUTCOMES, Asides
+    from hitmiss.protocols.triage import OUTCOMES, TriageExtras
 
     sound = {"run": {"model": "m"}, **{name: dict.fromkeys(OUTCOMES, 1) for name in ("fake", "real")}}
-    assert Asides.from_dict({"confusion": [sound]}) is not None
+    assert TriageExtras.from_dict({"confusion": [sound]}) is not None
     for change in ({"run": wrong}, {"fake": {**dict.fromkeys(OUTCOMES, 1), "real": wrong}}):
         with pytest.raises(DataError) as refused:
-            Asides.from_dict({"confusion": [{**sound, **change}]})
+            TriageExtras.from_dict({"confusion": [{**sound, **change}]})
         assert refused.value.code == "malformed-results"
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.engine.compare import compare
 from hitmiss.engine.pairing import RULES, breaches, facts, unchecked
 

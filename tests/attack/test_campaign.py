@@ -21,7 +21,8 @@ from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import Campaign
-from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate
+from hitmiss.simulate.ecg import CLASSES, simulate
+from hitmiss.simulate.ecg_detector import ConvBaseline
 from hitmiss.stats.bootstrap import noise_generator
 
 CONFIGS = sweep(
@@ -217,7 +218,7 @@ def fake(changed_by_strength: dict[str, list[int]], **numbers: list[float]) -> T
                 }
             )
         )
-    from hitmiss.core.trials import Header
+    from hitmiss.core.header import Header
 
     return Trials.from_frame(
         pl.concat(parts), Header("present", "absent", "logit", runs=("attack", "strength"), numbers=tuple(numbers))

@@ -18,11 +18,12 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.io import read
 from hitmiss.io.runs import verify
-from hitmiss.simulate.ecg import ConvBaseline, simulate, train
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_detector import ConvBaseline, train
 
 SLOW = """
 import time
-from hitmiss.simulate.ecg import ConvBaseline
+from hitmiss.simulate.ecg_detector import ConvBaseline
 inner = ConvBaseline.load({path!r})
 
 class Slow(ConvBaseline):

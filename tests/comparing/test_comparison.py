@@ -17,9 +17,10 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from hitmiss import compare
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import all_metrics
-from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.trials import Trials, stack
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import measure
 from hitmiss.engine.resample import share_of

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +12,13 @@ from numpy.typing import NDArray
 from tests.conclude.worlds import Floats, failed, labels, scores, screen, slices, trials, where
 
 import hitmiss as hm
-from hitmiss.conclude.catalogue import ENTRIES, Entry
 from hitmiss.conclude.ranking import duels_of, tiers
 from hitmiss.core.design import Design
-from hitmiss.core.trials import Header, Trials
-from hitmiss.core.verdict import FAILED, NOT_SHOWN, PASSED, SHOWN, Verdict
+from hitmiss.core.finding import FAILED, PASSED
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
+from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Verdict
+from hitmiss.findings import catalogue
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.sources import Measuring, measured
 from hitmiss.stats.tests import exact
@@ -200,13 +203,13 @@ def people(tmp_path: Path, helpful: float, where_: str) -> Verdict:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     from hitmiss.conclude.verdict import Beside, conclude
     from hitmiss.io.triage import read_verdicts
-    from hitmiss.protocols.triage import Asides
+    from hitmiss.protocols.triage import TriageExtras
     from hitmiss.verdicts.people import evaluate_teamwork
 
     system = Trials.of(label, item=items, decision=said.tolist(), header=Header("fake", "real"))
     work = evaluate_teamwork(system, read_verdicts(str(file), "fake", "real"), where=where_)  # type: ignore[arg-type]
     results = hm.measure(system, ["accuracy", "accuracy_answered", "coverage"])
-    found = conclude(results, "accuracy", beside=Beside(asides=(Asides(people=work),)))
+    found = conclude(results, "accuracy", beside=Beside(asides=(TriageExtras(people=work),)))
     if where_ == "unanswered":
         gains, losses = truth(label, said, rows)
         assert (found.claim.values["gains"], found.claim.values["losses"]) == (gains, losses)
@@ -271,11 +274,19 @@ def test_with_every_sentence_replaced_by_its_code_nothing_else_changes(monkeypat
     made = hm.compare(a, b, ["eer"], by=["codec"], bootstrap=200)
     results = hm.measure(b, ["eer"], by=["codec"], bootstrap=200)
     before = [bare(v) for v in (made.verdict, results.verdict)]
-    scrambled = {code: Entry(e.state, code, code, code) for code, e in ENTRIES.items()}
-    monkeypatch.setattr("hitmiss.conclude.catalogue.ENTRIES", scrambled)
+    scramble(monkeypatch)
     after = [bare(v) for v in (made.verdict, results.verdict)]
     assert before == after
     assert results.verdict.headline.startswith("better-than-chance")
+
+
+def scramble(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replace every sentence of the catalogue by its code."""
+    known = {
+        code: replace(e, text=code, short=code and e.short and code, about=e.about and code, fix="")
+        for _, code, e in catalogue.everything()
+    }
+    monkeypatch.setattr(catalogue, "entries_of", lambda package: known)
 
 
 def bare(verdict: Verdict) -> object:

@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hitmiss.core.finding import FAILED, PASSED
 from hitmiss.core.trials import Trials
-from hitmiss.core.verdict import FAILED, PASSED, Verdict
+from hitmiss.core.verdict import Verdict
 from hitmiss.reports import tabular
 
 SCREENS = Path(__file__).parent / "screens"

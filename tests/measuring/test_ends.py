@@ -7,8 +7,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
+from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure
 from hitmiss.stats.intervals import area_score_interval, wilson
 

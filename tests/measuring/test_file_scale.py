@@ -16,7 +16,7 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 from hitmiss.core.tally import Tally
-from hitmiss.derive.decisions import best_threshold
+from hitmiss.derive.thresholds import best_threshold
 from hitmiss.reports.displays import DetDisplay, HistogramDisplay
 
 Ask = Callable[..., Any]

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
+from hitmiss.core.header import Header
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.results import Estimate
 from hitmiss.core.tally import Tally
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import measure
 from hitmiss.stats.bootstrap import trial_replicates

@@ -37,7 +37,8 @@ from hitmiss.protocols.ecg_attacks import (
     summarize_smoothness,
     summarize_success,
 )
-from hitmiss.simulate.ecg import ConvBaseline, simulate
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_detector import ConvBaseline
 
 NAMES = (
     "AttackResult", "PerturbationConfig", "apply_perturbation", "predict_proba_single", "predict_proba_batch", "binarize_predictions",

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.reports.displays import DetDisplay, operating_points
 from hitmiss.reports.figures import displays, save_figures
 from hitmiss.reports.matplots import draw

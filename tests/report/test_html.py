@@ -18,8 +18,9 @@ from tests.report.hostile import HOSTILE, hostile_trials
 import hitmiss as hm
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.text import escape_invisible
-from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.trials import Trials, stack
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.html import render, write_report
 from hitmiss.reports.page import Options, Page, compose

@@ -18,7 +18,8 @@ from PIL import Image
 from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, picture, tone
 
 from hitmiss.core.design import Design
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.reports.evidence import (
     SECONDS,
     SIDE,

@@ -11,8 +11,9 @@ import pytest
 import hitmiss as hm
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError
+from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.reports import campaigns
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.figures import RobustnessDisplay

@@ -12,8 +12,9 @@ from hitmiss.conclude.verdict import conclude as assess
 from hitmiss.conclude.verdict import conclude_comparison as assess_comparison
 from hitmiss.conclude.verdict import conclude_gate as assess_gate
 from hitmiss.core.design import Design
+from hitmiss.core.finding import FAILED, OPEN, PASSED
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.verdict import FAILED, OPEN, PASSED, Verdict
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import compare
 from hitmiss.engine.gate import Check
 from hitmiss.reports.evaluations import RunData

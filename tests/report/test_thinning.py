@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.metrics.curves import det_curve
 from hitmiss.reports.displays import (
     HALF_PIXEL,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.metrics.detection import eer
 from hitmiss.protocols.deepfake_audio import compute_all_metrics, compute_far_frr
 from hitmiss.reports.verb_tables import drift_table

@@ -24,7 +24,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore import plan, stream, units
+from hitmiss.outofcore import shard_tally, stream, units
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import bootstrap, sketch
 
@@ -188,7 +188,7 @@ def test_too_many_units_in_all_shards_together_are_drawn_from_the_rows(
     frame = spoken(400)
     for k in range(3):
         write(frame.filter(pl.col("speaker").str.slice(1).cast(int) % 3 == k), tmp_path / f"s{k}.parquet")
-    monkeypatch.setattr(plan, "MOST_CELLS", 40)
+    monkeypatch.setattr(shard_tally, "MOST_CELLS", 40)
     asked: dict[str, Any] = {"metrics": ["eer"], "bootstrap": 30, "unit": "speaker", "gap": False}
     with little_memory():
         found = evaluate_streamed(str(tmp_path / "*.parquet"), "asvspoof5", **asked).results
@@ -256,7 +256,7 @@ def test_what_cannot_be_drawn_is_said(
     arguments: list[str],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr(plan, "MOST_CELLS", 100)
+    monkeypatch.setattr(shard_tally, "MOST_CELLS", 100)
     frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))
     write(frame, tmp_path / "a.csv")
     assert run(["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--stream", "--bootstrap", "20", *arguments]) in (
@@ -270,7 +270,7 @@ def test_what_cannot_be_drawn_is_said(
 def test_units_that_are_too_many_to_be_counted_are_drawn_from_the_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, unit: str
 ) -> None:
-    monkeypatch.setattr(plan, "MOST_CELLS", 100)
+    monkeypatch.setattr(shard_tally, "MOST_CELLS", 100)
     write(spoken(300).with_columns(codec_seed=pl.lit("-"), number=pl.col("item")), tmp_path / "a.csv")
     words = ["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--bootstrap", "20", "--unit", unit, "--json"]
     found = []

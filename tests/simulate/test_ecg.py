@@ -9,8 +9,9 @@ import pytest
 
 from hitmiss.attacks.family import detect_r_peaks, violation
 from hitmiss.metrics.ranking import roc_auc
-from hitmiss.simulate.ecg import CLASSES, ConvBaseline, simulate, train, write
-from hitmiss.simulate.voices import trained
+from hitmiss.simulate.ecg import CLASSES, simulate, write
+from hitmiss.simulate.ecg_detector import ConvBaseline, train
+from hitmiss.simulate.saved_detectors import trained
 
 
 def test_the_same_seed_is_the_same_heart() -> None:

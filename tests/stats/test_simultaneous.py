@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import exponnorm, norm
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.stats.tests import Unseen, max_t, ranks, spread_out
 
 

@@ -35,9 +35,10 @@ from hitmiss.attacks.model import LAYOUTS, SMALLEST, Classifier, as_classifier
 from hitmiss.attacks.perform import Performed, Records, least_strengths, perform
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.registry import parse
 from hitmiss.core.results import finite, infinite
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.detection.contract import (
     TOGETHER,
     Contract,

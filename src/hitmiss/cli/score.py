@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
     from hitmiss.io.parse import TableAddress
-    from hitmiss.outofcore.plan import Executor
+    from hitmiss.outofcore.executors import Executor
     from hitmiss.reports.pictures import Picture
 
 
@@ -124,7 +124,7 @@ def evaluated(files: list[str], reading: ReadSpec, asked: Design, how: How) -> t
 
 @contextmanager
 def _executor(cluster: str | None) -> Iterator[Executor]:
-    from hitmiss.outofcore.plan import sequential
+    from hitmiss.outofcore.executors import sequential
 
     if cluster is None:
         yield sequential

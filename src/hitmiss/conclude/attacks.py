@@ -9,8 +9,9 @@ from typing import Final
 
 from hitmiss.conclude.checks import checks, records_enough
 from hitmiss.conclude.verdict import status_of
+from hitmiss.core.finding import Amount, Finding, Subject, Value
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Check, Finding, Subject, Value, Verdict
+from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Basis, Check, Verdict
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name, strength_of
 
 HEADLINE: Final = "robust_accuracy"

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.conclude.wording import name_of
+from hitmiss.core.finding import FAILED, OPEN, PASSED, Amount, Finding, Subject, Value, run_of
 from hitmiss.core.results import Estimate
-from hitmiss.core.verdict import FAILED, OPEN, PASSED, Amount, Basis, Finding, Subject, Value, run_of
+from hitmiss.core.verdict import Basis
+from hitmiss.findings.wording import name_of
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from hitmiss.conclude.wording import figure, name_of
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Amount, Decimals, Finding, Subject, Value, run_of
 from hitmiss.core.registry import find_metric
 from hitmiss.core.results import (
     ATTACK_SUSPECT,
@@ -30,8 +30,9 @@ from hitmiss.core.results import (
     values_of,
 )
 from hitmiss.core.trials import Trials
-from hitmiss.core.verdict import Amount, Check, Finding, Subject, Value, run_of
+from hitmiss.core.verdict import Check
 from hitmiss.engine.measure import read_signature
+from hitmiss.findings.wording import figure, name_of
 
 ENOUGH: Final = 30
 """Number of trials of each class that numbers over all trials need."""
@@ -161,7 +162,7 @@ def _independent(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estim
         if factors and max(factors.values()) <= WIDER:
             values: dict[str, Value] = {
                 "unit": str(values_of(warning).get("unit", "")),
-                "factor": f"{max(factors.values()):.1f}",
+                "factor": Decimals(max(factors.values()), 1),
             }
             return Check(name, Finding("unit-not-needed", values=values))
         return _repeated(name, warning)
@@ -220,7 +221,7 @@ def _costs(known: Sequence[tuple[Estimate, Estimate]], many: bool) -> Finding:
     if least.low is not None and least.high is not None and own.low is not None and own.high is not None:
         wide = max((own.low, own.high), (least.low, least.high), key=lambda ends: ends[1] - ends[0])
         own = replace(own, like=wide)  # both costs get as many digits as the wider interval allows
-    more = f" So do {len(bad) - 1} more runs." if len(bad) > 1 else ""
+    more = Finding("more-runs", values={"n": len(bad) - 1}) if len(bad) > 1 else None
     who: dict[str, Value] = {"who": run_of(actual)} if many else {}
     assert least.value is not None
     values: dict[str, Value] = {
@@ -249,14 +250,17 @@ def _stated(pairs: Sequence[tuple[Estimate, Estimate]]) -> Finding:
     bad = [(run_of(e), value, limit) for e, value, limit in sure if exceeds(value, limit)]
     if not bad:
         return Finding("confidences-calibrated")
-    said = tuple(f"{f'{who}: ' if who else ''}{_apart(value, limit)}" for who, value, limit in bad)
-    return Finding("confidences-off", Subject(bad[0][0], metric="ece"), {"said": "; ".join(said)})
+    parts = tuple(
+        Finding("confidence-error", Subject(who, metric="ece"), {"who": who, **_apart(value, limit)})
+        for who, value, limit in bad
+    )
+    return Finding("confidences-off", Subject(bad[0][0], metric="ece"), {"parts": parts})
 
 
-def _apart(value: float, limit: float) -> str:
-    """Format a number and its limit with as many digits as it takes to see that they differ."""
+def _apart(value: float, limit: float) -> dict[str, Value]:
+    """Return a number and its limit with as many digits as it takes to see that they differ."""
     digits = next((d for d in range(3, 9) if figure(value, d) != figure(limit, d)), 9)
-    return f"{figure(value, digits)}, by chance at most {figure(limit, digits)}"
+    return {"value": Decimals(value, digits), "limit": Decimals(limit, digits)}
 
 
 # --- completeness, origin ----------------------------------------------------------------------------------------------
@@ -265,18 +269,27 @@ def _apart(value: float, limit: float) -> str:
 def _complete(signatures: Sequence[Mapping[str, str]], results: Results) -> Check:
     name = "completeness"
     failed = max((e.n_failed for e in results if not e.slice), default=0)
-    said = [c for s in signatures for c in s.get("choices", "").split("+") if c.startswith(LEFT_OUT)]
-    said += [f"left-out:{s['left-out']}" for s in signatures if "left-out" in s]
+    choices = [c for s in signatures for c in s.get("choices", "").split("+") if c.startswith(LEFT_OUT)]
+    choices += [f"left-out:{s['left-out']}" for s in signatures if "left-out" in s]
+    said = [Finding("left-out-by", values={"choice": choice}) for choice in dict.fromkeys(choices)]
     there = dict.fromkeys(s["complete"] for s in signatures if "complete" in s)
     covered = coverage_of(results)
     if there:
-        said = [*(f"{int(n):,} of {int(of):,} are there" for n, of in (t.split("/") for t in there)), *said]
+        said = [
+            *(Finding("trials-there", values={"n": int(n), "total": int(of)}) for n, of in map(_pair, there)),
+            *said,
+        ]
     elif covered is not None:
-        said = [f"{covered[1] - covered[0]:,} of {covered[1]:,} have no answer", *said]
+        said = [Finding("trials-unanswered", values={"n": covered[1] - covered[0], "total": covered[1]}), *said]
     if failed or said:
-        parts = (f"{failed:,} calls failed",) * bool(failed) + tuple(dict.fromkeys(said))
-        return Check(name, Finding("trials-missing", values={"said": parts}))
+        parts = (Finding("some-calls-failed", values={"n": failed}),) * bool(failed) + tuple(said)
+        return Check(name, Finding("trials-missing", values={"parts": parts}))
     return Check(name, Finding("complete" if signatures else "completeness-unknown"))
+
+
+def _pair(text: str) -> tuple[int, int]:
+    n, _, total = text.partition("/")
+    return int(n), int(total)
 
 
 def coverage_of(results: Results) -> tuple[int, int] | None:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Amount, Decimals, Finding, PValue, Subject, Value
 from hitmiss.core.results import UNUSED, code_of, values_of
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Finding, PValue, Status, Subject, Value
+from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Basis, Status
 from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED, UNDEFINED, Comparison, Difference
 from hitmiss.engine.measure import read_signature
 
@@ -129,9 +130,7 @@ def _claim(d: Difference, made: Comparison, draws: int | None) -> tuple[Finding,
         return Finding("difference-not-tested", subject, {**values, "note": d.note or "no test"}), NOT_SHOWN
     if d.verdict not in (A_BETTER, B_BETTER):
         if d.mdd is not None:
-            from hitmiss.conclude.catalogue import said
-
-            values["least"] = f" A true difference of {said(delta.beside(d.mdd))} would have shown."
+            values["least"] = Finding("would-have-shown", subject, {"delta": delta.beside(d.mdd)})
         return Finding("no-difference", subject, values), NOT_SHOWN
     overturned = _overturned(d, made, values)
     if overturned is not None:
@@ -152,7 +151,7 @@ def _overturned(d: Difference, made: Comparison, values: dict[str, Value]) -> st
             factor = float(factors[d.metric])
             low, high = d.delta - factor * (d.delta - d.low), d.delta + factor * (d.high - d.delta)
             if factor > 1.0 and low <= 0.0 <= high:
-                values.update(unit=str(known.get("unit", "")), factor=f"{factor:.1f}")
+                values.update(unit=str(known.get("unit", "")), factor=Decimals(factor, 1))
                 return "difference-unit-overturns"
     missing = left_out(made)
     if missing:
@@ -193,9 +192,8 @@ def _others(made: Comparison, chief: Difference, whole: Sequence[Difference], wh
     for d in whole:
         if d is not chief:
             rest.setdefault(d.verdict, []).append(d.metric)
-    words = {A_BETTER: f"{made.names[0]} better", B_BETTER: f"{made.names[1]} better"}
-    said = "; ".join(f"{words.get(v, v)} by {', '.join(metrics)}" for v, metrics in rest.items())
-    found += [Finding("other-metrics", values={"said": said})] if said else []
+    parts = [_by_metrics(verdict, tuple(metrics), made) for verdict, metrics in rest.items()]
+    found += [Finding("other-metrics", values={"parts": tuple(parts)})] if parts else []
     sliced = [d for d in made if d.slice and not d.average and d not in whole]
     better = list(dict.fromkeys(Subject(slice=dict(d.slice)).where for d in sliced if d.verdict == wins))
     total = len({tuple(d.slice.items()) for d in sliced})
@@ -203,6 +201,14 @@ def _others(made: Comparison, chief: Difference, whole: Sequence[Difference], wh
         named = tuple(better[:3]) + ((f"{len(better) - 3} more",) if len(better) > 3 else ())
         found.append(Finding("better-in-slices", Subject(who), {"n": len(better), "total": total, "slices": named}))
     return found
+
+
+def _by_metrics(verdict: str, metrics: tuple[str, ...], made: Comparison) -> Finding:
+    """Say what some metrics show."""
+    better = {A_BETTER: made.names[0], B_BETTER: made.names[1]}.get(verdict)
+    if better is None:
+        return Finding("metrics-say", values={"verdict": verdict, "metrics": metrics})
+    return Finding("metrics-better", Subject(better), {"metrics": metrics})
 
 
 def _open(made: Comparison) -> list[Finding]:

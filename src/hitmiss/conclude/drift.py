@@ -7,8 +7,9 @@ from typing import Final
 from hitmiss.conclude.checks import checks
 from hitmiss.conclude.slices import draws_of, level_of, p_of_zero
 from hitmiss.conclude.verdict import DRIFTS, status_of
+from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Results
-from hitmiss.core.verdict import Amount, Basis, Finding, PValue, Subject, Value, Verdict
+from hitmiss.core.verdict import Basis, Verdict
 from hitmiss.stats.tests import holm
 
 RATE_OF: Final = {"far_drift": ("far", "the false-acceptance rate"), "frr_drift": ("frr", "the false-rejection rate")}

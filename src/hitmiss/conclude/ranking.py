@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hitmiss.conclude.comparison import Contrast, draws_behind, p_of
-from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Amount, Basis, Finding, PValue, Status, Subject, Value
+from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
+from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Basis, Status
 from hitmiss.engine.compare import A_BETTER, B_BETTER, Difference
 from hitmiss.engine.rank import Duel, Ranking, Standing, title_of
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
-from hitmiss.conclude.wording import is_bounded, name_of
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value, run_of
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.verdict import Amount, Finding, PValue, Subject, Value, run_of
+from hitmiss.findings.wording import is_bounded, name_of
 from hitmiss.stats.tests import Figure, Tested, against_others, against_whole, holm, shift
 
 FEW: Final = 10
@@ -318,19 +318,20 @@ def judged_slices(results: Sequence[Estimate], primary: str) -> tuple[str, list[
 
 def _looked_at(found: Slices, metric: str, any_weak: bool, holds: bool, drawn: bool) -> list[Finding]:
     """Say what was tested, so that silence is never taken as a good result; `drawn`: replicates were drawn."""
-    left = [
-        f"{found.few} with fewer than {FEW} trials of a class" * bool(found.few),
-        f"{found.bare} without an interval" * bool(found.bare),
-        f"{found.one_sided} undefined or the same whatever the detector does" * bool(found.one_sided),
-        f"{found.lonely} with fewer than two others to compare with" * bool(found.lonely and found.tested),
-    ]
-    rest = f" Not tested: {', '.join(filter(None, left))}." if any(left) else ""
+    left = {
+        "slices-few": found.few,
+        "slices-bare": found.bare,
+        "slices-one-sided": found.one_sided,
+        "slices-lonely": found.lonely if found.tested else 0,
+    }
+    why_left = tuple(Finding(code, values={"n": n, "least": FEW}) for code, n in left.items() if n)
+    rest = Finding("slices-left", values={"parts": why_left}) if why_left else None
     subject = Subject(metric=metric)
     if not found.tested:
-        why = "there are fewer than three slices of one kind with an interval"
+        why = "too-few-slices"
         if found.bare:
-            why = "the slices have no intervals" if drawn else "the slices have no intervals; add --bootstrap 1000"
-        return [Finding("slices-not-tested", subject, {"why": why, "left": rest})]
+            why = "no-slice-intervals" if drawn else "no-slice-intervals/undrawn"
+        return [Finding("slices-not-tested", subject, {"why": Finding(why), "left": rest})]
     values: dict[str, Value] = {"n": found.tested, "columns": found.columns, "left": rest}
     if any_weak:
         return [Finding("slices-tested", subject, values)] if rest else []
@@ -339,13 +340,11 @@ def _looked_at(found: Slices, metric: str, any_weak: bool, holds: bool, drawn: b
     return [Finding("slices-alike", subject, {**values, "seen": _worst_looking(found.worst)})]
 
 
-def _worst_looking(worst: Estimate | None) -> str:
+def _worst_looking(worst: Estimate | None) -> Finding | None:
     """Name the slice that looks worst, with its number; nothing if even that one is perfect."""
-    from hitmiss.conclude.wording import told
-
     if worst is None or worst.value is None:
-        return ""
+        return None
     best = 0.0 if worst.best == "low" else 1.0
     if is_bounded(worst.metric) and worst.value == best:
-        return ""
-    return f" The worst-looking, {Subject.of(worst).where} at {told(worst)}, is within what chance gives among so many."
+        return None
+    return Finding("worst-looking", Subject.of(worst), {"value": Amount.of(worst)})

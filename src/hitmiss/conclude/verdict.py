@@ -9,32 +9,18 @@ from typing import TYPE_CHECKING, Final
 from hitmiss.conclude.chance import Tried, counted, each_run, is_better
 from hitmiss.conclude.checks import checks, coverage_of, factors_of, provenance, signatures_of, units_of, with_code
 from hitmiss.conclude.slices import places
-from hitmiss.conclude.wording import is_bounded
+from hitmiss.core.finding import FAILED, PASSED, Amount, Finding, Subject, Value, run_of
 from hitmiss.core.results import FORCED, UNUSED, Estimate, Results, code_of, values_of
 from hitmiss.core.trials import Trials
-from hitmiss.core.verdict import (
-    FAILED,
-    NOT_SHOWN,
-    PASSED,
-    REFUTED,
-    SHOWN,
-    Amount,
-    Basis,
-    Check,
-    Finding,
-    Status,
-    Subject,
-    Value,
-    Verdict,
-    run_of,
-)
+from hitmiss.core.verdict import NOT_SHOWN, REFUTED, SHOWN, Basis, Check, Status, Verdict
+from hitmiss.findings.wording import is_bounded
 
 if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
     from hitmiss.engine.compare import Comparison
     from hitmiss.engine.gate import Check as GateCheck
     from hitmiss.engine.rank import Ranking
-    from hitmiss.protocols.triage import Asides
+    from hitmiss.protocols.triage import TriageExtras
 
 DRIFTS: Final = ("far_drift", "frr_drift")
 """How far an error rate at a fixed threshold moves from that of unchanged trials."""
@@ -46,7 +32,7 @@ class Beside:
 
     compared: Comparison | Ranking | None = None
     gate: tuple[GateCheck, ...] = ()
-    asides: tuple[Asides, ...] = ()
+    asides: tuple[TriageExtras, ...] = ()
 
 
 def conclude(results: Results, primary: str = "", *, beside: Beside | None = None) -> Verdict:
@@ -235,7 +221,7 @@ def _clipped(e: Estimate, low: float, high: float) -> Amount:
 # --- people and machine ------------------------------------------------------------------------------------------------
 
 
-def _with_asides(made: Verdict, asides: Asides) -> Verdict:
+def _with_asides(made: Verdict, asides: TriageExtras) -> Verdict:
     """Add what people change, how verdicts repeat, and how people agree."""
     from hitmiss.conclude.people import added_by_people, agreement, failed_calls, raised_by_people
 
@@ -261,15 +247,16 @@ def _with_asides(made: Verdict, asides: Asides) -> Verdict:
     )
 
 
-def _repetition(asides: Asides) -> Check:
+def _repetition(asides: TriageExtras) -> Check:
     """Say how often verdicts flip between trials, if items were asked more than once."""
-    from hitmiss.conclude.wording import told
-
     own = [e for e in asides.flips if e.metric == "flip_rate" and e.value is not None]
     if not own:
         return Check("repetition", Finding("asked-once"))
-    said = "; ".join(f"{f'{run_of(e)}: ' if e.run else ''}{told(e)}" for e in own)
-    return Check("repetition", Finding("asked-again", values={"said": said}))
+    parts = tuple(
+        Finding("flip-share", Subject.of(e), {"value": Amount.of(e), **({"who": run_of(e)} if e.run else {})})
+        for e in own
+    )
+    return Check("repetition", Finding("asked-again", values={"parts": parts}))
 
 
 def _named(made: Verdict, results: Results) -> Verdict:
@@ -296,7 +283,10 @@ def conclude_comparison(compared: Comparison | Ranking, primary: str = "") -> Ve
     there = next((s["complete"] for s in known if "complete" in s), "")
     complete = Finding("pairs-left-out", values={"missing": missing}) if missing else Finding("pairs-complete")
     if there and not missing:
-        complete = Finding("trials-missing", values={"said": (f"{there.replace('/', ' of ')} are there",)})
+        n, _, of = there.partition("/")
+        complete = Finding(
+            "trials-missing", values={"parts": (Finding("trials-there", values={"n": int(n), "total": int(of)}),)}
+        )
     own = [Check("validity", Finding(FORCED, values={"text": str(w)})) for w in with_code(compared.warnings, FORCED)]
     own += [_pair_units(compared), Check("completeness", complete), provenance(known)]
     notes = tuple(w for w in compared.warnings if code_of(w) != FORCED)

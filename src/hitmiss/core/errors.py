@@ -17,7 +17,9 @@ import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
+
+from hitmiss.core.finding import Finding, Subject, Value
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class HitmissError(Exception):
     exit_code = 1
     code = "error"
     choices: tuple[Mapping[str, str], ...] = ()
+    finding: Finding | None = None
+    """What was found, from which the message is written."""
 
     def __init__(self, *arguments: object, code: str | None = None, choices: Sequence[Mapping[str, str]] = ()) -> None:
         super().__init__(*arguments)
@@ -71,9 +75,38 @@ class HitmissError(Exception):
         if choices:
             self.choices = tuple(choices)
 
+    @classmethod
+    def of(cls, code: str, /, subject: Subject | None = None, **values: Value) -> Self:
+        """Make the error from what was found: a code of the catalogue with the values of its sentence.
+
+        `error.code` is the code up to its slash, which stays the same for all sentences of one kind.
+
+        >>> error = UsageError.of("no-baseline")
+        >>> print(error)
+        max_regression needs baseline='RUN' to compare with
+        >>> error.message
+        '--max-regression needs --baseline RUN to compare with'
+        """
+        made = cls("")
+        made.finding = Finding(code, subject or Subject(), values)
+        made.code = code.partition("/")[0]
+        return made
+
+    def settled_by(self, choices: Sequence[Mapping[str, str]]) -> Self:
+        """Return the error with options of which one settles the question."""
+        self.choices = tuple(choices)
+        return self
+
+    @property
+    def message(self) -> str:
+        """The message with options as the command line writes them."""
+        return self.finding.text if self.finding is not None else super().__str__()
+
     def __str__(self) -> str:
-        text = super().__str__()
-        return text if is_command else "\n".join([in_python(text), *map(_keywords, self.choices)])
+        if is_command:
+            return self.message
+        text = in_python(self.message) if self.finding is None else str(self.finding)
+        return "\n".join([text, *map(_keywords, self.choices)])
 
 
 class GateFailed(HitmissError):
@@ -143,7 +176,7 @@ class DataError(HitmissError, ValueError):
 
     def __init__(
         self,
-        message: str,
+        message: str = "",
         faults: Sequence[Fault] = (),
         *,
         code: str | None = None,

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.results import Estimate
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.bias import KINDS, POWER, bias_score

@@ -27,7 +27,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, UNUSED, Remark, finite, prefixed, warning_fields
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.contrasts import (

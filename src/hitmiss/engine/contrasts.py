@@ -17,7 +17,7 @@ from hitmiss.core.completeness import ROW
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.pairing import REPEATS, Pair

@@ -39,8 +39,10 @@ from hitmiss.core.results import (
 )
 from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.tally import Floats, Tally
-from hitmiss.core.trials import Trials, demanded, is_text
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
+from hitmiss.core.text_codes import is_text
+from hitmiss.core.trials import Trials, demanded
 from hitmiss.engine.resample import (
     AT_END,
     ONE_UNIT,

@@ -34,7 +34,7 @@ from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
 from hitmiss.core.weights import refuse_sampling

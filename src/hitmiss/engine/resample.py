@@ -16,13 +16,16 @@ from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.completeness import Completeness, counted_runs
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.kinds import FAILED
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import Metric, MetricSpec, Setting
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
-from hitmiss.core.tally import Array, Floats, Tally, ascending_by_class
-from hitmiss.core.trials import Header, Trials, blocks, combined, is_text
+from hitmiss.core.sorting import Array, Floats, ascending_by_class
+from hitmiss.core.tally import Tally
+from hitmiss.core.text_codes import blocks, combined, is_text
+from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.confidence import Judged
 from hitmiss.metrics.counts import OUTCOMES, Counts, outcome

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import Metric, Setting
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import kish
 from hitmiss.engine.resample import Columns, OneClass, Question, Rows, Sample

@@ -14,10 +14,11 @@ from hitmiss.core import progress, registry
 from hitmiss.core.classes import Reading, is_word, same_class
 from hitmiss.core.columns import FIXED, INNER, SYSTEM, prefixed, user_name
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.header import Header, Source
 from hitmiss.core.kinds import ScoreKind
 from hitmiss.core.read_spec import OPTION, OnNan, ReadSpec
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.trials import Header, Source, Trials, with_target
+from hitmiss.core.trials import Trials, with_target
 from hitmiss.core.weights import weigh
 from hitmiss.io import tables
 from hitmiss.io.cells import (

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.detection.contract import Contract, Origin, Term, detector_contract
 from hitmiss.detection.detector import (
     Batch,

@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, Number, Tally
+from hitmiss.core.sorting import Floats, Number
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms import ClassSums, Form
 
 

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.isotonic import pooled
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, Number, Tally, pooled
+from hitmiss.core.sorting import Floats, Number
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Whole, equal_error, tie_steps
 from hitmiss.stats.intervals import equal_error_at_most
 from hitmiss.stats.sketch import tally_for

@@ -13,7 +13,8 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
 from hitmiss.stats.sketch import tally_for
 

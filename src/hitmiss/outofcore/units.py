@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import UsageError
 from hitmiss.core.tally import Tally
 from hitmiss.engine.resample import Rows, Scored, TalliedTrials
-from hitmiss.outofcore.cells import Binned, Counts, writing
-from hitmiss.outofcore.plan import Cell, ShardTally, refuse_cells
+from hitmiss.outofcore.binned import Binned, Counts
+from hitmiss.outofcore.disk import writing
+from hitmiss.outofcore.shard_tally import Cell, ShardTally, refuse_cells
 from hitmiss.stats.bootstrap import StoredTrials, UnitSample
 from hitmiss.stats.intervals import Steps
 

@@ -28,7 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.classes import understand
 from hitmiss.core.errors import AssumedMeaning, DataError, UsageError
 from hitmiss.core.registry import all_metrics
-from hitmiss.core.tally import Array, Floats, Tally, check_trials
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally, check_trials
 from hitmiss.engine.measure import form_of
 from hitmiss.metrics import detection
 from hitmiss.probes.domain import accuracy_as_documented

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hitmiss.attacks.audio import transform
 from hitmiss.attacks.family import Perturbation
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import Array
+from hitmiss.core.sorting import Array
 from hitmiss.detection.contract import Probe, probe
 from hitmiss.detection.detector import Settled
 from hitmiss.detection.loader import SILENCE, positions

@@ -24,7 +24,7 @@ from hitmiss.attacks.family import as_numbers, check_signals
 from hitmiss.attacks.model import LAYOUTS, as_classifier, binarize
 from hitmiss.attacks.perform import Performed, Records, perform
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.tally import Array
+from hitmiss.core.sorting import Array
 from hitmiss.detection.outputs import to_probability
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of
 from hitmiss.metrics.ranking import roc_auc

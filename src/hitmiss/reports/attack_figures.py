@@ -14,7 +14,7 @@ from hitmiss.attacks.config import AttackResult, snr_db
 from hitmiss.attacks.family import LEADS
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.robustness import surviving
 from hitmiss.reports.displays import RobustnessDisplay, StrengthLine

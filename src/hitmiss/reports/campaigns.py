@@ -19,10 +19,10 @@ from hitmiss.conclude.attacks import (
     where,
     without_run,
 )
-from hitmiss.conclude.wording import Shown, explain, shown
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
+from hitmiss.findings.wording import Shown, explain, shown
 from hitmiss.reports.displays import RobustnessDisplay
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.evidence import Errors, Sample, Shelf, within

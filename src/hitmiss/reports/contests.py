@@ -17,9 +17,9 @@ from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
 from hitmiss.engine.rank import Duel, Ranking, Standing
 from hitmiss.reports import gate_report, verb_tables
-from hitmiss.reports.page import OfCounts, Page, Part
+from hitmiss.reports.page import OfCounts, Page, Part, glossary
 from hitmiss.reports.summary import Summary
-from hitmiss.reports.tabular import Cell, Table, glossary
+from hitmiss.reports.tabular import Cell, Table
 
 KINDS: Final = ("comparison", "ranking", "gate")
 

@@ -16,7 +16,9 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.kinds import FAILED
 from hitmiss.core.registry import MetricSpec, parse
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.tally import COARSE, Array, Floats, Tally, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.score_keys import COARSE, bins_of, first_key, keys_of, scores_of
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
 from hitmiss.engine.resample import TalliedTrials

@@ -6,12 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.conclude.wording import explain, figure, places
 from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import Estimate
 from hitmiss.engine.compare import A_BETTER, B_BETTER, Comparison, Difference
 from hitmiss.engine.rank import Ranking
+from hitmiss.findings.wording import explain, figure, places
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.tabular import groupings
 

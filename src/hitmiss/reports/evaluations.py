@@ -16,7 +16,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import read_signature
 from hitmiss.engine.resample import TalliedTrials
 from hitmiss.evaluation.protocol import Protocol, find_protocol
-from hitmiss.protocols.triage import Asides
+from hitmiss.protocols.triage import TriageExtras
 from hitmiss.reports.displays import Display
 from hitmiss.reports.evidence import Remarks, Shelf, Texts
 from hitmiss.reports.pictures import Picture, runs_of
@@ -40,7 +40,7 @@ class RunData:
     trials: Trials | None = None
     shelf: Shelf | None = None
     dossier: tuple[tuple[str, str], ...] = ()
-    asides: Asides | None = None
+    asides: TriageExtras | None = None
     """The parts of a triage besides its figures: confusions, flips, times, costs, people."""
     remarks: Remarks | None = None
     people: Mapping[str, str] = field(default_factory=dict)

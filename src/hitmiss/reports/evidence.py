@@ -21,7 +21,7 @@ from hitmiss.core.columns import user_name
 from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.kinds import ABSTAIN, FAILED
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.reports.displays import Costs, DetDisplay, RocDisplay
 from hitmiss.reports.evaluations import Evaluation
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from hitmiss.conclude.wording import figure, interval, places
 from hitmiss.core.results import Estimate, Results
+from hitmiss.findings.wording import figure, interval, places
 
 SHADES: Final = 10
 NO_SHADE: Final = "none"

@@ -9,7 +9,6 @@ from typing import Final
 import polars as pl
 
 from hitmiss.conclude.slices import weak_slices
-from hitmiss.conclude.wording import Entry, explain, told
 from hitmiss.core import progress
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError
@@ -18,6 +17,7 @@ from hitmiss.core.results import REPEATED, Estimate, Results
 from hitmiss.core.scale import ROUNDING
 from hitmiss.core.trials import Trials
 from hitmiss.engine.resample import TalliedTrials
+from hitmiss.findings.wording import Entry, explain, told
 from hitmiss.metrics.counts import Counts
 from hitmiss.reports import campaigns
 from hitmiss.reports.displays import DetDisplay, HistogramDisplay, RobustnessDisplay

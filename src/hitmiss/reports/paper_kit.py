@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss._version import __version__
-from hitmiss.conclude.wording import explain, figure, is_share, places
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.text import escape_invisible
 from hitmiss.engine.rank import Ranking
+from hitmiss.findings.wording import explain, figure, is_share, places
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.exports import Marks, tex
 from hitmiss.reports.heat import heat_map

@@ -13,10 +13,10 @@ from typing import Final, TypeVar
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss.conclude.wording import explain, is_share
 from hitmiss.core.results import Estimate
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.engine.rank import Standing
+from hitmiss.findings.wording import explain, is_share
 from hitmiss.reports.displays import (
     BayesErrorDisplay,
     DetDisplay,

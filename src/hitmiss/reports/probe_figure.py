@@ -10,7 +10,7 @@ import numpy as np
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.reports.matplots import FORMATS, draw, save
 from hitmiss.reports.plates import MUTED, Axis, Curve, Dots, Mark, Plate, Rule, ticks
 

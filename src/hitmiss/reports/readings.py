@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.reports.displays import (
     BayesErrorDisplay,
     DetDisplay,

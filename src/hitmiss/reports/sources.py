@@ -22,7 +22,7 @@ from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
 from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
-from hitmiss.protocols.triage import Asides, asides_of, evaluate_design
+from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.evidence import (
@@ -160,7 +160,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
         results, drawn, data = load_whole(path)
         if not len(results):
             raise DataError(f"{Path(path).name} holds no figure, so there is nothing to show", code="no-results")
-        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=Asides.from_dict(data))
+        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=TriageExtras.from_dict(data))
         return _marked(made, path)
     if Path(path).suffix == ".json" and Path(path).is_file() and measuring.reading.layout is None:
         raise DataError(
@@ -238,13 +238,13 @@ def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
     return {item: ", ".join(own) for item, own in said.items()}
 
 
-def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides | None:
+def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> TriageExtras | None:
     """Return the additional parts of a triage, with what people add if given; None without verdicts."""
     if "decision" not in trials.frame.columns:
         return None
     design = measuring.design
     plan = SamplingPlan(design.bootstrap, design.unit, design.seed, design.level)
-    found = asides_of(trials, protocol, plan)
+    found = extras_of(trials, protocol, plan)
     if measuring.human is None:
         return found
     said = read_verdicts(measuring.human, trials.header.positive, trials.header.negative)

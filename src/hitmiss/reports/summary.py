@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.conclude.verdict import Beside, conclude
-from hitmiss.conclude.wording import PER_CENT, Shown, explain, is_share, shown
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import Comparison
 from hitmiss.engine.rank import Ranking
+from hitmiss.findings.wording import PER_CENT, Shown, explain, is_share, shown
 from hitmiss.reports.evaluations import RUN, Evaluation
 
 TILES: Final = 5

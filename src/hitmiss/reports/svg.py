@@ -11,7 +11,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.text import escape_invisible
 from hitmiss.reports.displays import thin
 from hitmiss.reports.plates import MUTED, Axis, Bars, Block, Curve, Dots, Mark, Plate, Ribbon, Rule

@@ -10,10 +10,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, TextIO
 
-from hitmiss.conclude.wording import PLACES, Entry, explain, figure, interval, places
 from hitmiss.core import progress
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.core.text import encodable, escape_invisible, wrap
+from hitmiss.findings.wording import PLACES, Entry, explain, figure, interval, places
 
 if TYPE_CHECKING:
     from hitmiss.core.verdict import Verdict

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final, cast
 
-from hitmiss.conclude.wording import PLACES
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import MetricSpec, Setting
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.derive.bands import Answered, Point
+from hitmiss.findings.wording import PLACES
 from hitmiss.metrics.counts import Counts
-from hitmiss.protocols.triage import CHANCE, Asides, Confusion, Triage, repeats_of
+from hitmiss.protocols.triage import CHANCE, Confusion, Triage, TriageExtras, repeats_of
 from hitmiss.reports.plates import Way
 from hitmiss.reports.tabular import TEXT, Cell, Table, bracketed, crossed, groupings, titled
 from hitmiss.reports.tabular import slice_table as by_slice
@@ -132,7 +132,7 @@ def tables(evaluation: Triage) -> list[Table]:
     return found + beside_tables(evaluation)
 
 
-def beside_tables(asides: Asides) -> list[Table]:
+def beside_tables(asides: TriageExtras) -> list[Table]:
     """Return the tables of repetitions, times and costs, if there are any; then what people add."""
     found = [repeats_table(asides)] if len(asides.flips) else []
     found += [latency_table(asides.latency)] if len(asides.latency) else []
@@ -140,7 +140,7 @@ def beside_tables(asides: Asides) -> list[Table]:
     return found + (people_tables(asides.people) if asides.people is not None else [])
 
 
-def flows(asides: Asides) -> list[tuple[str, tuple[str, ...], list[Way]]]:
+def flows(asides: TriageExtras) -> list[tuple[str, tuple[str, ...], list[Way]]]:
     """Return for each run its name, the stages, and the trials on each path: truth, system, people, outcome."""
     if asides.people is not None and asides.people.paths:
         grouped: dict[str, list[Way]] = defaultdict(list)
@@ -264,7 +264,7 @@ def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
     return list(dict.fromkeys(k for run in runs for k in run))
 
 
-def repeats_table(asides: Asides) -> Table:
+def repeats_table(asides: TriageExtras) -> Table:
     """Show for each run how many verdicts flip between trials, and the figures of the majority vote."""
     rows = [*asides.flips, *asides.majority]
     cells = []

@@ -10,16 +10,15 @@ from typing import Final
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
-from hitmiss.conclude.wording import PLACES
 from hitmiss.core.design import Grouping
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.engine.compare import Comparison, Difference, Discordance
 from hitmiss.engine.rank import Duel, Ranking, Standing, is_sliced, title_of
 from hitmiss.engine.tuning import DEFAULT, Tuned
+from hitmiss.findings.wording import PLACES, p_text
 from hitmiss.protocols.tuning import Tuning
 from hitmiss.reports.tabular import ARROW, TEXT, Cell, Table, bracketed, crossed, short_interval
 from hitmiss.robustness.manipulation import CHANGED
-from hitmiss.stats.tests import p_text
 
 # ----------------------------------------------------------------------
 # Comparisons arranged as tables of text; drawing them is done in `tabular`.

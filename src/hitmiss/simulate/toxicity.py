@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats.intervals import Steps
 

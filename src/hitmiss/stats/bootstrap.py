@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 
 from hitmiss.core import progress
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.tally import Array, Floats, Keys, Tally, let_go, order_of, scores_of
+from hitmiss.core.score_keys import Keys, scores_of
+from hitmiss.core.sorting import Array, Floats, let_go, order_of
+from hitmiss.core.tally import Tally
 from hitmiss.stats.forms import FINE_GRID, ClassSums, DiskTally, Form, Located, Whole
 
 if TYPE_CHECKING:

@@ -35,7 +35,8 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.rates import Rate
-from hitmiss.core.tally import Array, Floats, Number, Tally, let_go
+from hitmiss.core.sorting import Array, Floats, Number, let_go
+from hitmiss.core.tally import Tally
 from hitmiss.stats import intervals
 from hitmiss.stats.intervals import Steps, equal_error_at_most, placements, unseen_share
 

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core import progress
-from hitmiss.core.tally import Array, Floats, Tally
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
 from hitmiss.stats.bootstrap import PACK, Counts, Random, class_sizes, uniform_counts
 from hitmiss.stats.forms import Bound, Crossing, Form, MinimumCost, Summed
 

@@ -8,7 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.tally import COARSE, EXACT, Array, Floats, Keys, Tally, check_trials, keys_of, scores_of
+from hitmiss.core.score_keys import COARSE, EXACT, Keys, keys_of, scores_of
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally, check_trials
 from hitmiss.stats.forms import Form, Located
 
 # ----------------------------------------------------------------------

@@ -14,36 +14,8 @@ from numpy.typing import NDArray
 
 from hitmiss.core import progress
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.stats.bootstrap import Random
-
-
-def p_text(p: float | None, draws: int | None = None) -> str:
-    """Format a p value for tables. From so many draws nothing below 1 / (draws + 1) is stated.
-
-    >>> p_text(0.0369), p_text(7.476e-59), p_text(0.0), p_text(1.0), p_text(None)
-    ('0.0369', '7.5e-59', '<1e-300', '1', '–')
-    >>> p_text(7.476e-59, 500), p_text(0.0369, 500)
-    ('< 0.002 (500 draws)', '0.0369')
-    """
-    if p is None:
-        return "–"
-    if draws and p < 1.0 / (draws + 1):
-        return f"< {_above(1.0 / (draws + 1))} ({draws:,} draws)"
-    if p < 1e-300:
-        return "<1e-300"
-    return "1" if p == 1.0 else f"{p:.4f}" if p >= 0.0001 else f"{p:.1e}"
-
-
-def _above(bound: float) -> str:
-    """Format a bound with one significant digit, rounded up so that it still is one.
-
-    >>> _above(1 / 501), _above(1 / 301), _above(1 / 1001)
-    ('0.002', '0.004', '0.001')
-    """
-    places = -math.floor(math.log10(bound))
-    return f"{math.ceil(bound * 10**places - 1e-9) / 10**places:g}"
-
 
 # ----------------------------------------------------------------------
 # McNemar's test: do two detectors fail equally often on the same trials? Only the pairs on which they differ count.

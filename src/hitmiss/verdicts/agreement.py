@@ -12,9 +12,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.registry import Metric
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import Work
 from hitmiss.engine.resample import SAME, Columns, Draws, Question, samples_of_runs
 from hitmiss.stats.forms import OfWeights

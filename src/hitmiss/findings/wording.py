@@ -15,9 +15,15 @@ from hitmiss.core.results import Estimate
 
 PER_CENT: Final = "\u00a0%"
 """A space that keeps a word with its number at the end of a line."""
+
+
 PLACES: Final = 4
 """Decimal places of a number that has no interval."""
+
+
 MOST_PLACES: Final = 6
+
+
 SHARES: Final = frozenset(
     (
         "eer", "accuracy", "balanced_accuracy", "recall", "precision", "specificity", "fpr", "fnr", "tpr_at_fpr",
@@ -29,6 +35,8 @@ SHARES: Final = frozenset(
     )
 )  # fmt: skip
 """Metrics that are shares of trials: only these are shown in per cent in a headline."""
+
+
 WORDS: Final = {
     "far": ("False acceptance", "Share of the fakes accepted at the frozen threshold", "Best: low. Range: 0..1."),
     "frr": ("False rejection", "Share of the reals rejected at the frozen threshold", "Best: low. Range: 0..1."),
@@ -182,3 +190,30 @@ def told(e: Estimate) -> str:
     """Format a number with its interval for a sentence."""
     made = shown(e)
     return f"{made.value} {made.interval.removesuffix(PER_CENT)}".strip()
+
+
+def p_text(p: float | None, draws: int | None = None) -> str:
+    """Format a p value for tables. From so many draws nothing below 1 / (draws + 1) is stated.
+
+    >>> p_text(0.0369), p_text(7.476e-59), p_text(0.0), p_text(1.0), p_text(None)
+    ('0.0369', '7.5e-59', '<1e-300', '1', '–')
+    >>> p_text(7.476e-59, 500), p_text(0.0369, 500)
+    ('< 0.002 (500 draws)', '0.0369')
+    """
+    if p is None:
+        return "–"
+    if draws and p < 1.0 / (draws + 1):
+        return f"< {_above(1.0 / (draws + 1))} ({draws:,} draws)"
+    if p < 1e-300:
+        return "<1e-300"
+    return "1" if p == 1.0 else f"{p:.4f}" if p >= 0.0001 else f"{p:.1e}"
+
+
+def _above(bound: float) -> str:
+    """Format a bound with one significant digit, rounded up so that it still is one.
+
+    >>> _above(1 / 501), _above(1 / 301), _above(1 / 1001)
+    ('0.002', '0.004', '0.001')
+    """
+    places = -math.floor(math.log10(bound))
+    return f"{math.ceil(bound * 10**places - 1e-9) / 10**places:g}"

@@ -1,0 +1,13 @@
+"""What the core finds: warnings that every package shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, WARNING, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "free-text": Entry(WARNING, "{text}"),
+    "no-baseline": Entry(ERROR, "{--max-regression?} needs {--baseline RUN} to compare with"),
+}

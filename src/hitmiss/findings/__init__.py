@@ -1,0 +1,1 @@
+"""Sentences: the catalogue of findings, and how each output writes them."""

@@ -1,0 +1,94 @@
+"""Options in sentences: as the command line writes them, and as keywords of a function."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from hitmiss.core.finding import Option
+
+_NUMBER: Final = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
+FLAGS: Final = {
+    "metrics": "-m",
+    "protocol": "-p",
+    "output": "-o",
+    "columns": "--column",
+    "key_columns": "--key-column",
+    "score_columns": "--score-column",
+    "runs": "--run-column",
+}
+"""Keywords whose option has another name, or a short one that sentences use."""
+KEYWORDS: Final = {flag.strip("-").replace("-", "_"): keyword for keyword, flag in FLAGS.items()} | {
+    "metric": "metrics"
+}
+SWITCHES: Final = frozenset(("dedupe", "allow_missing", "resume", "retry", "join", "force", "static"))
+"""Options without a value."""
+MAPPINGS: Final = frozenset(("columns", "key_columns", "where", "rename"))
+LISTS: Final = frozenset(("score_columns", "runs", "metrics"))
+TEXTS: Final = frozenset(("positive_value",))
+"""Options whose value is a text even if it looks like a number."""
+
+
+def option(words: str) -> Option:
+    """Make an option from its spelling on the command line.
+
+    >>> option("--positive-value 1"), option("-m eer"), option("--dedupe")
+    (Option(name='positive_value', value='1'), Option(name='metrics', value='eer'), Option(name='dedupe', value=True))
+    """
+    flag, blank, value = words.partition(" ")
+    name = flag.lstrip("-").replace("-", "_")
+    name = KEYWORDS.get(name, name)
+    return Option(name, value if blank else True if name in SWITCHES else None)
+
+
+def on_command_line(options: Sequence[Option]) -> str:
+    """Return options as the command line writes them.
+
+    >>> on_command_line([Option("metrics", "eer"), Option("positive_value", 1)])
+    '-m eer --positive-value 1'
+    """
+    return " ".join(
+        flag_of(o.name) if o.value is None or o.value is True else f"{flag_of(o.name)} {_plain(o.value)}"
+        for o in options
+    )
+
+
+def flag_of(keyword: str) -> str:
+    """Return the option of a keyword."""
+    return FLAGS.get(keyword, f"--{keyword.replace('_', '-')}")
+
+
+def _plain(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def as_keywords(options: Sequence[Option]) -> str:
+    """Return options as keywords of a function; an option that is given twice is one keyword.
+
+    >>> as_keywords([Option("columns", "item=utt"), Option("columns", "score=cm"), Option("dedupe", True)])
+    "columns={'item': 'utt', 'score': 'cm'}, dedupe=True"
+    >>> as_keywords([Option("metrics", "eer"), Option("threshold", "0.5"), Option("higher", "spoof"), Option("stream")])
+    "metrics=['eer'], threshold=0.5, higher='spoof', stream"
+    """
+    merged: dict[str, list[str]] = {}
+    brackets: dict[str, tuple[str, str]] = {}
+    for o in options:
+        text = "" if o.value is None else _plain(o.value)
+        left, equals, right = text.partition("=")
+        if o.value is None:
+            merged.setdefault(o.name, [])
+        elif equals and o.name in MAPPINGS:
+            brackets[o.name] = ("{", "}")
+            merged.setdefault(o.name, []).append(f"{left!r}: {right!r}")
+        elif o.name in LISTS:
+            brackets[o.name] = ("[", "]")
+            merged.setdefault(o.name, []).append(repr(text))
+        else:
+            is_plain = isinstance(o.value, bool) or (bool(_NUMBER.fullmatch(text)) and o.name not in TEXTS)
+            merged[o.name] = [text if is_plain else repr(text)]
+    shown = []
+    for name, values in merged.items():
+        before, after = brackets.get(name, ("", ""))
+        shown.append(f"{name}={before}{', '.join(values)}{after}" if values else name)
+    return ", ".join(shown)

@@ -1,0 +1,194 @@
+"""Findings become sentences here, last and once for each output; nothing reads them back."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from string import Formatter
+from typing import Final
+
+from hitmiss.core.finding import Amount, Decimals, Finding, Option, PValue, Severity, Value
+from hitmiss.core.results import Estimate
+from hitmiss.findings import catalogue
+from hitmiss.findings.options import as_keywords, on_command_line, option
+from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
+
+_TEX: Final = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        **{c: f"\\{c}" for c in "&%$#_{}"},
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+    }
+)
+
+
+def _same(text: str) -> str:
+    return text
+
+
+def _tex(text: str) -> str:
+    return text.translate(_TEX)
+
+
+@dataclass(frozen=True)
+class Surface:
+    """An output: how it writes plain text, and options."""
+
+    name: str
+    escape: Callable[[str], str] = _same
+    options: Callable[[Sequence[Option]], str] = on_command_line
+    code: tuple[str, str] = ("", "")
+    """What stands before and after a piece of code."""
+
+    def write_options(self, options: Sequence[Option]) -> str:
+        """Write options that stand together."""
+        return f"{self.code[0]}{self.escape(self.options(options))}{self.code[1]}"
+
+
+TERMINAL: Final = Surface("terminal")
+PYTHON: Final = Surface("python", options=as_keywords)
+HTML: Final = Surface("html", html.escape, code=("<code>", "</code>"))
+LATEX: Final = Surface("latex", _tex, code=(r"\texttt{", "}"))
+JSON: Final = Surface("json")
+"""A file is read by command lines and by programs: its texts are those of the terminal."""
+
+
+def severity_of(f: Finding) -> Severity:
+    """Return how grave a finding is."""
+    return catalogue.entry_of(f.code).severity
+
+
+def text(f: Finding, surface: Surface = TERMINAL) -> str:
+    """Return the sentence of a finding; one that is about one of several runs begins with its name."""
+    template = catalogue.entry_of(f.code).sentence
+    made = filled(template, f, surface)
+    named = f.values.get("who")
+    return f"{surface.escape(str(named))}: {made}" if named and "{who}" not in template else made
+
+
+def filled(template: str, f: Finding, surface: Surface = TERMINAL, where: str | None = None) -> str:
+    """Return a template of the catalogue with the values of a finding; `where` may name several slices at once."""
+    title = explain(f.subject.metric).title if f.subject.metric else ""
+    about = {
+        "who": f.subject.run,
+        "where": where if where is not None else f.subject.where,
+        "title": title,
+        "Title": title.lower(),
+        "code": f.code,
+    }
+    return write(template, {**about, **f.values}, surface)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A piece of a template: text, and after it a value, or an option, or nothing."""
+
+    literal: str
+    field: str = ""
+    format: str = ""
+    quoted: bool = False
+
+
+@cache
+def parts_of(template: str) -> tuple[Part, ...]:
+    """Cut a template into its parts."""
+    found = []
+    for literal, name, spec, conversion in Formatter().parse(template):
+        found.append(Part(literal, name or "", spec or "", conversion == "r"))
+    return tuple(found)
+
+
+def write(template: str, values: Mapping[str, Value], surface: Surface = TERMINAL) -> str:
+    """Fill a template for an output.
+
+    >>> write("say {--higher spoof} {--dedupe}; {n:rows}", {"n": 1}), write("say {--unit:unit}", {"unit": "spk"}, PYTHON)
+    ('say --higher spoof --dedupe; 1 row', "say unit='spk'")
+    """
+    made: list[str] = []
+    pending: list[Option] = []
+    for part in parts_of(template):
+        if pending and not (part.literal == " " and _is_option(part, values)):
+            made.append(surface.write_options(pending))
+            pending = []
+        if not pending:
+            made.append(surface.escape(part.literal))
+        if _is_option(part, values):
+            pending.append(_option(part, values))
+        elif part.field:
+            made.append(_value(part, values[part.field], surface))
+    return "".join([*made, surface.write_options(pending)] if pending else made)
+
+
+def _is_option(part: Part, values: Mapping[str, Value]) -> bool:
+    return part.field.startswith("-") or isinstance(values.get(part.field), Option)
+
+
+def _option(part: Part, values: Mapping[str, Value]) -> Option:
+    given = values.get(part.field)
+    if isinstance(given, Option):
+        return given
+    made = option(part.field.removesuffix("?"))
+    if part.field.endswith("?"):
+        return Option(made.name)
+    return Option(made.name, str(values[part.format])) if part.format else made
+
+
+def _value(part: Part, value: Value, surface: Surface) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, Finding):
+        return text(value, surface)
+    if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
+        return ("; " if part.format == ";" else ", ").join(_listed(value, part.quoted, surface))
+    if part.quoted:
+        return surface.escape(repr(value))
+    if not part.format:
+        return surface.escape(said(value))
+    if isinstance(value, int | float) and (part.format[:1] in ",." or len(part.format) == 1):
+        return surface.escape(format(value, part.format))
+    noun = part.format.removesuffix("s") if value == 1 else part.format
+    return surface.escape(f"{said(value)} {noun}")
+
+
+def _listed(values: Iterable[object], quoted: bool, surface: Surface) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, Finding):
+            yield text(value, surface)
+        elif isinstance(value, Option):
+            yield surface.write_options([value])
+        else:
+            yield surface.escape(repr(value) if quoted else str(value))
+
+
+def said(value: object) -> str:
+    """Format a value for a sentence.
+
+    >>> said(1234), said(PValue(1e-9, 499)), said(PValue(0.03))
+    ('1,234', '< 0.002 (499 draws)', '0.0300')
+    """
+    if isinstance(value, PValue):
+        return p_text(value.p, value.draws)
+    if isinstance(value, Amount):
+        return _amount(value)
+    if isinstance(value, Decimals):
+        return figure(value.value, value.places)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,}"
+    return f"{value:.2g}" if isinstance(value, float) else str(value)
+
+
+def _amount(a: Amount) -> str:
+    """Format a number with its interval; differences of shares in percentage points, because per cent is ambiguous."""
+    scale = 100.0 if is_share(a.metric) else 1.0
+    if a.plain:
+        return f"{scale * a.value:.3g}{PER_CENT if scale != 1.0 else ''}"
+    own = Estimate(a.metric, a.value, a.low, a.high)
+    digits = places([own if a.like is None else Estimate(a.metric, a.value, *a.like)], scale)
+    number, ends = figure(a.value, digits, scale), interval(own, digits, scale)
+    if not a.signed:
+        return f"{number}{PER_CENT if scale != 1.0 else ''} {ends}".strip()
+    unit = " percentage points" if scale != 1.0 else ""
+    return f"{'+' if a.value > 0 else ''}{number}{unit} {ends}".strip()
