@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
     from hitmiss.core.trials import Trials
     from hitmiss.derive.bands import at_bands, guaranteed
-    from hitmiss.derive.calibration import calibrate
     from hitmiss.derive.decisions import at_threshold as decide
-    from hitmiss.derive.fusion import fuse
     from hitmiss.derive.recalibration import recalibrate
+    from hitmiss.derive.score_model import calibrate, fuse
     from hitmiss.derive.thresholds import best_threshold
     from hitmiss.engine.compare import Comparison, compare
     from hitmiss.engine.gate import gate
@@ -75,8 +74,8 @@ _HOMES = {
     "read": ("hitmiss.evaluation.protocol", "read"),
     "at_bands": ("hitmiss.derive.bands", "at_bands"),
     "guaranteed": ("hitmiss.derive.bands", "guaranteed"),
-    "calibrate": ("hitmiss.derive.calibration", "calibrate"),
-    "fuse": ("hitmiss.derive.fusion", "fuse"),
+    "calibrate": ("hitmiss.derive.score_model", "calibrate"),
+    "fuse": ("hitmiss.derive.score_model", "fuse"),
     "recalibrate": ("hitmiss.derive.recalibration", "recalibrate"),
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
     "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),
