@@ -18,9 +18,10 @@ from hitmiss._version import __version__
 
 if TYPE_CHECKING:
     from hitmiss import metrics
-    from hitmiss.attacks.campaign import attack, read_signals
+    from hitmiss.attacks.campaign import attack
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
+    from hitmiss.attacks.signals import read_signals
     from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
     from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from hitmiss.derive.recalibration import recalibrate
     from hitmiss.derive.score_model import calibrate, fuse
     from hitmiss.derive.thresholds import best_threshold
-    from hitmiss.engine.compare import Comparison, compare
+    from hitmiss.engine.compare import compare
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
     from hitmiss.engine.rank import Ranking
@@ -80,7 +82,7 @@ _HOMES = {
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
     "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),
     "measure": ("hitmiss.engine.measure", "measure"),
-    "Comparison": ("hitmiss.engine.compare", "Comparison"),
+    "Comparison": ("hitmiss.engine.comparison", "Comparison"),
     "compare": ("hitmiss.engine.compare", "compare"),
     "Ranking": ("hitmiss.engine.rank", "Ranking"),
     "rank": ("hitmiss.engine.rank", "compare_all"),
@@ -89,7 +91,7 @@ _HOMES = {
     "drift": ("hitmiss.robustness.manipulation", "drift"),
     "probe": ("hitmiss.probes.domain", "probe"),
     "attack": ("hitmiss.attacks.campaign", "attack"),
-    "read_signals": ("hitmiss.attacks.campaign", "read_signals"),
+    "read_signals": ("hitmiss.attacks.signals", "read_signals"),
     "perturbation": ("hitmiss.attacks.family", "perturbation"),
     "register_attack": ("hitmiss.attacks.family", "attack"),
     "board": ("hitmiss.evaluation.protocol", "board"),

@@ -12,15 +12,17 @@ import polars as pl
 from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.read_spec import OPTION, ReadSpec
+from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import MetricSpec, find_metric, parse, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
 from hitmiss.derive.decisions import at_threshold
-from hitmiss.engine.measure import USUAL_UNITS, form_of, inside
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.natural_unit import USUAL_UNITS
+from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import Coverage, note_missing
 from hitmiss.io.columns import SYSTEM_PREFIX, may_name_runs, unused_weights
@@ -44,8 +46,8 @@ from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
 from hitmiss.robustness.manipulation import clean_rows, drift_parts
 from hitmiss.stats import sketch
-from hitmiss.stats.bootstrap import StoredTrials
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.stored import StoredTrials
 
 MEMORY: Final = 10**9
 
@@ -383,7 +385,7 @@ def _obstacles(
         if options.where and name in options.said:  # trials that `where` leaves out are counted too
             yield (
                 "unread-option",
-                f"--{OPTION.get(name, name)} needs the whole table beside --where; leave --stream out",
+                f"{option_name(name)} needs the whole table beside --where; leave --stream out",
             )
     if options.dedupe or find_reshaping(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
