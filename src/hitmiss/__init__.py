@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
     from hitmiss.attacks.signals import read_signals
-    from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
+    from hitmiss.bridges.accumulator import Accumulator
+    from hitmiss.bridges.learning import compute_metrics, scorer
     from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
     from hitmiss.claims.verify import verify
