@@ -649,7 +649,7 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
 
     Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
     """
-    from hitmiss.derive.calibration import calibrate
+    from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
     after = f"after {method}"
