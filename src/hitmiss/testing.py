@@ -29,7 +29,7 @@ from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec, Setting
 from hitmiss.core.registry import all_metrics, resolve
 from hitmiss.core.sorting import Array
-from hitmiss.engine.measure import form_of
+from hitmiss.engine.prepare import form_of
 
 Case = Mapping[str, Array]
 Generator = np.random.Generator

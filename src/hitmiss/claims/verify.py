@@ -26,9 +26,10 @@ from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
-from hitmiss.engine.compare import Comparison, with_contents
-from hitmiss.engine.measure import GAPS_JOIN, digest_of, read_signature
+from hitmiss.engine.compare import with_contents
+from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.rank import Ranking
+from hitmiss.engine.signature import GAPS_JOIN, digest_of, read_signature
 from hitmiss.evaluation.protocol import (
     compare_trials,
     find_protocol,
@@ -38,7 +39,8 @@ from hitmiss.evaluation.protocol import (
     read_side,
     read_trials,
 )
-from hitmiss.io.parse import expand, table_of
+from hitmiss.io.addresses import table_of
+from hitmiss.io.fetch import expand
 
 if TYPE_CHECKING:
     from hitmiss.protocols.toxicity import Run

@@ -14,9 +14,9 @@ from hitmiss.core.kinds import one_or_several
 from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.registry import all_metrics, find_metric, known_text
 from hitmiss.core.results import Estimate, Results, demanded_results
-from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
-from hitmiss.engine.measure import read_signature
-from hitmiss.engine.pairing import breaches_of
+from hitmiss.engine.comparability import breaches_of
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference
+from hitmiss.engine.signature import read_signature
 from hitmiss.metrics.bias import RANGES
 
 # ----------------------------------------------------------------------

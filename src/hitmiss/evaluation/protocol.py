@@ -26,11 +26,12 @@ from hitmiss.core.settings import Settings, blamed
 from hitmiss.core.settings import find as find_settings
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.measure import USUAL_UNITS, measure_design
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
 
 if TYPE_CHECKING:
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.rank import Ranking
 
 
@@ -650,7 +651,7 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
 
     Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
     """
-    from hitmiss.derive.calibration import calibrate
+    from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
     after = f"after {method}"

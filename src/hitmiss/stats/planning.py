@@ -17,8 +17,9 @@ from typing import Final
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.metric import Metric
 from hitmiss.core.registry import all_metrics, find_metric
-from hitmiss.stats.forms import PairShare
-from hitmiss.stats.intervals import enough, t_quantile
+from hitmiss.stats.enough_units import enough
+from hitmiss.stats.forms.sums import PairShare
+from hitmiss.stats.students_t import t_quantile
 
 MOST = 10**12
 """Larger numbers than this are not planned."""
