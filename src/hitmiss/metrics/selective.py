@@ -165,7 +165,7 @@ def e_aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     return _over(e_aurc_of, _judged(label, decision, confidence, weight))
 
 
-@metric(best="low", range=(0.0, 0.5), judged=augrc_of)
+@metric(best="low", judged=augrc_of)
 def augrc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the generalized risk–coverage curve: the mean share of trials that are accepted and wrong.
 
