@@ -28,6 +28,7 @@ from hitmiss.engine.interval import (
     without_width,
 )
 from hitmiss.engine.notes import few, why_fitted, why_no_interval, why_undefined
+from hitmiss.engine.prepare import prepared_for
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.stats import intervals, students_t
 from hitmiss.stats.forms.base import Replicated
@@ -58,33 +59,35 @@ class Measurement:
 
     def estimates(self, sample: Sample) -> list[Estimate]:
         """Return the figure of every question for one sample."""
+        questions = [prepared_for(q, sample) for q in self.questions]
         if self.draws.plan.bootstrap:
-            pairs = zip(self.questions, self._replicates(sample), strict=True)
+            pairs = zip(questions, self._replicates(questions, sample), strict=True)
             self.replicates[sample.name] = [np.nan_to_num(r) if self._is_zeroed(q) else r for q, r in pairs]
-        return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
+        return [self._estimate(i, q, sample) for i, q in enumerate(questions)]
 
     def drawn(self, sample: Sample, index: int) -> Floats:
         """Return the replicates of a question for a measured sample, for an average or a difference of figures."""
-        return self.questions[index].form.for_averages(self._replicated(sample, index))
+        return prepared_for(self.questions[index], sample).form.for_averages(self._replicated(sample, index))
 
     def left(self, sample: Sample, index: int) -> Floats | None:
         """Return the figures of a question without one unit each, as `drawn` returns replicates; None without units."""
         of = self._replicated(sample, index)
-        return self.questions[index].form.left_for_averages(of, lambda form: self.draws.left(form, sample))
+        question = prepared_for(self.questions[index], sample)
+        return question.form.left_for_averages(of, lambda form: self.draws.left(form, sample))
 
     def corrected(self, sample: Sample, index: int) -> float:
         """Return the figure of a question for a measured sample, without the optimism of a minimum."""
-        return self.questions[index].form.corrected(self._replicated(sample, index))
+        return prepared_for(self.questions[index], sample).form.corrected(self._replicated(sample, index))
 
     def _replicated(self, sample: Sample, index: int) -> Replicated:
-        question, replicates = self.questions[index], self.replicates[sample.name][index]
+        question, replicates = prepared_for(self.questions[index], sample), self.replicates[sample.name][index]
         return self.draws.replicated(question, sample, float(question.value(sample)), replicates)
 
-    def _replicates(self, sample: Sample) -> list[Floats]:
+    def _replicates(self, questions: Sequence[PreparedMetric], sample: Sample) -> list[Floats]:
         """Return the replicates of every question; a figure that gets no interval needs none."""
-        drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))
+        drawn = iter(self.draws.replicates([q for q in questions if q.metric.interval], sample))
         unknown = np.full(self.draws.plan.bootstrap, math.nan)
-        return [next(drawn) if q.metric.interval else unknown for q in self.questions]
+        return [next(drawn) if q.metric.interval else unknown for q in questions]
 
     def _estimate(self, index: int, question: PreparedMetric, sample: Sample) -> Estimate:
         value = question.value(sample)
@@ -109,7 +112,7 @@ class Measurement:
         If too few replicates lie beyond its ends to estimate them, Student's interval is used, which needs only their
         spread.
         """
-        plan, question = replace(self.draws.plan, level=level), self.questions[index]
+        plan, question = replace(self.draws.plan, level=level), prepared_for(self.questions[index], sample)
         value = question.value(sample)
         found = replace(self, draws=replace(self.draws, plan=plan))._interval(index, question, sample, value)
         beyond = plan.bootstrap * (1.0 - level) / 2.0
