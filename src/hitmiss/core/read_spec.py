@@ -75,6 +75,8 @@ class ReadSpec(Spec):
         Name of a known layout, or of a plug-in's reader, to use instead of recognising the layout.
     separator, encoding, decimal
         Of text files, if they are not recognised or recognised wrongly.
+    asv, asv_key
+        Scores of the speaker verifier and the key of its trials, for the tandem costs of a protocol that uses them.
     missing, threshold_rule, identities
         For prediction files (toxicity): what to do with rows without label, score or decision; what to do with
         different thresholds in one group; and the columns that say how far a text mentions an identity.
@@ -160,6 +162,8 @@ class ReadSpec(Spec):
     separator: Annotated[str | None, opt("Separator of the columns.", READING)] = None
     encoding: Annotated[str | None, opt("Encoding of the files.", READING)] = None
     decimal: Annotated[str | None, opt("Decimal sign, `.` or `,`.", READING, metavar=".|,")] = None
+    asv: Annotated[str | None, opt("Scores of the speaker verifier, for tandem costs.", READING)] = None
+    asv_key: Annotated[str | None, opt("Key of the speaker verifier's trials.", READING)] = None
     missing: Annotated[
         Missing | None, keyword("Prediction files: what to do with rows without label, score or decision.")
     ] = None

@@ -190,7 +190,7 @@ class Work:
         row = replace(row, ties=len(good) - wins - losses, note=note)
         if good[0].found.test == NO_TEST:
             return replace(row, note="; ".join(filter(None, (note, good[0].found.note))))
-        shares = bool(whole.parts[0].a.columns.one_class.of(grouping)[0]) and not self.plan.unit
+        shares = any(whole.parts[0].a.columns.one_class.of(grouping)) and not self.plan.unit
         if shares:
             return replace(
                 row, note="; ".join(filter(None, (note, "no test: these slices share trials; resample a --unit")))

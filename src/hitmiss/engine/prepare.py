@@ -27,7 +27,7 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
     spec, entry, _ = resolve(metric)
     spec = MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
     settings = entry.settings(spec)
-    stated = frozenset({*dict(spec.settings)} & {*entry.brought})
+    stated = {*dict(spec.settings)} & {*entry.brought} - {"asv"}
     shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
     refuse_absent(spec.name, entry, trials)
     kind = trials.header.score_kind
@@ -45,6 +45,11 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
     question = PreparedMetric(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
+    if settings.get("asv") == "trials" and trials.header.brought is None and not stated:
+        raise UsageError(
+            f"{spec.name} needs the error rates of a speaker verifier: give its scores and key with --asv and --asv-key",
+            code="no-asv",
+        )
     if entry.brought and not stated:
         one_class = OneClassColumns(protocol.negative_only, protocol.positive_only)
         question = with_brought(question, trials, one_class, {})
