@@ -208,11 +208,7 @@ WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "manifest": frozenset(("item", "label")),
     "predictions": frozenset(PREDICTED),
 }
-
-
 FILES: Final = ("file", "filename", "path", "file_path", "filepath", "image_path", "audio_path", "flac_file")
-
-
 IDS: Final = ("item", "id", "utt", "utt_id", "question_id")
 
 

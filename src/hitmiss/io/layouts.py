@@ -95,8 +95,6 @@ def find_reshaping(options: ReadSpec) -> Reshaping | None:
 
 
 NUMBER: Final = re.compile(r"[-+]?(\.?\d[\d.,]*(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
-
-
 UNPAIRED: Final = "unpaired"
 
 
@@ -129,8 +127,6 @@ PROTOCOL: Final = (
     "label",
     "tmp",
 )
-
-
 LAYOUTS: Final = (
     Layout("cm-scores", "ASVspoof 5 scores: filename, cm-score", ("item", "score"), True),
     Layout("cm-key", "ASVspoof 5 key: filename, cm-label", ("item", "label"), True),

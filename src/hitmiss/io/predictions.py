@@ -43,16 +43,10 @@ from hitmiss.io.texts import TEXTS, hashed, note_shared
 from hitmiss.io.where import Choice, choose
 
 TEXT: Final = f"{INNER}text"
-
-
 RUN: Final = f"{INNER}run:"
 """Prefix of the columns that may name runs."""
-
-
 LANGUAGE_COLUMN: Final = f"{INNER}language"
 """The language given in the rows of a file whose name gives it too."""
-
-
 KINDS: Final[Kinds] = {
     "label": pl.Int8,
     "score": pl.Float64,
@@ -60,15 +54,9 @@ KINDS: Final[Kinds] = {
     "threshold": pl.Float64,
 }
 """The types of the cells of a file without irregular values."""
-
-
 FILES_AT_ONCE: Final = 4
 """Files that are read in parallel, if polars has as many threads: hashing and parsing release the interpreter lock."""
-
-
 DROP: Final = "fix them, or leave such rows out with --missing drop"
-
-
 ONE: Final = "1"
 """The code of the positive class unless the caller declares another."""
 

@@ -69,8 +69,6 @@ def describe_trials(trials: Trials) -> dict[str, object]:
 
 
 LABEL_WORD: Final = "label_word"
-
-
 REPEATS: Final = ("trial", "seed", "repeat")
 """Run columns that are numbered: there 0, 00 and 0.0 are equal."""
 
@@ -123,34 +121,7 @@ def read(
     needed: Collection[str] | None = None,
     **changes: object,
 ) -> Trials:
-    """Read trials from score files and, if those have no labels, a key.
-
-    Parameters
-    ----------
-    scores
-        A path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or pandas frame.
-    key
-        The labels, given in the same ways; None if the score files hold them.
-    options
-        How to read (columns, classes, score kind, …); None for the defaults.
-    memory
-        Read files in pieces, so that they need not fit into memory; what is kept of their rows may take so many bytes.
-    needed
-        The slices that are used; others may be left out, which saves time. None keeps all.
-    **changes
-        Single options, by name, that replace those in `options`.
-
-    Returns
-    -------
-    Trials
-        One row per trial; a higher score means the positive class.
-
-    Raises
-    ------
-    DataError
-        If the data cannot be scored: a single error that carries every fault.
-    UsageError
-        If the rows do not fit into `memory`.
+    """Read trials from files by these options alone: `hitmiss.read`, which explains them, without a settings file.
 
     Examples
     --------

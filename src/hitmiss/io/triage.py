@@ -40,11 +40,7 @@ from hitmiss.io.verdicts import (
 from hitmiss.io.words import flag, is_absent
 
 Row = Mapping[str, object]
-
-
 RUNS: Final = ("model", "tools", "trial")
-
-
 NESTED: Final = (
     "meta",
     "run_config",
@@ -56,11 +52,7 @@ NESTED: Final = (
     "tokens",
     "tokens_by_role",
 )
-
-
 VERDICTS: Final = ("analysis_verdict", "parsed_verdict")
-
-
 TEXTS: Final = (
     "image",
     "image_path",
@@ -71,14 +63,8 @@ TEXTS: Final = (
     "full_text",
     "description",
 )
-
-
 TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "cost_reason", "sent")
-
-
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
-
-
 MADE: Final = (
     "prediction",
     "verdict",
@@ -91,30 +77,14 @@ MADE: Final = (
     "seconds",
     "cost",
 )
-
-
 CACHE: Final = ("cache", "cache_hit", "cached", "from_cache")
-
-
 TIMES: Final = ("timestamp", "created_at")
-
-
 STATES: Final = ("cache_state", "tool_cache")
-
-
 KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
-
-
 SECONDS: Final = "_seconds"
-
-
 MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "component")
 """Columns that are made from several fields."""
-
-
 Values = Mapping[str, Sequence[object]]
-
-
 Group = dict[str, pl.Series]
 
 
@@ -260,8 +230,6 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
 """The names, in the triage evaluation document, of the columns that a caller may declare."""
-
-
 LAYOUT: Final = Reshaping("triage", "the documented triage dataset and results: one JSON object per line", Flat, CALLED)
 
 
