@@ -151,8 +151,3 @@ def may_name_runs(name: str) -> bool:
 def numbers_repetitions(name: str) -> bool:
     """Return whether a column of this name may number the repetitions of a run."""
     return plain(user_name(name)) in REPETITIONS
-
-
-def predicted_names(ours: str) -> Row:
-    """Return the names that a column of predictions may have, the documented one first."""
-    return tuple(dict.fromkeys((*PREDICTED[ours], *PUBLISHED.get(ours, ()))))

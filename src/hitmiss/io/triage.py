@@ -26,7 +26,7 @@ from hitmiss.io.aliases import is_condition, is_known, may_name_runs, numbers_re
 from hitmiss.io.cells import amount_in, number_in
 from hitmiss.io.json_lines import Repeated, strict_json
 from hitmiss.io.labels import word_of
-from hitmiss.io.layouts import BadCell, Conflict, Reshaped, Reshaping
+from hitmiss.io.layouts import BadCell, Conflict, FlatRows, Layout
 from hitmiss.io.reader import read
 from hitmiss.io.verdicts import (
     MEANING_OF_CODE,
@@ -181,7 +181,7 @@ class Flat:
             for name in names
         }
 
-    def flat(self) -> Reshaped:
+    def flat(self) -> FlatRows:
         """Return the flat table of all rows."""
         if any(self._has_ids):  # a piece without any id has rows without an id
             for one, n, has_ids in zip(self._asked, self._heights, self._has_ids, strict=True):
@@ -199,7 +199,7 @@ class Flat:
             prefixed(name) if name in numbers else name: own for name, own in self._joined(self._slices, "-").items()
         }
         facts = _facts(self._told, self._made_at, asked) if self._is_results else {}
-        return Reshaped(
+        return FlatRows(
             pl.DataFrame([column.alias(name) for name, column in columns.items()]),
             tuple(name for name in RUNS if name in asked),
             (*numbers, *(["unparsed"] if self._is_results else [])),
@@ -221,7 +221,7 @@ class Flat:
         return (f"{self._n_coded:,} verdicts are 1, 0, true or false: 1 and true mean {one}",)
 
 
-def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
+def flatten(texts: pl.DataFrame, options: ReadSpec) -> FlatRows:
     """Return the flat table of a dataset or of results, given as text columns."""
     made = Flat(options)
     made.add(texts)
@@ -230,7 +230,13 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
 """The names, in the triage evaluation document, of the columns that a caller may declare."""
-LAYOUT: Final = Reshaping("triage", "the documented triage dataset and results: one JSON object per line", Flat, CALLED)
+LAYOUT: Final = Layout(
+    "triage",
+    "the documented triage dataset and results: one JSON object per line",
+    has_header=True,
+    declares=CALLED,
+    expand=Flat,
+)
 
 
 def _kept(name: str) -> str:

@@ -30,7 +30,7 @@ from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.fetch import expand, refuse_changes, stamp
 from hitmiss.io.finished import open_finished
 from hitmiss.io.join import Coverage, note_missing
-from hitmiss.io.layouts import find_reshaping
+from hitmiss.io.layouts import find_expanding
 from hitmiss.io.reader import read
 from hitmiss.io.remote import downloaded
 from hitmiss.outofcore.assemble import assemble
@@ -390,7 +390,7 @@ def _obstacles(
                 "unread-option",
                 f"{option_name(name)} needs the whole table beside --where; leave --stream out",
             )
-    if options.dedupe or find_reshaping(options) is not None:
+    if options.dedupe or find_expanding(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
     if options.weight is not None:
         yield "unread-option", f"--weight needs the rows, {rows}"
