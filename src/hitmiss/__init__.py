@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hitmiss.cli.demo import demo_data
     from hitmiss.cli.main import run
     from hitmiss.core.design import Design
-    from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
+    from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, MissingFile, ResultWarning, UsageError
     from hitmiss.core.header import Header
     from hitmiss.core.read_spec import ReadSpec
     from hitmiss.core.registry import add as register
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
-    from hitmiss.engine.rank import Ranking
     from hitmiss.engine.rank import compare_all as rank
+    from hitmiss.engine.ranking import Ranking
     from hitmiss.engine.repeats import over_repeats
     from hitmiss.evaluation.detecting import detect
     from hitmiss.evaluation.protocol import board, evaluate, read
@@ -64,6 +64,8 @@ _HOMES = {
     "DataError": ("hitmiss.core.errors", "DataError"),
     "EnvironmentFault": ("hitmiss.core.errors", "EnvironmentFault"),
     "HitmissError": ("hitmiss.core.errors", "HitmissError"),
+    "MissingFile": ("hitmiss.core.errors", "MissingFile"),
+    "ResultWarning": ("hitmiss.core.errors", "ResultWarning"),
     "UsageError": ("hitmiss.core.errors", "UsageError"),
     "Design": ("hitmiss.core.design", "Design"),
     "ReadSpec": ("hitmiss.core.read_spec", "ReadSpec"),
@@ -111,6 +113,13 @@ _HOMES = {
 }
 """Each public name, with the module that defines it and its name in that module."""
 
+_CALLS = {
+    "at_bands", "attack", "best_threshold", "board", "calibrate", "compare", "decide", "detect", "drift", "evaluate",
+    "evaluate_streamed", "fuse", "gate", "guaranteed", "log", "measure", "open_run", "over_repeats", "probe", "rank",
+    "read", "read_signals", "recalibrate", "report", "verify",
+}  # fmt: skip
+"""Functions that read, measure or write: their errors are those of hitmiss, and what they warn of is a Python warning."""
+
 _RENAMED = {"at_threshold": ("decide", "0.3.0"), "compare_all": ("rank", "0.3.0")}
 """Each deprecated name, with the name that replaces it and the version in which it ends."""
 
@@ -123,8 +132,10 @@ __all__ = [
     "Estimate",
     "Header",
     "HitmissError",
+    "MissingFile",
     "Ranking",
     "ReadSpec",
+    "ResultWarning",
     "Results",
     "Tally",
     "Trials",
@@ -180,6 +191,10 @@ def __getattr__(name: str) -> object:
     module, own = _HOMES[name]
     loaded = importlib.import_module(module)
     value: object = getattr(loaded, own) if own else loaded
+    if name in _CALLS:
+        from hitmiss.core.public_call import public
+
+        value = public(value, name)  # type: ignore[arg-type]
     globals()[name] = value
     return value
 

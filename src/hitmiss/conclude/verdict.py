@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
     from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import Check as GateCheck
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
     from hitmiss.protocols.triage import TriageExtras
 
 DRIFTS: Final = ("far_drift", "frr_drift")
@@ -118,7 +118,7 @@ def _contrast(compared: Comparison | Ranking | None, primary: str) -> Contrast |
         return None
     from hitmiss.conclude.comparison import conclude_two
     from hitmiss.conclude.ranking import conclude_many
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
     return conclude_many(compared, primary) if isinstance(compared, Ranking) else conclude_two(compared, primary)
 

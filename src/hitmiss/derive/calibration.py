@@ -16,7 +16,7 @@ from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally, check_trials
-from hitmiss.core.trials import Trials
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 
 Method = Literal["affine", "pav"]
 
@@ -83,7 +83,7 @@ class PavCalibrator:
         return {"score": list(self.score), "llr": list(self.llr)}
 
 
-def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior: float = 0.5) -> Trials:
+def calibrate(fit_on: TrialsLike, apply_to: TrialsLike, method: str = "affine", *, prior: float = 0.5) -> Trials:
     """Fit a calibration on one set of trials, and turn the scores of another set into natural-log likelihood ratios.
 
     The header of the result records what was done: the score kind `llr`, the fitted parameters in
@@ -125,6 +125,7 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
     """
     if method not in METHODS:
         raise UnknownName("calibration method", method, METHODS)
+    fit_on, apply_to = demanded(fit_on, "calibrate"), demanded(apply_to, "calibrate")
     check_compatible(fit_on, apply_to)
     answered = fit_on.keep(pl.col("score").is_not_null())
     odds = odds_of(answered) if method == "affine" else None

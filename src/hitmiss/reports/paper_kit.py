@@ -15,7 +15,7 @@ from typing import Final
 from hitmiss._version import __version__
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.text import escape_invisible
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import explain, figure, is_share, places
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import groupings, runs
