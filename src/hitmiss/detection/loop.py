@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from hitmiss.core.errors import EnvironmentFault, IncompleteRun, UsageError
@@ -24,6 +20,7 @@ from hitmiss.detection.table import SHOWN
 from hitmiss.detection.worker import Loop
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.reader import read
+from hitmiss.runs.signals import stop_on_terminate
 from hitmiss.runs.store import Run, start
 
 
@@ -119,28 +116,3 @@ def configuration(detector: Detector, manifest: Manifest, settings: Settings) ->
         "pad": settings.pad,
         **dict(settings.pinned),
     }
-
-
-@contextmanager
-def stop_on_terminate() -> Iterator[None]:
-    """Let SIGTERM end the run like Ctrl-C: everything is written, the state is noted.
-
-    The signal is passed to the current handler of Ctrl-C: an event loop then cancels its tasks. An exception raised
-    inside a task would be taken for that task's own failure.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(_: int, frame: FrameType | None) -> None:
-        taker = signal.getsignal(signal.SIGINT)
-        if callable(taker):
-            taker(signal.SIGINT, frame)
-        else:  # Ctrl-C is ignored, as in the background of a shell; SIGTERM must still end the run
-            raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
