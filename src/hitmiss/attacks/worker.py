@@ -42,7 +42,7 @@ from hitmiss.detection.contract import (
 )
 from hitmiss.detection.detector import need
 from hitmiss.robustness.campaign import Campaign, Cell
-from hitmiss.runs.worker import Result
+from hitmiss.runs.worker import Result, Results
 from hitmiss.stats.random import noise_generator
 
 
@@ -407,7 +407,7 @@ class StepWorker:
             **({"signals": "float32"} if self.save_signals else {}),
         }
 
-    def work(self, todo: Iterator[int]) -> Iterator[Result]:
+    def work(self, todo: Iterator[int]) -> Results:
         """Process positions in batches that belong to one step; the size of a batch changes no result."""
         n = len(self.campaigner.recordings.ids)
         waiting: list[int] = []

@@ -34,7 +34,7 @@ from hitmiss.detection.settings import Settings
 from hitmiss.detection.worker import BatchWorker
 from hitmiss.io.manifest import Manifest
 from hitmiss.runs.manifest import differences
-from hitmiss.runs.worker import Result
+from hitmiss.runs.worker import Result, Results
 
 if TYPE_CHECKING:
     from ray import ObjectRef
@@ -54,7 +54,7 @@ class ClusterWorker(BatchWorker):
         self.preparation = self._prepared_elsewhere
         self._futile = 0
 
-    def work(self, todo: Iterator[int]) -> Iterator[Result]:
+    def work(self, todo: Iterator[int]) -> Results:
         """Hand out parts until everything is scored."""
         most = part_size(len(self.manifest), self.fleet.size)
         queue = PartQueue(todo, min(FIRST, most), most)

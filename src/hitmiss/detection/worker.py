@@ -22,7 +22,7 @@ from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_outp
 from hitmiss.detection.preparation import Failed, Prepare, reason
 from hitmiss.detection.settings import Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.runs.worker import Result
+from hitmiss.runs.worker import Result, Results
 
 UNCLEAR: Final = 32
 """The run stops and asks after this many outputs in 0..1 from a model that does not declare their kind."""
@@ -97,7 +97,7 @@ class BatchWorker:
         """Return where the time goes."""
         return f" ({', '.join(f'{name} {share:.0%}' for name, share in self.clock.shares().items())})"
 
-    def work(self, todo: Iterator[int]) -> Iterator[Result]:
+    def work(self, todo: Iterator[int]) -> Results:
         """Score items; a batch that fails is divided, down to the clip that causes it."""
         source = self._events(todo)
         ahead = Ahead(source, AHEAD) if self.settings.workers > 0 else None

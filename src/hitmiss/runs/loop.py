@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.core.run_spec import RunSpec
@@ -62,8 +62,7 @@ def run_loop(worker: Worker, store: Store, spec: RunSpec, report: Report = lambd
     budget, patience = Budget(spec, progress), Patience(store, progress)
     with stop_on_terminate():
         if not store.is_done or spec.retry:
-            results = cast("Iterator[Result]", worker.work(budget.within(store.todo(spec.retry))))
-            with closing(results):  # type: ignore[type-var]
+            with closing(worker.work(budget.within(store.todo(spec.retry)))) as results:
                 for result in results:
                     store.add(result.at, result.record)
                     _count(progress, result, store.items[result.at])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -32,6 +32,10 @@ class Result:
         return "error" in self.record
 
 
+Results = Generator[Result, None, None]
+"""Results in any order; closed, the worker stops."""
+
+
 class Worker(Protocol):
     """Does the work of a run."""
 
@@ -46,7 +50,7 @@ class Worker(Protocol):
     def config(self) -> Mapping[str, object]:
         """Everything that could change a result: a run cannot be continued with anything else."""
 
-    def work(self, todo: Iterator[int]) -> Iterator[Result]:
+    def work(self, todo: Iterator[int]) -> Results:
         """Take as many positions as it likes, and yield their results in any order; closed, it stops at once."""
 
     def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
