@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
     from hitmiss.engine.compare import Comparison
-    from hitmiss.engine.gate import Check, Regression, Rule, Target
+    from hitmiss.engine.regression import Regression
+    from hitmiss.engine.requirement import Check, Requirement, Target
 
 RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
 FAIL_IF = "A rule, as 'eer > 0.05', 'eer[codec=C05] > 0.1', 'eer.high > 0.1', 'worst eer > 0.2'; may be repeated."
@@ -77,9 +78,12 @@ def gate(
         raise GateFailed(f"{len(failed)} of {len(checks)} checks failed: {listed}{more}")
 
 
-def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) -> tuple[list[Rule], list[Regression]]:
+def _rules(
+    fail_if: list[str], max_regression: list[str], baseline: str | None
+) -> tuple[list[Requirement], list[Regression]]:
     from hitmiss.core.errors import UsageError
-    from hitmiss.engine.gate import parse_regression, parse_rule
+    from hitmiss.engine.regression import parse_regression
+    from hitmiss.engine.requirement import parse_rule
 
     if not fail_if and not max_regression:
         raise UsageError(
@@ -133,7 +137,7 @@ def _measured(run: str, targets: list[Target], scoring: Scoring) -> Results:
 
 def _refuse_unknown(regression_by: str) -> None:
     from hitmiss.core.errors import UnknownName
-    from hitmiss.engine.gate import DECIDE
+    from hitmiss.engine.regression import DECIDE
 
     if regression_by not in DECIDE:
         raise UnknownName("way to decide on a regression", regression_by, DECIDE)
@@ -188,7 +192,7 @@ def _comparable(
 ) -> tuple[str, ...]:
     from hitmiss.core.errors import DataError
     from hitmiss.core.results import FORCED, Remark
-    from hitmiss.engine.gate import incomparable
+    from hitmiss.engine.regression import incomparable
 
     wrong = incomparable(results, before, regressions) if before is not None else []
     if wrong and not force:
@@ -200,14 +204,15 @@ def _comparable(
 
 
 def _checks(
-    rules: list[Rule],
+    rules: list[Requirement],
     regressions: list[Regression],
     results: Results,
     before: Results | None,
     decide: str,
     paired: Comparison | None,
 ) -> list[Check]:
-    from hitmiss.engine.gate import check_regression, check_rule
+    from hitmiss.engine.regression import check_regression
+    from hitmiss.engine.requirement import check_rule
 
     found = [c for rule in rules for c in check_rule(rule, results)]
     if before is not None:

@@ -18,8 +18,8 @@ from hitmiss.findings.wording import is_bounded
 if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
     from hitmiss.engine.compare import Comparison
-    from hitmiss.engine.gate import Check as GateCheck
     from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.requirement import Check as GateCheck
     from hitmiss.protocols.triage import Asides
 
 DRIFTS: Final = ("far_drift", "frr_drift")
@@ -28,10 +28,11 @@ DRIFTS: Final = ("far_drift", "frr_drift")
 
 @dataclass(frozen=True)
 class Beside:
-    """What a run was compared with besides chance: other runs, the limits of a gate; and the parts of a triage."""
+    """What a run was compared with besides chance: other runs, the limits of a gate, requirements; parts of a triage."""
 
     compared: Comparison | Ranking | None = None
     gate: tuple[GateCheck, ...] = ()
+    require: tuple[str, ...] = ()
     asides: tuple[Asides, ...] = ()
 
 
@@ -80,7 +81,7 @@ def conclude(results: Results, primary: str = "", *, beside: Beside | None = Non
     directed = not plain or any(t.finding.state != FAILED for t in plain.values())
     found, notes = checks(results, wholes, holds=directed)
     made = _joined(contrast, alone, tried, where.fails, where.looked)
-    made = replace(made, checks=tuple(found), notes=tuple(notes))
+    made = replace(made, checks=tuple(found), notes=tuple(notes), requirements=_required(given.require, results))
     for asides in given.asides:
         made = _with_asides(made, asides)
     return _named(_without_ticks(made), results)
@@ -121,6 +122,15 @@ def _contrast(compared: Comparison | Ranking | None, primary: str) -> Contrast |
     from hitmiss.engine.rank import Ranking
 
     return conclude_many(compared, primary) if isinstance(compared, Ranking) else conclude_two(compared, primary)
+
+
+def _required(texts: Sequence[str], results: Results) -> tuple[Finding, ...]:
+    """Judge what is required of some results."""
+    if not texts:
+        return ()
+    from hitmiss.engine.requirement import judge, read_requirements
+
+    return tuple(j.finding for requirement in read_requirements(texts) for j in judge(requirement, results))
 
 
 def _rule(c: GateCheck) -> Finding:

@@ -14,8 +14,8 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import Comparison, Difference, Discordance
-from hitmiss.engine.gate import Check
 from hitmiss.engine.rank import Duel, Ranking, Standing
+from hitmiss.engine.requirement import Check
 from hitmiss.reports import gate_report, verb_tables
 from hitmiss.reports.page import OfCounts, Page, Part
 from hitmiss.reports.summary import Summary

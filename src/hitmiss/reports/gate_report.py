@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from hitmiss.engine.gate import Check
+from hitmiss.engine.requirement import Check
 from hitmiss.reports.exports import md
 from hitmiss.reports.tabular import Cell, Table
 
