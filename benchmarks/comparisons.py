@@ -23,7 +23,8 @@ import numpy as np
 from sklearn.metrics import roc_curve
 
 from hitmiss.conclude.slices import weak_slices
-from hitmiss.core.trials import Header, Source, Trials
+from hitmiss.core.header import Header, Source
+from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure

@@ -27,7 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hitmiss.core.trials import Header, Source, Trials
+from hitmiss.core.header import Header, Source
+from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure
 from hitmiss.engine.rank import compare_all
 from hitmiss.stats.intervals import wilson

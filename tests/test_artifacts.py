@@ -24,8 +24,9 @@ from hitmiss.cli.main import run
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.results import Estimate, Results
-from hitmiss.io.runs import require_complete, start
-from hitmiss.io.runs import sealed as sealed_run
+from hitmiss.runs.manifest import require_complete
+from hitmiss.runs.manifest import sealed as sealed_run
+from hitmiss.runs.store import start
 
 
 @pytest.fixture
@@ -580,13 +581,13 @@ def test_an_array_with_a_damaged_header_is_a_sentence(tmp_path: Path, header: st
 
 @pytest.mark.parametrize("wrong", ["x", None, -1, 1.5, True, 10**400, {"model": 1}])
 def test_a_confusion_of_another_form_is_a_sentence(wrong: object) -> None:
-    from hitmiss.protocols.triage import OUTCOMES, Asides
+    from hitmiss.protocols.triage import OUTCOMES, TriageExtras
 
     sound = {"run": {"model": "m"}, **{name: dict.fromkeys(OUTCOMES, 1) for name in ("fake", "real")}}
-    assert Asides.from_dict({"confusion": [sound]}) is not None
+    assert TriageExtras.from_dict({"confusion": [sound]}) is not None
     for change in ({"run": wrong}, {"fake": {**dict.fromkeys(OUTCOMES, 1), "real": wrong}}):
         with pytest.raises(DataError) as refused:
-            Asides.from_dict({"confusion": [{**sound, **change}]})
+            TriageExtras.from_dict({"confusion": [{**sound, **change}]})
         assert refused.value.code == "malformed-results"
 
 

@@ -16,7 +16,8 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.trials import Header, Source, Threshold, Trials
+from hitmiss.core.header import Header, Source, Threshold
+from hitmiss.core.trials import Trials
 from hitmiss.derive.calibration import ASVSPOOF5_PRIOR, AffineCalibrator, PavCalibrator, calibrate, fit_affine, fit_pav
 
 REFERENCE = Path(__file__).resolve().parent / "official_reference"

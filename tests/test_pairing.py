@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.pairing import pair
 
 

@@ -11,8 +11,9 @@ from sklearn.isotonic import IsotonicRegression
 
 from hitmiss import metrics as m
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.trials import Header, Trials
-from hitmiss.derive.calibration import fit_isotonic, fit_platt, fit_temperature, recalibrate
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
+from hitmiss.derive.recalibration import fit_isotonic, fit_platt, fit_temperature, recalibrate
 
 RNG = np.random.default_rng(4)
 SCORE = RNG.normal(0, 2, 400)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.core.artifacts import sign, signer
 from hitmiss.core.errors import GateFailed, UsageError
+from hitmiss.core.signing import sign, signer
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="there is no ssh-keygen here")
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import Tally, check_label, check_trials, check_weight, merge, order_of
+from hitmiss.core.sorting import order_of
+from hitmiss.core.tally import Tally, check_label, check_trials, check_weight, merge
 
 scores = st.one_of(st.integers(-2, 2).map(float), st.sampled_from([-0.0, 0.0, math.inf, -math.inf, 5e-324, -5e-324]))
 trials = st.lists(st.tuples(st.integers(0, 1), scores, st.integers(0, 3)), max_size=30)

@@ -14,7 +14,7 @@ import pytest
 import hitmiss as hm
 from hitmiss import Header, Trials
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.trials import Source
+from hitmiss.core.header import Source
 
 
 @pytest.fixture

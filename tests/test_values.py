@@ -9,9 +9,9 @@ import pickle
 import pytest
 
 from hitmiss.core.errors import UnknownName
+from hitmiss.core.header import Header
 from hitmiss.core.kinds import SCORE_KINDS
 from hitmiss.core.rates import Rate
-from hitmiss.core.trials import Header
 
 
 def test_a_rate_is_a_number_with_counts() -> None:

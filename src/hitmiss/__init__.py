@@ -18,9 +18,10 @@ from hitmiss._version import __version__
 
 if TYPE_CHECKING:
     from hitmiss import metrics
-    from hitmiss.attacks.campaign import attack, read_signals
+    from hitmiss.attacks.campaign import attack
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
+    from hitmiss.attacks.signals import read_signals
     from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
     from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
@@ -29,17 +30,21 @@ if TYPE_CHECKING:
     from hitmiss.cli.main import run
     from hitmiss.core.design import Design
     from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
+    from hitmiss.core.header import Header
     from hitmiss.core.read_spec import ReadSpec
     from hitmiss.core.registry import add as register
     from hitmiss.core.registry import metric
     from hitmiss.core.results import Estimate, Results
     from hitmiss.core.tally import Tally
-    from hitmiss.core.trials import Header, Trials
+    from hitmiss.core.trials import Trials
     from hitmiss.derive.bands import at_bands, guaranteed
-    from hitmiss.derive.calibration import calibrate, fuse, recalibrate
+    from hitmiss.derive.calibration import calibrate
     from hitmiss.derive.decisions import at_threshold as decide
-    from hitmiss.derive.decisions import best_threshold
-    from hitmiss.engine.compare import Comparison, compare
+    from hitmiss.derive.fusion import fuse
+    from hitmiss.derive.recalibration import recalibrate
+    from hitmiss.derive.thresholds import best_threshold
+    from hitmiss.engine.compare import compare
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
     from hitmiss.engine.rank import Ranking
@@ -67,18 +72,18 @@ _HOMES = {
     "Estimate": ("hitmiss.core.results", "Estimate"),
     "Results": ("hitmiss.core.results", "Results"),
     "Tally": ("hitmiss.core.tally", "Tally"),
-    "Header": ("hitmiss.core.trials", "Header"),
+    "Header": ("hitmiss.core.header", "Header"),
     "Trials": ("hitmiss.core.trials", "Trials"),
     "read": ("hitmiss.evaluation.protocol", "read"),
     "at_bands": ("hitmiss.derive.bands", "at_bands"),
     "guaranteed": ("hitmiss.derive.bands", "guaranteed"),
     "calibrate": ("hitmiss.derive.calibration", "calibrate"),
-    "fuse": ("hitmiss.derive.calibration", "fuse"),
-    "recalibrate": ("hitmiss.derive.calibration", "recalibrate"),
+    "fuse": ("hitmiss.derive.fusion", "fuse"),
+    "recalibrate": ("hitmiss.derive.recalibration", "recalibrate"),
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
-    "best_threshold": ("hitmiss.derive.decisions", "best_threshold"),
+    "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),
     "measure": ("hitmiss.engine.measure", "measure"),
-    "Comparison": ("hitmiss.engine.compare", "Comparison"),
+    "Comparison": ("hitmiss.engine.comparison", "Comparison"),
     "compare": ("hitmiss.engine.compare", "compare"),
     "Ranking": ("hitmiss.engine.rank", "Ranking"),
     "rank": ("hitmiss.engine.rank", "compare_all"),
@@ -87,7 +92,7 @@ _HOMES = {
     "drift": ("hitmiss.robustness.manipulation", "drift"),
     "probe": ("hitmiss.probes.domain", "probe"),
     "attack": ("hitmiss.attacks.campaign", "attack"),
-    "read_signals": ("hitmiss.attacks.campaign", "read_signals"),
+    "read_signals": ("hitmiss.attacks.signals", "read_signals"),
     "perturbation": ("hitmiss.attacks.family", "perturbation"),
     "register_attack": ("hitmiss.attacks.family", "attack"),
     "board": ("hitmiss.evaluation.protocol", "board"),

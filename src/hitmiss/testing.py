@@ -26,8 +26,8 @@ import numpy as np
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
 from hitmiss.core.kinds import FAILED
 from hitmiss.core.registry import Metric, MetricSpec, Setting, all_metrics, resolve
-from hitmiss.core.tally import Array
-from hitmiss.engine.measure import form_of
+from hitmiss.core.sorting import Array
+from hitmiss.engine.prepare import form_of
 
 Case = Mapping[str, Array]
 Generator = np.random.Generator

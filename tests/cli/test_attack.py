@@ -10,7 +10,8 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.simulate.ecg import ConvBaseline, simulate, train
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_detector import ConvBaseline, train
 
 
 @pytest.fixture(scope="module")

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.simulate.ecg import ConvBaseline, _graph, simulate, train
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_detector import ConvBaseline, _graph, train
 
 N = 8
 MODELS = """
 import numpy as np
-from hitmiss.simulate.ecg import ConvBaseline
+from hitmiss.simulate.ecg_detector import ConvBaseline
 inner = ConvBaseline.load({path!r})
 
 def probability(x):

@@ -10,8 +10,9 @@ import pytest
 from tests.report.media_files import SVG, picture, tone
 
 from hitmiss.cli.main import run
-from hitmiss.io.runs import load_manifest, sealed
-from hitmiss.simulate.ecg import simulate, train
+from hitmiss.runs.manifest import load_manifest, sealed
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_detector import train
 
 SCORER = "def loudness(batch):\n    import numpy as np\n    return 10 * np.abs(np.asarray(batch)).max(axis=-1) - 2\n"
 

@@ -11,7 +11,8 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.simulate.voices import train, write
+from hitmiss.simulate.voice_detector import train
+from hitmiss.simulate.voices import write
 
 pytest.importorskip("av", reason="the extra audio is not installed")
 

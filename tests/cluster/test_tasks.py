@@ -13,13 +13,15 @@ import pytest
 from cluster_parts import Killed, half, suicide, where
 
 from hitmiss.cli.main import run
-from hitmiss.cluster.ray import Cluster, RayTasks
+from hitmiss.cluster.ray import Cluster
+from hitmiss.cluster.tasks import RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore.cells import Binned
-from hitmiss.outofcore.count import first_pass
-from hitmiss.outofcore.plan import Shard, ShardPlan, ShardTally, merge_tallies
+from hitmiss.outofcore.binned import Binned
+from hitmiss.outofcore.counting import first_pass
+from hitmiss.outofcore.plan import Shard, ShardPlan
+from hitmiss.outofcore.shard_tally import ShardTally, merge_tallies
 from hitmiss.outofcore.stream import evaluate_streamed
 
 pytestmark = pytest.mark.extras
@@ -61,7 +63,7 @@ def test_scores_beyond_memory_give_the_digits_of_memory(
     cluster: Cluster, shards: list[Shard], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums over all scores: the tasks send them, a few at a time, and whoever asked puts them on disk."""
-    from hitmiss.outofcore import cells, count, stream
+    from hitmiss.outofcore import coarse_cells, repeated_ids, stream
     from hitmiss.stats import sketch
 
     paths = [shard.path for shard in shards]
@@ -69,8 +71,8 @@ def test_scores_beyond_memory_give_the_digits_of_memory(
     monkeypatch.setattr(sketch, "LARGE", 4)
     expected = evaluate(paths, None, "asvspoof5", **asked)
     monkeypatch.setattr(stream, "KEY_BYTES", 10**9)
-    monkeypatch.setattr(cells, "STRETCH_BYTES", 10**5)
-    monkeypatch.setattr(count, "HASH_BYTES", 10**5)
+    monkeypatch.setattr(coarse_cells, "STRETCH_BYTES", 10**5)
+    monkeypatch.setattr(repeated_ids, "HASH_BYTES", 10**5)
     asked["reading"] = {"score_kind": asked.pop("score_kind")}
     found = evaluate_streamed(paths, "asvspoof5", run=RayTasks(cluster), memory=10**7, **asked)
     assert found.results.estimates == expected.estimates

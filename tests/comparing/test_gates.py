@@ -130,7 +130,7 @@ def test_a_table_that_is_not_there_is_an_error() -> None:
         ("__import__('os').system('x') > 1", "cannot read the rule"),
         ("eer >= 0.1", "write > or <; a figure that equals its limit passes"),
         ("eer == 0.1", "write > or <"),
-        ("eer.hight > 0.1", "unknown part of a figure.*'hight'; did you mean 'high'"),
+        ("eer.hight > 0.1", "unknown part of a number.*'hight'; did you mean 'high'"),
         ("eer[codec] > 0.1", "a slice is written"),
         ("eer[] > 0.1", "a slice is written"),
     ],

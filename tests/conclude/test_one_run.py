@@ -11,8 +11,9 @@ from tests.conclude.worlds import failed, labels, scores, screen, slices, trials
 
 import hitmiss as hm
 from hitmiss.core.finding import FAILED, OPEN, PASSED, Amount
+from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import NOT_SHOWN, REFUTED, SHOWN
 from hitmiss.engine.bias import measure_bias
 

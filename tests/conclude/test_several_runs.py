@@ -15,12 +15,13 @@ import hitmiss as hm
 from hitmiss.conclude.ranking import duels_of, tiers
 from hitmiss.core.design import Design
 from hitmiss.core.finding import FAILED, PASSED
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Verdict
 from hitmiss.findings import catalogue
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.sources import Measuring, measured
-from hitmiss.stats.tests import exact
+from hitmiss.stats.mcnemar import exact
 
 SIZE = 1200
 
@@ -202,13 +203,13 @@ def people(tmp_path: Path, helpful: float, where_: str) -> Verdict:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     from hitmiss.conclude.verdict import Beside, conclude
     from hitmiss.io.triage import read_verdicts
-    from hitmiss.protocols.triage import Asides
+    from hitmiss.protocols.triage import TriageExtras
     from hitmiss.verdicts.people import evaluate_teamwork
 
     system = Trials.of(label, item=items, decision=said.tolist(), header=Header("fake", "real"))
     work = evaluate_teamwork(system, read_verdicts(str(file), "fake", "real"), where=where_)  # type: ignore[arg-type]
     results = hm.measure(system, ["accuracy", "accuracy_answered", "coverage"])
-    found = conclude(results, "accuracy", beside=Beside(asides=(Asides(people=work),)))
+    found = conclude(results, "accuracy", beside=Beside(asides=(TriageExtras(people=work),)))
     if where_ == "unanswered":
         gains, losses = truth(label, said, rows)
         assert (found.claim.values["gains"], found.claim.values["losses"]) == (gains, losses)

@@ -12,7 +12,8 @@ import pytest
 
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.io import examine, read, write_official_scores
 
 SCORES = pl.DataFrame({"utt": ["a", "b", "c", "d"], "score": ["1.5", "-0.5", "nan", ""]})

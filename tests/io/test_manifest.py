@@ -10,8 +10,9 @@ import pytest
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.io.manifest import inside, read_manifest
 from hitmiss.io.write import write_scores
 

@@ -14,7 +14,8 @@ from sklearn.metrics import roc_auc_score
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 
 Capture = pytest.CaptureFixture[str]
 NAMES = (

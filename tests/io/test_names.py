@@ -20,9 +20,10 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.columns import FIXED, INNER, MADE, OWN, SCORES, column_name
 from hitmiss.core.errors import HitmissError
+from hitmiss.core.header import Header
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.io.reader import read
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.protocols import toxicity

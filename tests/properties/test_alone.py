@@ -21,9 +21,10 @@ from hypothesis import strategies as st
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.design import ComparisonRules, Design
+from hitmiss.core.header import Header
 from hitmiss.core.protocol import Gap, Protocol
 from hitmiss.core.results import Estimate
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.engine.rank import rank_design
 from hitmiss.evaluation.protocol import measure_trials
 

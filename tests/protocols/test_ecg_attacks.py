@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import hitmiss.protocols.ecg_attacks as documented
-from hitmiss.attacks.family import detect_r_peaks
+from hitmiss.attacks.peaks import detect_r_peaks
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import all_metrics
 from hitmiss.metrics import robustness
@@ -37,7 +37,8 @@ from hitmiss.protocols.ecg_attacks import (
     summarize_smoothness,
     summarize_success,
 )
-from hitmiss.simulate.ecg import ConvBaseline, simulate
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_detector import ConvBaseline
 
 NAMES = (
     "AttackResult", "PerturbationConfig", "apply_perturbation", "predict_proba_single", "predict_proba_batch", "binarize_predictions",

@@ -12,14 +12,8 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UnknownName
-from hitmiss.protocols.triage import (
-    HEADLINES,
-    compute_metrics,
-    evaluate_triage,
-    metrics_file,
-    repeats_of,
-    write_metrics,
-)
+from hitmiss.protocols.triage import compute_metrics, evaluate_triage, repeats_of, write_metrics
+from hitmiss.protocols.triage_file import HEADLINES, metrics_file
 from hitmiss.stats.intervals import wilson
 
 COUNTS = {"tp": 76, "fp": 25, "fn": 2, "tn": 44}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 
 HOSTILE = (
     "<script>window.pwned=1</script>",

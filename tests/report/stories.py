@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.design import Design
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import find_protocol
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.sources import Measuring, measured

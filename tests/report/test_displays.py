@@ -14,11 +14,11 @@ from scipy.special import expit
 
 from hitmiss import metrics
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.results import Results
-from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.trials import Trials, stack
 from hitmiss.reports import figures as F
-from hitmiss.reports.displays import read_display
-from hitmiss.reports.pictures import load, pictures, save
+from hitmiss.reports.pictures import load, pictures, read_display, save
 
 
 @pytest.fixture(scope="module")

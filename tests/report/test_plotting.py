@@ -12,8 +12,9 @@ from sklearn.metrics import roc_curve
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results
-from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.trials import Trials, stack
 from hitmiss.reports import pictures
 
 

@@ -124,7 +124,7 @@ def test_a_finished_run_that_keeps_its_rows(tmp_path: Path) -> None:
     """As `hitmiss llm` leaves it: the rows of the document stand in the folder beside the table."""
     import polars as pl
 
-    from hitmiss.io.runs import start
+    from hitmiss.runs.store import start
 
     with start(tmp_path / "llm.run", kind="llm", config={}, items=["t0", "t1"]) as run:
         for at in run.todo():
@@ -246,7 +246,7 @@ def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
 
 
 def test_recordings_by_id(tmp_path: Path) -> None:
-    from hitmiss.attacks.campaign import read_recordings
+    from hitmiss.attacks.recordings import read_recordings
 
     x = np.random.default_rng(0).normal(size=(2, 300, 12))
     np.savez(tmp_path / "r.npz", x=x, y=np.zeros((2, 1), int), classes=["AF"], fs=100.0, record=["a", "b"])

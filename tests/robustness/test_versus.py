@@ -15,11 +15,13 @@ from scipy.stats import binomtest
 from hitmiss.cli.main import run
 from hitmiss.core.design import ComparisonRules, Design
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.results import code_of
-from hitmiss.core.trials import Header, Trials
-from hitmiss.engine.compare import Comparison
+from hitmiss.core.trials import Trials
+from hitmiss.engine.comparison import Comparison
 from hitmiss.evaluation.protocol import compare_trials, find_protocol, measure_trials
-from hitmiss.simulate.ecg import ConvBaseline, simulate
+from hitmiss.simulate.ecg import simulate
+from hitmiss.simulate.ecg_detector import ConvBaseline
 
 CLASSES = ("CD", "MI")
 N = 40
@@ -161,7 +163,7 @@ def test_from_two_run_folders(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for name, seed in (("a", 0), ("b", 9)):
         (tmp_path / name).mkdir()
         ConvBaseline.fit(train.x, train.y, seed=seed).save(tmp_path / name / "model.npz")
-        code = f"from hitmiss.simulate.ecg import ConvBaseline\nmodel = ConvBaseline.load({str(tmp_path / name / 'model.npz')!r})\n"
+        code = f"from hitmiss.simulate.ecg_detector import ConvBaseline\nmodel = ConvBaseline.load({str(tmp_path / name / 'model.npz')!r})\n"
         (tmp_path / name / "model.py").write_text(code)
         words = ["--detector", f"{tmp_path / name / 'model.py'}:model", "--data", str(tmp_path / "test.npz")]
         done = ["--family", "band_noise(beta=2)", "--strengths", "1", "-o", str(tmp_path / name / "run")]

@@ -76,9 +76,9 @@ def processes(function: Callable[..., Any], arguments: Sequence[tuple[Any, ...]]
 @pytest.fixture
 def few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every measurement counts as one of very many trials: tallies are condensed, in memory and in the stream."""
-    from hitmiss.outofcore import cells, stream
+    from hitmiss.outofcore import coarse_cells, stream
     from hitmiss.stats import sketch
 
     monkeypatch.setattr(sketch, "LARGE", 4)
     monkeypatch.setattr(stream, "KEY_BYTES", 10**9)
-    monkeypatch.setattr(cells, "STRETCH_BYTES", 10**4)
+    monkeypatch.setattr(coarse_cells, "STRETCH_BYTES", 10**4)

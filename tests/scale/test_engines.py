@@ -18,8 +18,8 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import stream
-from hitmiss.outofcore.cells import CoarseCells
-from hitmiss.outofcore.count import ENGINES
+from hitmiss.outofcore.coarse_cells import CoarseCells
+from hitmiss.outofcore.engines import ENGINES
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch
 

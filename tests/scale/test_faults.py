@@ -46,9 +46,9 @@ def test_a_bad_row_is_found_where_it_stands(
 def test_repeated_ids_of_two_shards_are_found_part_by_part(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from hitmiss.outofcore import count
+    from hitmiss.outofcore import repeated_ids
 
-    monkeypatch.setattr(count, "HASH_BYTES", 10**5)  # ten parts
+    monkeypatch.setattr(repeated_ids, "HASH_BYTES", 10**5)  # ten parts
     frame = simulated(1000)
     write(frame[:600], tmp_path / "a.parquet")
     write(pl.concat([frame[600:], frame[41:42]]), tmp_path / "b.parquet")

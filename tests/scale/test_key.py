@@ -19,8 +19,8 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore import count, stream
-from hitmiss.outofcore.cells import CoarseCells
+from hitmiss.outofcore import keys, stream
+from hitmiss.outofcore.coarse_cells import CoarseCells
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch
 
@@ -300,7 +300,7 @@ def test_a_key_in_several_files_is_one(tmp_path: Path) -> None:
 def test_a_key_beyond_memory_is_refused_with_what_would_do(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(count, "INDEX_BYTES", 10**5)
+    monkeypatch.setattr(keys, "INDEX_BYTES", 10**5)
     scores, key = two_sides(300)
     write(scores, tmp_path / "s.tsv")
     asked = ["score", str(tmp_path / "s.tsv"), "--key", write_key(key, tmp_path, "tsv"), "-p", "asvspoof5", "--stream"]
@@ -316,7 +316,7 @@ def test_a_key_that_changes_while_it_is_used_is_refused(tmp_path: Path) -> None:
 
     (tmp_path / "k.tsv").write_text("item\tlabel\na\tspoof\n")
     with pytest.raises(DataError, match=r"k\.tsv: the key has changed"):
-        count.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
+        keys.key_of(KeyFiles((str(tmp_path / "k.tsv"),), ("0" * 64,)), ReadSpec())
 
 
 def test_what_was_counted_before_takes_no_key(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -349,5 +349,5 @@ def test_ids_match_without_folder_and_suffix_as_in_memory(tmp_path: Path, suffix
 def test_different_ids_with_one_hash_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores, key = two_sides(300)
     shards = write_shards(scores, tmp_path / "s", ".parquet", 2)
-    monkeypatch.setattr(count, "hashed_ids", lambda frame, names: (frame[names[0]].str.len_bytes() % 2).cast(pl.UInt64))
+    monkeypatch.setattr(keys, "hashed_ids", lambda frame, names: (frame[names[0]].str.len_bytes() % 2).cast(pl.UInt64))
     assert_alike(*both(shards, write_key(key, tmp_path, "tsv"), by=["codec"]))

@@ -18,8 +18,8 @@ from tests.scale.conftest import processes, simulated, write, write_shards
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore import cells, count
-from hitmiss.outofcore.cells import Disk
+from hitmiss.outofcore import coarse_cells, repeated_ids
+from hitmiss.outofcore.disk import Disk
 from hitmiss.outofcore.stream import evaluate_streamed
 
 LITTLE = 10**7
@@ -91,13 +91,13 @@ def test_nothing_stays_when_it_is_interrupted(tmp_path: Path, number: signal.Sig
     (tmp_path / "scratch").mkdir()
     script = f"""
 import os
-from hitmiss.outofcore import cells, stream
+from hitmiss.outofcore import coarse_cells, stream
 from hitmiss.stats import sketch
-sketch.LARGE, stream.KEY_BYTES, cells.STRETCH_BYTES = 4, 10**9, 10**4
+sketch.LARGE, stream.KEY_BYTES, coarse_cells.STRETCH_BYTES = 4, 10**9, 10**4
 def interrupted(self, *given):
     assert len(self.cells[0].parts[0].bins)
     os.kill(os.getpid(), {int(number)})
-cells.CoarseCells._sum = interrupted
+coarse_cells.CoarseCells._sum = interrupted
 from hitmiss.cli.main import run
 arguments = ["-p", "asvspoof5", "-m", "roc_auc", "--stream", "--memory", "10MB", "--scratch", {str(tmp_path / "scratch")!r}]
 raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))
@@ -112,7 +112,7 @@ raise SystemExit(run(["score", {str(tmp_path / "a.parquet")!r}, *arguments]))
 def test_repeated_ids_are_found_part_by_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     run: Any = {"here": None, "processes": processes, "elsewhere": elsewhere}[where]
     asked: dict[str, Any] = {"memory": LITTLE, **({"run": run} if run else {}), "metrics": ["eer"]}
-    monkeypatch.setattr(count, "HASH_BYTES", 10**4)
+    monkeypatch.setattr(repeated_ids, "HASH_BYTES", 10**4)
     frame = simulated(3000)
     paths = write_shards(frame, tmp_path, ".parquet", 3)
     evaluate_streamed(list(map(str, paths)), "asvspoof5", **asked)
@@ -148,7 +148,7 @@ def test_scores_that_many_share_are_grouped_before_they_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A stretch cannot be cut where one score is that of more trials than the memory holds: it comes as counts."""
-    monkeypatch.setattr(cells, "STRETCH_BYTES", 10**6)
+    monkeypatch.setattr(coarse_cells, "STRETCH_BYTES", 10**6)
     write(simulated(3000).with_columns(score=(pl.int_range(pl.len()) % 7) / 8), tmp_path / "a.parquet")
     whole = evaluate(str(tmp_path / "a.parquet"), None, "asvspoof5", **ASKED)
     found = evaluate_streamed(str(tmp_path / "a.parquet"), "asvspoof5", memory=LITTLE, **ASKED).results

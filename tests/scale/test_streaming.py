@@ -18,10 +18,13 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.evaluation.protocol import evaluate, find_protocol
-from hitmiss.outofcore import cells, stream
-from hitmiss.outofcore.cells import Binned, CoarseCells
-from hitmiss.outofcore.count import first_pass, hashes_of
-from hitmiss.outofcore.plan import Shard, ShardPlan, merge_tallies
+from hitmiss.outofcore import coarse_cells, stream
+from hitmiss.outofcore.binned import Binned
+from hitmiss.outofcore.coarse_cells import CoarseCells
+from hitmiss.outofcore.counting import first_pass
+from hitmiss.outofcore.plan import Shard, ShardPlan
+from hitmiss.outofcore.repeated_ids import hashes_of
+from hitmiss.outofcore.shard_tally import merge_tallies
 from hitmiss.outofcore.stream import evaluate_streamed
 from hitmiss.stats import sketch
 
@@ -94,7 +97,7 @@ def test_sums_of_log_likelihood_ratios_and_probabilities_are_exact(tmp_path: Pat
 def test_an_auc_without_replicates_has_the_interval_of_memory(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cells, "PIECE", 7)
+    monkeypatch.setattr(coarse_cells, "PIECE_SCORES", 7)
     paths = write_shards(simulated(3000, kind=kind), tmp_path, ".parquet", 2)
     a, b, _ = both(paths, LITTLE, metrics=["roc_auc"], by=["codec"])
     for x, y in zip(a, b, strict=True):

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import bins_of, keys_of, scores_of
-from hitmiss.outofcore.cells import Binned, Kept, merge_binned
-from hitmiss.outofcore.plan import ShardFact, ShardTally, cells_of, merge_tallies
+from hitmiss.core.score_keys import bins_of, keys_of, scores_of
+from hitmiss.outofcore.binned import Binned, KeptKeys, merge_binned
+from hitmiss.outofcore.shard_tally import ShardFact, ShardTally, cells_of, merge_tallies
 
 CELLS = (("bonafide", "C01"), ("bonafide", "NONE"), ("spoof", "C01"))
 
@@ -28,7 +28,7 @@ def tally(number: int, trials: list[tuple[int, float]]) -> ShardTally:
     return ShardTally((ShardFact(f"s{number}", f"{number:064x}", len(trials), 9),), cells, ids)
 
 
-def listed(kept: Kept) -> tuple[list[int], list[int]]:
+def listed(kept: KeptKeys) -> tuple[list[int], list[int]]:
     """The keys and how often each occurs."""
     assert isinstance(kept, Binned)
     return kept.bins.tolist(), kept.each.tolist()

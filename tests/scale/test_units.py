@@ -22,11 +22,12 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.outofcore import plan, stream, units
+from hitmiss.outofcore import shard_tally, stream, units
 from hitmiss.outofcore.stream import evaluate_streamed
-from hitmiss.stats import bootstrap, sketch
+from hitmiss.stats import sketch, stored, sums
+from hitmiss.stats import units as drawn_units
 
 
 def spoken(n: int, kind: str = "normal", seed: int = 0) -> pl.DataFrame:
@@ -79,9 +80,10 @@ def little_memory() -> Iterator[None]:
         changed.setattr(stream, "UNIT_BYTES", 10**9)
         changed.setattr(stream, "KEY_BYTES", 10**9)
         for name, few in (("RUN", 400), ("STRETCH", 90), ("STEP", 8)):
-            changed.setattr(bootstrap, name, few)
-        changed.setattr(bootstrap, "PART", 128)
-        changed.setattr(bootstrap, "OPEN_AT_ONCE", 512)
+            changed.setattr(stored, name, few)
+        changed.setattr(drawn_units, "PART", 128)
+        changed.setattr(sums, "PART", 128)
+        changed.setattr(drawn_units, "OPEN_AT_ONCE", 512)
         yield
 
 
@@ -188,7 +190,7 @@ def test_too_many_units_in_all_shards_together_are_drawn_from_the_rows(
     frame = spoken(400)
     for k in range(3):
         write(frame.filter(pl.col("speaker").str.slice(1).cast(int) % 3 == k), tmp_path / f"s{k}.parquet")
-    monkeypatch.setattr(plan, "MOST_CELLS", 40)
+    monkeypatch.setattr(shard_tally, "MOST_CELLS", 40)
     asked: dict[str, Any] = {"metrics": ["eer"], "bootstrap": 30, "unit": "speaker", "gap": False}
     with little_memory():
         found = evaluate_streamed(str(tmp_path / "*.parquet"), "asvspoof5", **asked).results
@@ -256,7 +258,7 @@ def test_what_cannot_be_drawn_is_said(
     arguments: list[str],
     sentence: str,
 ) -> None:
-    monkeypatch.setattr(plan, "MOST_CELLS", 100)
+    monkeypatch.setattr(shard_tally, "MOST_CELLS", 100)
     frame = spoken(300).with_columns(codec_seed=pl.lit("-"), one=pl.lit("x"), number=pl.col("item"))
     write(frame, tmp_path / "a.csv")
     assert run(["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--stream", "--bootstrap", "20", *arguments]) in (
@@ -270,7 +272,7 @@ def test_what_cannot_be_drawn_is_said(
 def test_units_that_are_too_many_to_be_counted_are_drawn_from_the_rows(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, unit: str
 ) -> None:
-    monkeypatch.setattr(plan, "MOST_CELLS", 100)
+    monkeypatch.setattr(shard_tally, "MOST_CELLS", 100)
     write(spoken(300).with_columns(codec_seed=pl.lit("-"), number=pl.col("item")), tmp_path / "a.csv")
     words = ["score", str(tmp_path / "a.csv"), "-p", "asvspoof5", "--bootstrap", "20", "--unit", unit, "--json"]
     found = []

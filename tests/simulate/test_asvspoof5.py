@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hitmiss.metrics.detection import eer
 from hitmiss.simulate import asvspoof5
-from hitmiss.simulate.asvspoof5 import DEVELOPMENT, EVALUATION, QUALITIES, SYSTEMS, Split
+from hitmiss.simulate.asvspoof5 import DEVELOPMENT, EVALUATION, QUALITIES, Split
+from hitmiss.simulate.asvspoof5_scores import SYSTEMS
 
 NAME = r"^E_\d{10}$"
 

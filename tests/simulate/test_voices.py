@@ -10,11 +10,14 @@ import pytest
 
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.detection.baseline import SpectralBaseline
-from hitmiss.detection.detector import open_detector
+from hitmiss.detection.opening import open_detector
 from hitmiss.io.manifest import read_manifest
 from hitmiss.media.audio import load_audio
 from hitmiss.metrics.detection import eer
-from hitmiss.simulate.voices import SPLITS, SPOOFS, corpus, make_speaker, train, trained, utter, write
+from hitmiss.simulate.saved_detectors import trained
+from hitmiss.simulate.spoofs import SPOOFS
+from hitmiss.simulate.voice_detector import train
+from hitmiss.simulate.voices import SPLITS, corpus, make_speaker, utter, write
 
 
 def test_a_speaker_is_the_same_everywhere_and_another_is_not() -> None:

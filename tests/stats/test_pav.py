@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import isotonic_regression
 
-from hitmiss.core.tally import pooled, rising_share
+from hitmiss.core.isotonic import pooled, rising_share
 
 GROUPS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(any), min_size=1, max_size=60)
 

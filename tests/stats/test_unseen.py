@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from scipy.optimize import brentq
 
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure
 from hitmiss.engine.rank import compare_all
 from hitmiss.metrics.detection import min_dcf_form
-from hitmiss.stats.intervals import area_score_interval, equal_error_at_most, unseen_share
+from hitmiss.stats.delong import area_score_interval
+from hitmiss.stats.unseen import equal_error_at_most, unseen_share
 
 sizes = st.integers(2, 3000)
 

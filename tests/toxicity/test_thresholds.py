@@ -16,7 +16,7 @@ from sklearn import metrics as sk
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.tally import Tally
-from hitmiss.derive.decisions import GRID, best_threshold, figures_at
+from hitmiss.derive.thresholds import GRID, best_threshold, figures_at
 from hitmiss.protocols.toxicity import evaluate_run, load_run
 
 TRIALS = st.lists(st.tuples(st.integers(0, 1), st.integers(0, 20).map(lambda k: k / 20)), min_size=1, max_size=30)

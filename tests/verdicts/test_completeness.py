@@ -12,7 +12,8 @@ import pytest
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.completeness import in_rounds
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.header import Header
+from hitmiss.core.trials import Trials
 
 Capture = pytest.CaptureFixture[str]
 OTHER = {"fake": "real", "real": "fake"}

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.header import Header
 from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.io.triage import PeoplesVerdicts, read_verdicts
 from hitmiss.verdicts.people import evaluate_teamwork, human_trials, together, words_of_people
 

@@ -10,9 +10,10 @@ import pytest
 from hitmiss import measure
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.latency import by_component, latency
 from hitmiss.verdicts.reliability import reliability

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.kinds import one_or_several
 from hitmiss.core.registry import Metric, MetricSpec, Setting, resolve
-from hitmiss.core.tally import Array, Tally, merge
+from hitmiss.core.sorting import Array
+from hitmiss.core.tally import Tally, merge
 from hitmiss.detection.outputs import to_probability
-from hitmiss.engine.measure import form_of
-from hitmiss.stats.forms import Form
+from hitmiss.engine.prepare import form_of
+from hitmiss.stats.forms.base import Form
 
 # ----------------------------------------------------------------------
 # Metrics by name on plain arrays, for loops that have no table of trials.

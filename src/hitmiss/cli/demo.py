@@ -73,7 +73,8 @@ def score_asvspoof5_briefly(data: Path) -> list[list[str]]:
 
 def simulate_voices(folder: Path, share: float) -> Path:
     """Simulate a small corpus of voices, spoof half of it, and train a detector."""
-    from hitmiss.simulate.voices import train, write
+    from hitmiss.simulate.voice_detector import train
+    from hitmiss.simulate.voices import write
 
     shutil.rmtree(folder / "run", ignore_errors=True)  # left by an earlier demo with other data
     train(write(folder, share=share))
@@ -82,7 +83,7 @@ def simulate_voices(folder: Path, share: float) -> Path:
 
 def detect_voices(data: Path) -> list[list[str]]:
     """Run the detector through codecs, score per codec and attack, and show the drift at a fixed threshold."""
-    from hitmiss.simulate.voices import trained
+    from hitmiss.simulate.saved_detectors import trained
 
     run, each = str(data / "run"), ["--bootstrap", "1000", "--unit", "speaker"]
     kept = ["-o", str(data / "results.json")]
@@ -181,7 +182,8 @@ def serve_standin() -> Iterator[str]:
 
 def simulate_ecg(folder: Path, share: float) -> Path:
     """Simulate 12-lead ECGs with five diagnoses and train a small classifier on them."""
-    from hitmiss.simulate.ecg import train, write
+    from hitmiss.simulate.ecg import write
+    from hitmiss.simulate.ecg_detector import train
 
     shutil.rmtree(folder / "run", ignore_errors=True)
     train(write(folder, share=share))
@@ -190,7 +192,7 @@ def simulate_ecg(folder: Path, share: float) -> Path:
 
 def attack_ecg(data: Path) -> list[list[str]]:
     """Apply noise, morphology and a black-box search, and gradients if torch is installed, with controls."""
-    from hitmiss.simulate.voices import trained
+    from hitmiss.simulate.saved_detectors import trained
 
     run, has_torch = str(data / "run"), find_spec("torch") is not None
     families = [
@@ -401,14 +403,16 @@ def logits(texts):
 
 def voice_files(root: Path) -> None:
     """Write simulated voices and a detector, as `voices`."""
-    from hitmiss.simulate.voices import train, write
+    from hitmiss.simulate.voice_detector import train
+    from hitmiss.simulate.voices import write
 
     train(write(root / "voices", share=SMALL), as_onnx=False)
 
 
 def ecg_files(root: Path) -> None:
     """Write simulated ECGs and a classifier, as `demo/ecg_small`."""
-    from hitmiss.simulate.ecg import train, write
+    from hitmiss.simulate.ecg import write
+    from hitmiss.simulate.ecg_detector import train
 
     train(write(root / "demo/ecg_small", share=SMALL), as_onnx=False)
 

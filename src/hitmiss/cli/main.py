@@ -602,10 +602,10 @@ def hitmiss(
         raise typer.Exit
     del debug, quiet, verbose  # `run` removes them wherever they occur; they are declared here for the help
     if sign is not None:
-        from hitmiss.core import artifacts
+        from hitmiss.core import artifacts, signing
 
-        artifacts.require_key(sign)
-        artifacts.after_writing(lambda path: common.note(f"signed {artifacts.sign(path, sign)}"))
+        signing.require_key(sign)
+        artifacts.after_writing(lambda path: common.note(f"signed {signing.sign(path, sign)}"))
     if plugin:
         from hitmiss.core.registry import load_plugin_file
 

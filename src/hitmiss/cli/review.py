@@ -123,7 +123,7 @@ def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, 
 
     recordings = None
     if ecg is not None:
-        from hitmiss.attacks.campaign import read_recordings
+        from hitmiss.attacks.recordings import read_recordings
 
         recordings = read_recordings(ecg, fs=fs)
     return Library(root or folder_of(run, dataset), recordings, fs)

@@ -27,7 +27,7 @@ def sql(
     json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of text.")] = False,
 ) -> None:
     """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` reads its answer."""
-    from hitmiss.outofcore.warehouse import key_statements, repeats_statement, statement
+    from hitmiss.outofcore.statements import key_statements, repeats_statement, statement
 
     columns = [name.strip() for given in by or [] for name in given.split(",")]
     same = item or "item"

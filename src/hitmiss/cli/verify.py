@@ -63,12 +63,12 @@ def _signer(claim: str, signers: str) -> str:
     """Return who signed a file or the manifest of a run; a valid manifest proves that the run is unchanged."""
     from pathlib import Path
 
-    from hitmiss.core import artifacts
-    from hitmiss.io.runs import MANIFEST, require_complete
+    from hitmiss.core import artifacts, signing
+    from hitmiss.runs.manifest import MANIFEST, require_complete
 
     if not Path(claim).is_dir():
         if Path(claim).suffix == ".json":
             artifacts.load(claim, "results")  # check its digest too
-        return artifacts.signer(claim, signers)
+        return signing.signer(claim, signers)
     require_complete(claim)
-    return artifacts.signer(Path(claim) / MANIFEST, signers)
+    return signing.signer(Path(claim) / MANIFEST, signers)

@@ -9,11 +9,11 @@ from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Basis, Check
 from hitmiss.protocols.triage import repeats_of
-from hitmiss.stats.tests import exact
+from hitmiss.stats.mcnemar import exact
 from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Pairs, Teamwork
 
 if TYPE_CHECKING:
-    from hitmiss.protocols.triage import Asides
+    from hitmiss.protocols.triage import TriageExtras
 
 LEVEL: Final = 0.05
 ALPHA: Final = 0.667
@@ -89,6 +89,6 @@ def agreement(work: Teamwork | None) -> list[Check]:
     return [Check(name, Finding(code, values=values))]
 
 
-def failed_calls(asides: Asides) -> int:
+def failed_calls(asides: TriageExtras) -> int:
     """Return how many calls of a triage failed: its numbers count them as wrong, so no row is missing."""
     return sum(int(c.counts.failed_positive + c.counts.failed_negative) for c in asides.confusions)

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from hitmiss.engine.rank import Ranking
     from hitmiss.engine.requirement import Check as GateCheck
     from hitmiss.protocols.triage import Asides
+    from hitmiss.engine.comparison import Comparison
+    from hitmiss.engine.gate import Check as GateCheck
+    from hitmiss.engine.rank import Ranking
+    from hitmiss.protocols.triage import TriageExtras
 
 DRIFTS: Final = ("far_drift", "frr_drift")
 """How far an error rate at a fixed threshold moves from that of unchanged trials."""
@@ -32,8 +36,12 @@ class Beside:
 
     compared: Comparison | Ranking | None = None
     gate: tuple[GateCheck, ...] = ()
+<<<<<<< HEAD
     require: tuple[str, ...] = ()
     asides: tuple[Asides, ...] = ()
+=======
+    asides: tuple[TriageExtras, ...] = ()
+>>>>>>> main
 
 
 def conclude(results: Results, primary: str = "", *, beside: Beside | None = None) -> Verdict:
@@ -231,7 +239,7 @@ def _clipped(e: Estimate, low: float, high: float) -> Amount:
 # --- people and machine ------------------------------------------------------------------------------------------------
 
 
-def _with_asides(made: Verdict, asides: Asides) -> Verdict:
+def _with_asides(made: Verdict, asides: TriageExtras) -> Verdict:
     """Add what people change, how verdicts repeat, and how people agree."""
     from hitmiss.conclude.people import added_by_people, agreement, failed_calls, raised_by_people
 
@@ -257,7 +265,7 @@ def _with_asides(made: Verdict, asides: Asides) -> Verdict:
     )
 
 
-def _repetition(asides: Asides) -> Check:
+def _repetition(asides: TriageExtras) -> Check:
     """Say how often verdicts flip between trials, if items were asked more than once."""
     own = [e for e in asides.flips if e.metric == "flip_rate" and e.value is not None]
     if not own:

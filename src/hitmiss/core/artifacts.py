@@ -1,4 +1,4 @@
-"""Artifacts: the files that hitmiss writes, the checks when it reads them back, and signatures with a key."""
+"""Artifacts: the files that hitmiss writes, and the checks when it reads them back."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ import json
 import os
 import re
 import secrets
-import shutil
 import stat
-import subprocess
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,51 +17,66 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from hitmiss.core.convert import InvalidField, declare
-from hitmiss.core.errors import DataError, EnvironmentFault, GateFailed, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
-    from hitmiss.core.tally import Array
+    from hitmiss.core.sorting import Array
 
-
-# ----------------------------------------------------------------------
-# Artifacts: the files that hitmiss writes, and what it checks when it reads them back.
-#
-# write       a file is written completely or not at all; it keeps its mode, follows links, writes into devices and
-#             pipes, and never overwrites an input of the same command
-# seal        a digest (SHA-256) over the whole content of a JSON artifact, stored in it and checked on reading
-# load        the JSON object of an artifact: of limited size, no repeated name, no NaN; with the digest checked
-# check       the fields of an artifact against the type hints of a dataclass
-# unfolded    how large a packed file may become when unpacked, before it is refused as an archive bomb
-#
-# A digest shows that a file was changed, but not by whom: anyone can compute a new one. Signatures with a key show who
-# wrote a file (see `sign`).
 
 DIGEST: Final = "digest"
+
+
 SHORT: Final = 16
 """Number of hex digits of a digest in a signature: 64 bits."""
+
+
 OLDER: Final = (12, 6)
 """Number of such digits in signatures of older versions: for files, and for the answers of one run in a file."""
+
+
 MOST_JSON: Final = 2**30
 """The largest JSON artifact that is read, in bytes; the results of the largest report have some ten million."""
+
+
 MOST_BYTES: Final = 8 * 2**30
+
+
 BOMB_BYTES: Final = 64 * 2**20
+
+
 BOMB_RATIO: Final = 200
 """Score files compress 3 to 20 times. A file beyond 64 MiB that unpacks to 200 times its size is not a score file."""
+
+
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 """Without this flag Windows would write every line end as two bytes."""
+
+
 NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
+
+
 OPEN_FD: Final = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
+
+
 STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
 
+
 T = TypeVar("T")
+
+
 Identity = tuple[int, int]
+
+
 _inputs: ContextVar[dict[Identity, str] | None] = ContextVar("inputs", default=None)
+
+
 _outputs: ContextVar[dict[Identity, str] | None] = ContextVar("outputs", default=None)
+
+
 _written: ContextVar[Callable[[Path], None] | None] = ContextVar("written", default=None)
-
-
-# --- seals -----------------------------------------------------------------------------------------------------------
 
 
 def canonical(data: object) -> bytes:
@@ -126,9 +139,6 @@ def _is_begun(a: str, b: str) -> bool:
     """Return whether one digest equals the other, or the part of it that an older version wrote."""
     short, long = sorted((a, b), key=len)
     return a == b or (len(short) in OLDER and long.startswith(short))
-
-
-# --- reading ---------------------------------------------------------------------------------------------------------
 
 
 def load(path: str | Path, what: str) -> dict[str, object]:
@@ -257,9 +267,6 @@ def load_arrays(path: Path, what: str, file: str) -> dict[str, Array]:
     if broken:
         raise DataError(f"{file} is no {what}: {broken[0]!r} in it is not an array", code="unreadable-file")
     return found
-
-
-# --- writing ---------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -431,101 +438,3 @@ def disk_full(reason: str, file: str = "", then: str = "") -> EnvironmentFault:
     where = f" while {file} was written" if file else ""
     what = then or "the previous content is unchanged: free some space and run again"
     return EnvironmentFault(f"the disk is full ({reason}){where}; {what}", code="disk-full")
-
-
-# ----------------------------------------------------------------------
-# Signatures with a key show who wrote a file; a digest shows only that it was not changed since.
-#
-# They are OpenSSH signatures (`ssh-keygen -Y sign`) in the namespace `hitmiss`: a key that many people already have, a
-# file next to the artifact (`results.json.sig`), and a list of accepted keys (`allowed_signers`) that git understands
-# too.
-#
-#     hitmiss --sign ~/.ssh/id_ed25519 score … -o results.json
-#     hitmiss verify results.json --signers allowed_signers
-
-NAMESPACE: Final = "hitmiss"
-ENDING: Final = ".sig"
-PROGRAM: Final = "ssh-keygen"
-
-
-def sign(path: str | Path, key: str | Path) -> Path:
-    """Sign a file with an SSH key; the signature is written next to it.
-
-    Parameters
-    ----------
-    path
-        The file.
-    key
-        A private key, or a public key whose private part an agent holds.
-
-    Returns
-    -------
-    Path
-        The signature: the file's name with `.sig`.
-
-    Raises
-    ------
-    UsageError
-        `no-key`: there is no such key.
-    EnvironmentFault
-        `no-ssh-keygen`, or `not-signed` if the key cannot be used.
-    """
-    require_key(key)
-    file = Path(path)
-    done = _ssh("sign", "-f", str(key), "-n", NAMESPACE, given=file.read_bytes())
-    if done.returncode:
-        raise EnvironmentFault(f"{file.name} could not be signed: {_reason(done)}", code="not-signed")
-    beside = file.with_name(file.name + ENDING)
-    write(beside, done.stdout, is_state=True, is_final=False)
-    return beside
-
-
-def require_key(key: str | Path) -> None:
-    """Refuse a key that does not exist, before the work that it would sign."""
-    if not Path(key).is_file():
-        raise UsageError(f"there is no key {key} to sign with; make one with ssh-keygen -t ed25519", code="no-key")
-    note_input(key)
-    _program()
-
-
-def signer(path: str | Path, signers: str | Path) -> str:
-    """Return who signed a file, among the signers of a list (see ALLOWED SIGNERS in `man ssh-keygen`).
-
-    Raises
-    ------
-    GateFailed
-        `no-signature`, `unknown-signer`, or `bad-signature`: the file is not the one that was signed.
-    """
-    file = Path(path)
-    beside = file.with_name(file.name + ENDING)
-    if not Path(signers).is_file():
-        raise UsageError(f"there is no list of signers {signers}", code="no-signers")
-    if not beside.is_file():
-        raise GateFailed(f"{file.name} is not signed: there is no {beside.name} beside it", code="no-signature")
-    known = ("-f", str(signers), "-s", str(beside))
-    found = _ssh("find-principals", *known)
-    names = found.stdout.decode("utf-8", "replace").split("\n")
-    if found.returncode or not names[0]:
-        raise GateFailed(f"{file.name} is not signed by anybody in {Path(signers).name}", code="unknown-signer")
-    done = _ssh("verify", *known, "-I", names[0], "-n", NAMESPACE, given=file.read_bytes())
-    if done.returncode:
-        raise GateFailed(f"{file.name} is not what {names[0]} signed: {_reason(done)}", code="bad-signature")
-    return names[0]
-
-
-def _ssh(action: str, *words: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([_program(), "-Y", action, *words], input=given, capture_output=True, check=False)
-
-
-def _program() -> str:
-    found = shutil.which(PROGRAM)
-    if found is None:
-        raise EnvironmentFault(
-            f"signatures need {PROGRAM} of OpenSSH, which is not on this machine", code="no-ssh-keygen"
-        )
-    return found
-
-
-def _reason(done: subprocess.CompletedProcess[bytes]) -> str:
-    said = (done.stderr or done.stdout).decode("utf-8", "replace").split("\n")
-    return said[0].strip() or f"{PROGRAM} ended with {done.returncode}"

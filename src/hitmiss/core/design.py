@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Literal
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.kinds import Json
@@ -13,7 +13,7 @@ from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import MetricSpec, known_text
 from hitmiss.core.sampling import Method, SamplingPlan
-from hitmiss.core.spec import Spec, as_names
+from hitmiss.core.spec import CERTAINTY, MEASURING, Spec, as_names, opt
 
 Grouping = tuple[str, ...]
 By = Sequence[str | Sequence[str]] | str
@@ -190,22 +190,83 @@ class Design(Spec):
     True
     """
 
-    protocol: Protocol | None = None
     _form = "design"
-    metrics: tuple[str, ...] = ()
-    by: tuple[Grouping, ...] = ()
-    matrix: tuple[str, ...] = ()
-    gap: Gap | tuple[Gap, ...] | Literal["auto", "none"] = "auto"
-    unit: tuple[str, ...] = ()
-    bootstrap: int = 0
-    seed: int = 0
-    level: float = 0.95
-    interval: Method = "auto"
-    stratify: bool | None = None
-    threshold: float | None = None
+    protocol: Annotated[
+        Protocol | None,
+        opt(
+            "A protocol, or a .toml file.",
+            MEASURING,
+            "--protocol",
+            "-p",
+            metavar="NAME|FILE",
+            complete="protocols",
+            common=True,
+        ),
+    ] = None
+    metrics: Annotated[
+        tuple[str, ...],
+        opt("A metric; may be repeated.", MEASURING, "--metric", "-m", read=as_names, complete="metrics", common=True),
+    ] = ()
+    by: Annotated[
+        tuple[Grouping, ...],
+        opt(
+            "Slice column(s), `codec` or `codec,codec_q`.", MEASURING, read=_groupings, complete="columns", common=True
+        ),
+    ] = ()
+    matrix: Annotated[
+        tuple[str, ...],
+        opt(
+            "Two slice columns as a matrix, `attack,codec`.",
+            MEASURING,
+            read=_columns,
+            is_joined=True,
+            complete="columns",
+        ),
+    ] = ()
+    gap: Annotated[
+        Gap | tuple[Gap, ...] | Literal["auto", "none"],
+        opt("In-domain value(s), `codec=NONE` or `codec=in:out`; or none; may be repeated.", MEASURING, read=_gaps),
+    ] = "auto"
+    unit: Annotated[
+        tuple[str, ...],
+        opt(
+            "Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`.",
+            CERTAINTY,
+            read=_columns,
+            is_joined=True,
+            complete="columns",
+            common=True,
+        ),
+    ] = ()
+    bootstrap: Annotated[int, opt("Replicates of the bootstrap; 0 for none.", CERTAINTY, common=True)] = 0
+    seed: Annotated[int, opt("Seed of the resampling.", CERTAINTY)] = 0
+    level: Annotated[float, opt("Level of the intervals.", CERTAINTY)] = 0.95
+    interval: Annotated[Method, opt("Kind of interval.", CERTAINTY)] = "auto"
+    stratify: Annotated[
+        bool | None, opt("Resample units within each class (refused if one holds both).", CERTAINTY)
+    ] = None
+    threshold: Annotated[float | None, opt("Decide at this threshold (score >= t), for accuracy, f1 …", MEASURING)] = (
+        None
+    )
     undefined: Undefined | None = None
-    negative_only: tuple[str, ...] = ()
-    positive_only: tuple[str, ...] = ()
+    negative_only: Annotated[
+        tuple[str, ...],
+        opt(
+            "A column about negatives; each slice is measured with all positives.",
+            MEASURING,
+            read=as_names,
+            complete="columns",
+        ),
+    ] = ()
+    positive_only: Annotated[
+        tuple[str, ...],
+        opt(
+            "A column about positives; each slice is measured with all negatives.",
+            MEASURING,
+            read=as_names,
+            complete="columns",
+        ),
+    ] = ()
     seeds: bool = False
     calibration: str | None = None
     triage: TriageRules | None = None
@@ -218,13 +279,8 @@ class Design(Spec):
         """Return the JSON form, with every field; without `taken` if nothing was."""
         return {name: value for name, value in super().to_plain().items() if name != "taken" or value is not None}
 
-    @property
-    def _several(self) -> dict[str, Callable[[Any], object]]:
-        names = dict.fromkeys(("metrics", "negative_only", "positive_only"), as_names)
-        return {**names, "by": _groupings, "matrix": _columns, "unit": _columns, "gap": _gaps}
-
     def __post_init__(self) -> None:
-        self._read_several()
+        self._read_fields()
         if self.metrics:
             object.__setattr__(self, "metrics", tuple(map(self._own_name, self.metrics)))
         _ = self.plan  # raises if the plan is invalid

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from hitmiss.core.tally import Floats
+    from hitmiss.core.sorting import Floats
 
 DIGITS: Final = 13
 """Significant digits of a number: the last bits of sums, powers and logarithms differ between processors."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.columns import FIXED, MADE, SYSTEM, prefixed
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.kinds import SCORE_KINDS, ScoreKind
-from hitmiss.core.spec import Spec, as_names
+from hitmiss.core.spec import READING, Spec, as_filters, as_names, as_pairs, keyword, opt
 
 OnNan = Literal["refuse", "drop", "worst"]
 ON_NAN: Final = ("refuse", "drop", "worst")
@@ -25,17 +25,6 @@ WEIGHT_KINDS: Final[Mapping[WeightKind, str]] = {
     "sampling": "one over the chance that the row was sampled",
 }
 """What a weight can mean. Intervals differ, so a weight is never used without its kind."""
-OPTION: Final = {
-    "weight_kind": "weight-kind",
-    "columns": "column",
-    "key_columns": "key-column",
-    "score_columns": "score-column",
-    "score_kind": "score-kind",
-    "positive_value": "positive-value",
-    "on_nan": "on-nan",
-    "allow_missing": "allow-missing",
-}
-"""Fields whose command-line option has another name."""
 
 
 @dataclass(frozen=True)
@@ -104,45 +93,89 @@ class ReadSpec(Spec):
     """
 
     _form, _option = "reading", "read option"
-    columns: Mapping[str, str] = field(default_factory=dict)
-    key_columns: Mapping[str, str] = field(default_factory=dict)
-    score_columns: tuple[str, ...] = ()
-    positive: str | None = None
-    negative: str | None = None
-    positive_value: str | None = None
-    higher: str | None = None
-    abstain: tuple[str, ...] = ()
-    score_kind: ScoreKind | None = None
-    slices: tuple[str, ...] | None = None
-    runs: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    rename: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    itself: Mapping[str, str] = field(default_factory=dict)
-    where: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    on_nan: OnNan | None = None
-    dedupe: bool = False
-    allow_missing: bool = False
-    weight: str | None = None
-    weight_kind: WeightKind | None = None
-    match: Matching | None = None
-    layout: str | None = None
-    separator: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    missing: Missing | None = None
-    threshold_rule: ThresholdRule | None = None
-    identities: tuple[str, ...] = ()
-
-    @property
-    def _several(self) -> dict[str, Callable[[Any], object]]:
-        return dict.fromkeys(("score_columns", "abstain", "slices", "runs", "numbers", "identities"), as_names)
+    columns: Annotated[
+        Mapping[str, str],
+        opt("Our name = the file's column, `item=utt`.", READING, "--column", read=as_pairs, common=True),
+    ] = field(default_factory=dict)
+    key_columns: Annotated[
+        Mapping[str, str],
+        opt("The same for the key, if its columns have other names.", READING, "--key-column", read=as_pairs),
+    ] = field(default_factory=dict)
+    score_columns: Annotated[
+        tuple[str, ...],
+        opt(
+            "A score column; repeat it for several systems.",
+            READING,
+            "--score-column",
+            read=as_names,
+            complete="columns",
+        ),
+    ] = ()
+    positive: Annotated[str | None, opt("Name of the positive class.", READING, common=True)] = None
+    negative: Annotated[str | None, opt("Name of the other class.", READING)] = None
+    positive_value: Annotated[
+        str | None, opt("Value of the positive class in the label column, such as 1.", READING)
+    ] = None
+    higher: Annotated[str | None, opt("The class that a higher score means.", READING)] = None
+    abstain: Annotated[
+        tuple[str, ...], opt("A word in the decisions that means no answer.", READING, read=as_names)
+    ] = ()
+    score_kind: Annotated[ScoreKind | None, opt("What the scores are.", READING)] = None
+    slices: Annotated[tuple[str, ...] | None, keyword("Columns to keep as slices; all if none is named.", as_names)] = (
+        None
+    )
+    runs: Annotated[
+        tuple[str, ...],
+        opt(
+            "A column that names the run, such as config; may be repeated.",
+            READING,
+            "--run-column",
+            read=as_names,
+            complete="columns",
+        ),
+    ] = ()
+    numbers: Annotated[tuple[str, ...], keyword("Columns to summarise as numbers.", as_names)] = ()
+    rename: Annotated[Mapping[str, Mapping[str, str]], keyword("Per column, values to replace by others.")] = field(
+        default_factory=dict
+    )
+    itself: Annotated[Mapping[str, str], keyword("Per column, the value that means the trial's own id.")] = field(
+        default_factory=dict
+    )
+    where: Annotated[
+        Mapping[str, tuple[str, ...]],
+        opt("Rows to keep, `codec=C01`; repeat it for more values or columns.", READING, read=as_filters),
+    ] = field(default_factory=dict)
+    on_nan: Annotated[OnNan | None, opt("What to do with scores that are not numbers.", READING)] = None
+    dedupe: Annotated[bool, opt("Merge identical rows.", READING)] = False
+    allow_missing: Annotated[bool, opt("Score only the ids that both files have.", READING)] = False
+    weight: Annotated[
+        str | None, opt("Column with the weight of each row; needs --weight-kind.", READING, complete="columns")
+    ] = None
+    weight_kind: Annotated[
+        WeightKind | None,
+        opt("frequency: a row stands for so many rows; sampling: 1 / the chance to be sampled.", READING),
+    ] = None
+    match: Annotated[Matching | None, opt("Match ids exactly, or without folder and suffix (stem).", READING)] = None
+    layout: Annotated[str | None, opt("A layout (see `list readers`) instead of recognising one.", READING)] = None
+    separator: Annotated[str | None, opt("Separator of the columns.", READING)] = None
+    encoding: Annotated[str | None, opt("Encoding of the files.", READING)] = None
+    decimal: Annotated[str | None, opt("Decimal sign, `.` or `,`.", READING, metavar=".|,")] = None
+    missing: Annotated[
+        Missing | None, keyword("Prediction files: what to do with rows without label, score or decision.")
+    ] = None
+    threshold_rule: Annotated[
+        ThresholdRule | None, keyword("Prediction files: what to do with different thresholds in one group.")
+    ] = None
+    identities: Annotated[
+        tuple[str, ...], keyword("Prediction files: columns that say how far a text mentions an identity.", as_names)
+    ] = ()
 
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed; a class may be named by its label, as 1 or True."""
         return super().changed(**{n: label_text(v) if n in CLASSES else v for n, v in changes.items()})
 
     def __post_init__(self) -> None:
-        self._read_several()
+        self._read_fields()
         for what, value, known in (
             ("on-nan rule", self.on_nan, ON_NAN),
             ("score kind", self.score_kind, SCORE_KINDS),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from hitmiss.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from hitmiss.core.tally import Floats, Number
+    from hitmiss.core.sorting import Floats, Number
 
 
 Setting = str | float | int | bool | None

@@ -1,14 +1,107 @@
-"""A spec: an immutable object of stated options, each declared once as a field."""
+"""A spec: an immutable object of stated options, each declared once, as a field.
+
+    unit: Annotated[tuple[str, ...], opt("Columns whose values …", CERTAINTY, read=as_columns, complete="columns")] = ()
+
+The type, the default, the help, the group, other spellings, and how a text is read stand in the field. Everything else is
+made from it: the option of the command line with its help and completion, the keyword of Python functions, the key of
+`hitmiss.toml`, the JSON schema and the reference pages.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from functools import cache
+from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_hints
 
 from hitmiss.core.convert import InvalidField, declare, fit_field, plain
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import Json
+
+MEASURING: Final = "What is measured"
+READING: Final = "Reading files"
+CERTAINTY: Final = "Intervals and tests"
+RUNNING: Final = "The run"
+WRITING: Final = "Output"
+OTHERS: Final = "Options"
+
+
+@dataclass(frozen=True)
+class Option:
+    """What is said about an option beside its name, type and default.
+
+    Parameters
+    ----------
+    help, group
+        One sentence, and the title under which it stands in the help.
+    names
+        How the command line spells it, if not as its field (`score_kind` is `--score-kind`).
+    metavar
+        What stands for its value in the help; by default its choices or the kind of value.
+    complete
+        What completes its value: `metrics`, `protocols` or `columns`.
+    read
+        Makes a value of the field of what a caller wrote: one text or several.
+    is_joined
+        If given several times, its values are joined by commas.
+    takes_words
+        It takes all words up to the next option: `--languages en es`.
+    is_common
+        It stands in the short help.
+    is_flag
+        False: it has no option of its own; it is a keyword and a key of `hitmiss.toml` only.
+    """
+
+    help: str
+    group: str = OTHERS
+    names: tuple[str, ...] = ()
+    metavar: str = ""
+    complete: str = ""
+    read: Callable[[Any], object] | None = None
+    is_joined: bool = False
+    takes_words: bool = False
+    is_common: bool = False
+    is_flag: bool = True
+
+    def spellings(self, field: str) -> tuple[str, ...]:
+        """Return how the command line spells the option of a field, the long name first.
+
+        >>> opt("A metric.", MEASURING, "--metric", "-m").spellings("metrics"), opt("Its kind.").spellings("score_kind")
+        (('--metric', '-m'), ('--score-kind',))
+        """
+        return self.names or (f"--{field.rstrip('_').replace('_', '-')}",)
+
+
+def opt(help: str, group: str = OTHERS, *names: str, common: bool = False, **others: Any) -> Option:
+    """Declare an option: `Annotated[str | None, opt("Name of the positive class.", READING)]`."""
+    return Option(help, group, names, is_common=common, **others)
+
+
+def keyword(help: str, read: Callable[[Any], object] | None = None) -> Option:
+    """Declare a field without an option of the command line."""
+    return Option(help, read=read, is_flag=False)
+
+
+@cache
+def options_of(kind: Any) -> dict[str, Option]:
+    """Return the options of a spec by field."""
+    return {name: found for name, hint in _hints(kind).items() if (found := option_in(hint)) is not None}
+
+
+def option_in(hint: object) -> Option | None:
+    """Return the option that an annotation declares, if any."""
+    marks = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    return next((mark for mark in marks if isinstance(mark, Option)), None)
+
+
+@cache
+def _hints(kind: Any) -> dict[str, object]:
+    return get_type_hints(kind, include_extras=True)
+
+
+@cache
+def _readers(kind: Any) -> dict[str, Callable[[Any], object]]:
+    return {name: option.read for name, option in options_of(kind).items() if option.read is not None}
 
 
 @dataclass(frozen=True)
@@ -17,30 +110,29 @@ class Spec:
 
     _form, _option = "", "option"  # what a file calls it, and an error one of its fields; without a hint, no fields
 
-    @property
-    def _several(self) -> dict[str, Callable[[Any], object]]:
-        """How each field that takes several is read, so that one text is one name and not a list of letters."""
-        return {}
-
-    def _read_several(self) -> None:
-        for name, reading in self._several.items():
+    def _read_fields(self) -> None:
+        """Read the fields that a caller may write as texts; one text is one name and not a list of letters."""
+        for name, read in _readers(type(self)).items():  # type: ignore[arg-type]
             given = getattr(self, name)
             if given:
-                object.__setattr__(self, name, reading(given))
+                object.__setattr__(self, name, read(given))
+
+    @classmethod
+    def checked(cls, name: str, value: object) -> object:
+        """Return a value of a field as its type demands; an unknown name is an error that gives the nearest name."""
+        known = [f.name for f in fields(cls)]
+        if name not in known:
+            raise UnknownName(cls._option, name, known)
+        read = _readers(cls).get(name)  # type: ignore[arg-type]
+        try:
+            return fit_field(cls, name, value if read is None or value is None else read(value))
+        except InvalidField as fault:
+            code = f"bad-{cls._option.replace(' ', '-')}"
+            raise UsageError(f"{cls._option} {fault}; found {fault.value!r}", code=code) from None
 
     def changed(self, **changes: object) -> Self:
-        """Return the same with some fields changed; an unknown name is an error that gives the nearest name."""
-        known = [f.name for f in fields(self)]
-        for name in changes:
-            if name not in known:
-                raise UnknownName(self._option, name, known)
-        several = self._several
-        try:
-            given = {name: several[name](value) if name in several else value for name, value in changes.items()}
-            return replace(self, **{name: fit_field(type(self), name, value) for name, value in given.items()})
-        except InvalidField as fault:
-            code = f"bad-{self._option.replace(' ', '-')}"
-            raise UsageError(f"{self._option} {fault}; found {fault.value!r}", code=code) from None
+        """Return the same with some fields changed, each checked alone."""
+        return replace(self, **{name: self.checked(name, value) for name, value in changes.items()})
 
     def to_plain(self) -> dict[str, Json]:
         """Return the JSON form, with every field."""
@@ -60,3 +152,35 @@ class Spec:
 def as_names(given: object) -> object:
     """Return one text as a list of one; a list stays as it is, so that its type is checked."""
     return (given,) if isinstance(given, str) else given
+
+
+def as_pairs(given: object) -> object:
+    """Return `name=value` texts as a mapping; a mapping stays as it is.
+
+    >>> as_pairs(["item=utt", "score=llr"]), as_pairs({"item": "utt"})
+    ({'item': 'utt', 'score': 'llr'}, {'item': 'utt'})
+    """
+    if isinstance(given, Mapping):
+        return given
+    found: dict[str, str] = {}
+    for text in (given,) if isinstance(given, str) else given:  # type: ignore[attr-defined]
+        name, _, value = str(text).partition("=")
+        if not name or not value:
+            raise UsageError(f"{name!r}: write name=value, for example item=utt", code="bad-pair")
+        found[name] = value
+    return found
+
+
+def as_filters(given: object) -> object:
+    """Return `column=value` texts as the values of each column; a column that is named twice may have either value.
+
+    >>> as_filters(["codec=C01", "codec=C02", "split=dev"]), as_filters({"codec": "C01"})
+    ({'codec': ('C01', 'C02'), 'split': ('dev',)}, {'codec': ('C01',)})
+    """
+    if isinstance(given, Mapping):
+        return {name: as_names(value) for name, value in given.items()}
+    found: dict[str, tuple[str, ...]] = {}
+    for text in (given,) if isinstance(given, str) else given:  # type: ignore[attr-defined]
+        for name, value in dict(as_pairs(text)).items():  # type: ignore[call-overload]
+            found[name] = (*found.get(name, ()), value)
+    return found

@@ -3,45 +3,20 @@
 A tally holds, for each distinct score in ascending order, how many positives and negatives lie below it. EER, costs,
 ROC and PR areas, the best threshold and every operating point need one pass over it. Tallies can be merged, and a
 bootstrap replicate is a tally with other counts on the same scores.
-
-The module also has pool adjacent violators (isotonic regression): the blocks of the non-decreasing step function that
-fits the share of positives best. scipy has the same regression in `scipy.optimize`, but importing that module takes
-longer than scoring half a million trials. Here whole counts are compared as integers, so that rounding cannot decide
-whether two blocks of equal share are merged. They always are; so pooling shards first and joining them later gives the
-blocks of all trials at once.
 """
 
 from __future__ import annotations
 
 import hashlib
-import mmap
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.machine import cores
-
-# ----------------------------------------------------------------------
-# The tally: for one cell of trials, the counts from which every figure that depends on a threshold is computed.
-#
-# For each distinct score, in ascending order, it holds how many positives and negatives lie below it. EER, costs, ROC
-# and PR areas, the best threshold and every operating point need one pass over it. Tallies can be merged, and a
-# bootstrap replicate is a tally with other counts on the same scores.
-
-LONG = 2**12
-MANY = 2**21
-MAGNITUDE = 2**63 - 1
-Array = NDArray[Any]
-Floats = NDArray[np.float64]
-Whole = TypeVar("Whole", np.int64, np.uint64)
-Number = float | Floats
-N = TypeVar("N", float, NDArray[np.float64])
-"""A number, or an array with one entry per replicate: the arithmetic is the same."""
+from hitmiss.core.sorting import Array, Floats, ascending, ascending_by_class, chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,91 +195,6 @@ class Tally:
         return Tally(score[keep], _from_zero(self.positives[ends]), _from_zero(self.negatives[ends]))
 
 
-def chosen(mask: NDArray[np.bool_], *arrays: Array) -> list[Array]:
-    """Return the values of some arrays where the mask is true; of long ones by polars, in a tenth of the time."""
-    if len(mask) < LONG:
-        return [values[mask] for values in arrays]
-    import polars as pl
-
-    kept = pl.Series(mask)
-    return [pl.Series(values).filter(kept).to_numpy() for values in arrays]
-
-
-def ascending_by_class(score: Floats, positive: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return the scores of the positives and those of the negatives, each in ascending order; NaN is not allowed."""
-    (positives,), (negatives,) = chosen(positive, score), chosen(~positive, score)
-    return ascending(positives), ascending(negatives)
-
-
-def ascending(values: Floats) -> Floats:
-    """Return the values in ascending order; NaN is not allowed.
-
-    Long arrays are sorted by polars as integers: the bits of a double have the order of the doubles once the bits after
-    the sign are inverted for negative numbers, and integers compare in half the time.
-
-    >>> ascending(np.array([0.5, -1.0, 2.0, -np.inf]))
-    array([-inf, -1. ,  0.5,  2. ])
-    """
-    if len(values) < LONG:
-        return np.sort(values)
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
-    if bits.min() >= 0:
-        return in_order(bits).view(np.float64)
-    return _turned(in_order(_turned(bits))).view(np.float64)
-
-
-def in_order(keys: NDArray[Whole]) -> NDArray[Whole]:
-    """Return whole numbers in ascending order.
-
-    One thread of polars takes half the processor time of several, and of numpy on some processors; several are faster
-    by the clock only if there are many numbers and more than two cores.
-    """
-    if len(keys) < LONG:
-        return np.sort(keys)
-    import polars as pl
-
-    return pl.Series(keys).sort(multithreaded=len(keys) >= MANY and cores() > 2).to_numpy()
-
-
-def order_of(values: Floats) -> NDArray[np.int64]:
-    """Return the places of values in ascending order, equal ones in any order; NaN is not allowed.
-
-    Long arrays are sorted as integers (see `ascending`) whose lowest bits are replaced by the place, so that no second
-    array must be moved along; the few values that differ only in these bits are put in order afterwards.
-
-    >>> order_of(np.array([0.5, -1.0, 2.0, -np.inf]))
-    array([3, 1, 0, 2])
-    """
-    if len(values) < LONG:
-        return np.argsort(values)
-    import polars as pl
-
-    places = (1 << len(values).bit_length()) - 1
-    keys = _turned(np.ascontiguousarray(values, dtype=np.float64).view(np.int64)) & ~places
-    keys |= np.arange(len(values))
-    keys = pl.Series(keys).sort().to_numpy()
-    order = keys & places
-    found = values[order]
-    if (found[1:] < found[:-1]).any():
-        same = (keys[1:] | places) == (keys[:-1] | places)
-        mixed = np.flatnonzero(np.append(same, False) | np.append(False, same))
-        order[mixed] = order[mixed[np.argsort(found[mixed])]]
-    return order
-
-
-def _turned(bits: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Turn the bits of doubles into integers of the same order, or back."""
-    return bits ^ ((bits >> 63) & MAGNITUDE)
-
-
-def let_go(*arrays: Array) -> None:
-    """Free the memory that arrays on disk (memory maps) take for what was read of them; other arrays are left alone."""
-    for array in arrays:
-        # only maps that cannot be written to: in others this would undo what was written
-        if getattr(array, "mode", None) == "r" and array._mmap is not None and hasattr(mmap, "MADV_DONTNEED"):  # type: ignore[attr-defined]
-            array._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
-
-
 def merge(tallies: Iterable[Tally]) -> Tally:
     """Merge tallies into one, to pool groups or to join shards.
 
@@ -427,144 +317,3 @@ def _count_type(n: int) -> type[np.int32] | type[np.int64]:
 
 def _from_zero(cumulative: Array) -> Array:
     return np.concatenate([np.zeros(1, dtype=cumulative.dtype), cumulative])
-
-
-# ----------------------------------------------------------------------
-# Pool adjacent violators: the blocks of the non-decreasing step function that fits the share of positives best.
-#
-# scipy has the same regression in `scipy.optimize`, but importing it takes longer than scoring half a million trials.
-# Here whole counts are compared as integers, so that rounding cannot decide whether two blocks of equal share are
-# merged. They always are; so pooling shards first and joining them later gives the blocks of all trials at once.
-
-Starts = NDArray[np.intp]
-ROUNDS: Final = 40
-"""Rounds of pooling on whole arrays. Each round nearly halves the number of blocks; the rest is pooled one by one."""
-WHOLE: Final = 2**31
-"""Counts below this can be multiplied in 64 bits."""
-
-
-def pooled(positives: Array, negatives: Array) -> Starts:
-    """Pool groups, in ascending order of score, until the share of positives rises; return where each block begins.
-
-    Parameters
-    ----------
-    positives, negatives
-        The counts of each group, in ascending order of score; no group is empty.
-
-    Returns
-    -------
-    Starts
-        The index of the first group of each block. The share of positives rises strictly from block to block.
-
-    Examples
-    --------
-    >>> pooled(np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0])).tolist()
-    [0, 1, 3]
-    """
-    p, q = _comparable(positives), _comparable(negatives)
-    starts: Starts = np.arange(len(p), dtype=np.intp)
-    for _ in range(ROUNDS):
-        # Neighbours whose share does not rise have the same value in the solution, so a whole sequence of them is one
-        # block.
-        rises = p[:-1] * q[1:] < p[1:] * q[:-1]
-        if rises.all():
-            return starts
-        first = np.flatnonzero(np.append(True, rises))
-        starts, p, q = starts[first], np.add.reduceat(p, first), np.add.reduceat(q, first)
-    return starts[_one_by_one(p.tolist(), q.tolist())]
-
-
-def rising_share(positives: Array, negatives: Array) -> Floats:
-    """Return the share of positives in the block of each group: isotonic regression of the labels on the scores.
-
-    Parameters
-    ----------
-    positives, negatives
-        As for `pooled`.
-
-    Returns
-    -------
-    Floats
-        One share per group, never decreasing.
-
-    Examples
-    --------
-    >>> rising_share(np.array([0, 1, 0, 1]), np.array([1, 0, 1, 0]))
-    array([0. , 0.5, 0.5, 1. ])
-    """
-    starts = pooled(positives, negatives)
-    p, q = (np.add.reduceat(c.astype(np.float64), starts) for c in (positives, negatives))
-    return np.repeat(p / (p + q), np.diff(np.append(starts, len(positives))))
-
-
-def _comparable(counts: Array) -> Array:
-    """Return counts in a type in which products of their sums are exact, or as exact as possible."""
-    if counts.dtype.kind == "f" and not (counts == np.floor(counts)).all():
-        return counts.astype(np.float64)
-    if counts.sum() < WHOLE:
-        return counts.astype(np.int64)
-    return counts.astype(np.float64)
-
-
-def _one_by_one(p: list[float], q: list[float]) -> Starts:
-    """Pool with a stack (the usual algorithm), for the rare orders in which each round pools only a few groups."""
-    stack: list[tuple[float, float, int]] = []
-    for i, (more_p, more_q) in enumerate(zip(p, q, strict=True)):
-        start = i
-        while stack and stack[-1][0] * more_q >= more_p * stack[-1][1]:
-            before_p, before_q, start = stack.pop()
-            more_p, more_q = more_p + before_p, more_q + before_q
-        stack.append((more_p, more_q, start))
-    return np.array([start for _, _, start in stack], dtype=np.intp)
-
-
-# ----------------------------------------------------------------------
-# Scores as whole numbers in the same order, so that a prefix of the bits is a bin.
-#
-# The bits of a double, read as an integer, have the order of the doubles once the sign is handled: positive numbers get
-# their highest bit set, negative ones are inverted. The highest `bits` of such a key name a bin: with 20 of them (sign,
-# exponent, 8 bits of the mantissa) there are 256 bins between any power of two and the next, wherever the scores lie.
-
-Keys = NDArray[np.uint64]
-
-EXACT: Final = 64
-"""Number of bits of a whole key."""
-COARSE: Final = 20
-"""Number of bits of the bins that scores are counted in when there are too many trials to keep each score."""
-_SIGN: Final = np.uint64(1 << 63)
-
-
-def keys_of(score: ArrayLike) -> Keys:
-    """Return the keys of scores. −0.0 and 0.0 have the same key. NaN has no place in the order and is not allowed.
-
-    >>> keys = keys_of([-np.inf, -1.0, -0.0, 0.0, 5e-324, 1.0, np.inf])
-    >>> bool((np.diff(keys.astype(object)) >= 0).all()), int(keys[3] - keys[2])
-    (True, 0)
-    """
-    values = np.asarray(score, dtype=np.float64) + 0.0  # −0.0 + 0.0 is 0.0
-    bits = values.view(np.int64)
-    return values.view(np.uint64) ^ ((bits >> 63).view(np.uint64) | _SIGN)
-
-
-def scores_of(keys: Keys) -> Floats:
-    """Return the scores that have these keys.
-
-    >>> scores_of(keys_of([-2.5, 0.1, np.inf]))
-    array([-2.5,  0.1,  inf])
-    """
-    negative = keys < _SIGN
-    return (keys ^ np.where(negative, ~np.uint64(0), _SIGN)).view(np.float64)
-
-
-def bins_of(keys: Keys, bits: int) -> Keys:
-    """Return the bins of keys: their highest bits.
-
-    >>> bins_of(keys_of([1.0, 1.001, 1.01]), COARSE).tolist()
-    [786176, 786176, 786178]
-    """
-    return keys if bits == EXACT else keys >> np.uint64(EXACT - bits)
-
-
-def first_key(bins: Keys, bits: int) -> Keys:
-    """Return the lowest key of each bin."""
-    return bins if bits == EXACT else bins << np.uint64(EXACT - bits)

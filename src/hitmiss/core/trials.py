@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -21,261 +21,37 @@ from hitmiss.core.classes import ONE_OF_THESE, code_of, understand
 from hitmiss.core.columns import ANSWERS, FIXED, column_name, find_column, prefixed, user_name
 from hitmiss.core.completeness import Completeness, completeness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.kinds import ABSTAIN, FAILED, SCORE_KINDS, ScoreKind
-from hitmiss.core.read_spec import ReadSpec, WeightKind, label_text, refuse_unkind
+from hitmiss.core.kinds import ABSTAIN, FAILED, ScoreKind
+from hitmiss.core.read_spec import WeightKind, label_text, refuse_unkind
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.tally import Array, Floats, check_label, digest_of_cells
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import check_label, digest_of_cells
 from hitmiss.core.weights import not_allowed, weigh
 
 if TYPE_CHECKING:
     import pandas as pd
+from hitmiss.core.header import Header
+from hitmiss.core.text_codes import PROBE, stretches, text_codes
 
+__all__ = ["ANSWERS", "FIXED", "Trials", "stack"]
 
-# ----------------------------------------------------------------------
-# Stretches: a text column as sequences of equal values; most slice columns look so, because files are read in turn.
-
-PROBE = 4096
-LONG_ENOUGH = 64
-"""Minimum average length of the first stretches; with shorter ones, looking for stretches does not pay."""
-
-
-def stretches(values: pl.Series) -> tuple[list[str], NDArray[np.int64]] | None:
-    """Return the value and the number of rows of each stretch of equal values; None if values change too often.
-
-    >>> texts, lengths = stretches(pl.Series(["en"] * 100 + ["es"] * 200))
-    >>> texts, lengths.tolist()
-    (['en', 'es'], [100, 200])
-    """
-    head = values.head(PROBE)
-    if values.null_count() or len(head.rle()) * LONG_ENOUGH > max(len(head), LONG_ENOUGH * 4):
-        return None
-    runs = values.rle().struct.unnest()
-    return runs["value"].to_list(), runs["len"].to_numpy().astype(np.int64)
-
-
-def is_text(kind: pl.DataType) -> bool:
-    """Return whether a column of this type holds texts, or codes of texts."""
-    return kind in (pl.String, pl.Categorical)
-
-
-def text_codes(values: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
-    """Encode a text column as integers, and return them with the sorted values that they encode.
-
-    >>> codes, texts = text_codes(pl.Series(["b", "a", "b"]))
-    >>> codes.tolist(), texts
-    ([1, 0, 1], ['a', 'b'])
-    """
-    if values.dtype == pl.Categorical:
-        numbers = values.to_physical().to_numpy()
-        row = np.full(int(numbers.max(initial=0)) + 1, -1)
-        row[numbers] = np.arange(len(numbers))  # a row of each number: faster than hashing all of them
-        held = np.flatnonzero(row >= 0)
-        texts = values.gather(row[held]).to_list()
-        distinct = sorted(texts)
-        place = {text: at for at, text in enumerate(distinct)}
-        row[held] = [place[text] for text in texts]
-        return row[numbers], distinct
-    found = stretches(values)
-    if found is None:
-        distinct = sorted(values.unique().to_list())
-        return values.cast(pl.Enum(distinct)).to_physical().to_numpy().astype(np.int64), distinct
-    texts, lengths = found
-    distinct = sorted(set(texts))
-    place = {text: at for at, text in enumerate(distinct)}
-    return np.repeat(np.array([place[t] for t in texts], dtype=np.int64), lengths), distinct
-
-
-MOST_CODES = 2**62
-
-
-def combined(columns: Iterable[tuple[NDArray[np.integer], int]]) -> tuple[NDArray[np.int64], int]:
-    """Return one integer per row for the combination of its codes in several columns, and an upper bound of them.
-
-    The integers are in the order of the combinations, column by column. If the possible combinations are more than an
-    integer can count, the combinations that occur are numbered anew: there are never more of them than rows.
-
-    >>> combined([(np.array([0, 1, 1]), 2), (np.array([2, 0, 2]), 3)])
-    (array([2, 3, 5]), 6)
-    """
-    code: NDArray[np.int64] | None = None
-    size = 1
-    for numbers, n in columns:
-        if code is not None and size > MOST_CODES // max(n, 1):
-            held, code = np.unique(code, return_inverse=True)
-            size = len(held)
-        wide = numbers.astype(np.int64, copy=False)
-        code = wide if code is None else code * n + wide
-        size *= max(n, 1)
-    return (np.zeros(0, dtype=np.int64) if code is None else code), size
-
-
-FIRST_ROWS = 1 << 16
-
-
-def blocks(code: NDArray[np.integer], most: int) -> list[tuple[int, slice]] | None:
-    """Return the rows of each code, in the order of the codes, if all rows of a code are adjacent; None if not.
-
-    >>> blocks(np.array([2, 2, 0]), 3)
-    [(0, slice(2, 3, None)), (2, slice(0, 2, None))]
-    """
-    first = code[:FIRST_ROWS]
-    if not len(code) or np.count_nonzero(first[1:] != first[:-1]) >= most:
-        return None  # unordered rows are recognised from the first ones, without looking at all
-    starts = np.append(0, np.flatnonzero(code[1:] != code[:-1]) + 1)
-    held = code[starts].tolist()
-    if len(held) > most or len(set(held)) < len(held):
-        return None
-    ends = [*starts[1:].tolist(), len(code)]
-    return sorted((c, slice(a, b)) for c, a, b in zip(held, starts.tolist(), ends, strict=True))
-
-
-# ----------------------------------------------------------------------
-# Trials: a table of questions put to detectors, with a header that states what the columns mean.
-#
-# A trial is one question put to one detector once. Columns by role:
-#
-# | role     | columns                                   | rule                                                          |
-# |----------|-------------------------------------------|---------------------------------------------------------------|
-# | question | item, target                              | text; the independent unit                                    |
-# | truth    | label                                     | 1 = the positive class, 0 = the other                         |
-# | answer   | score, decision, confidence, error        | higher score = positive; decision 1, 0 or -1 (abstained)      |
-# | run      | header.runs: model, seed, attack …        | who answered under which condition; never pooled              |
-# | slice    | header.slices: codec, language …          | a property of the item; split or pooled on request            |
-# | number   | header.numbers: seconds …                 | summarised                                                    |
-# | weight   | header.weight                             | sampling weight, above 0; frequency weights repeat the rows   |
-#
-# A column of the user with the name of an engine column is stored under another name; see `core.columns`.
-
-__all__ = ["ANSWERS", "FIXED", "Header", "Source", "Threshold", "Trials", "stack"]
 
 COUNTED: Final = "counted["
 """The beginning of hashes of counted trials; the names of the columns follow."""
+
+
 MIXED: Final = (
     "the scores of some of these runs were reversed and of others not: a threshold is one of the reversed scores here, "
     "where a higher one means the positive class"
 )
+
+
 QUESTION = ("item", "target", "label")
 """The columns that identify a question and its true class."""
+
+
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """The values that these columns may hold; a trial that failed has no decision."""
-
-
-@dataclass(frozen=True)
-class Source:
-    """A file that trials were read from: its name (never its folder) and the SHA-256 of its bytes."""
-
-    name: str
-    sha256: str
-
-
-@dataclass(frozen=True)
-class Threshold:
-    """A decision threshold, on the scale of the file, and its origin: `given`, `column <name>` or `this data`, …"""
-
-    value: float
-    origin: str
-
-
-@dataclass(frozen=True)
-class Header:
-    """What the columns of trials mean. The header is kept with the table and is part of the signature.
-
-    Parameters
-    ----------
-    positive, negative
-        The names of the two classes.
-    settled
-        How the positive class was found if the caller did not name it; empty if it was declared.
-    score_kind
-        `llr`, `logit`, `probability` or `raw`.
-    runs, slices, numbers
-        The columns that name the run (model, seed, …), describe the item (codec, language, …), or hold numbers to
-        summarise (seconds, …).
-    threshold
-        The threshold that decisions were made at, on the scale of the file, with its origin.
-    sources
-        The files that the trials were read from.
-    coverage
-        How many ids were scored, and of how many.
-    choices
-        Choices that the signature records.
-    notes
-        Notes for the reader.
-    provenance
-        Further facts about how the trials were made.
-    reading
-        How the files were read.
-    scale
-        How the scores of the file became those of the table, where a higher one means the positive class.
-    decided
-        What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none.
-    weight
-        The column of sampling weights.
-    repeated_by
-        The column of frequency weights, by which the rows were repeated; nothing uses them again.
-
-    Raises
-    ------
-    UsageError
-        For an unknown score kind.
-    """
-
-    positive: str = "positive"
-    negative: str = "negative"
-    score_kind: ScoreKind = "raw"
-    runs: tuple[str, ...] = ()
-    slices: tuple[str, ...] = ()
-    numbers: tuple[str, ...] = ()
-    threshold: Threshold | None = None
-    sources: tuple[Source, ...] = ()
-    coverage: tuple[int, int] | None = None
-    choices: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    provenance: Mapping[str, object] = field(default_factory=dict)
-    reading: ReadSpec | None = None
-    """The read options of the caller, before anything was recognised from the files."""
-    scale: ScoreScale = field(default_factory=ScoreScale)
-    """How the scores of the file became those of the table, where a higher one means the positive class."""
-    decided: str = ""
-    """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""
-    weight: str | None = None
-    repeated_by: str | None = None
-    settled: str = ""
-
-    def __post_init__(self) -> None:
-        if self.score_kind not in SCORE_KINDS:
-            raise UnknownName("score kind", self.score_kind, SCORE_KINDS)
-
-    @property
-    def files(self) -> list[Mapping[str, object]]:
-        """What the provenance says about each file: its name, hash, role, layout and columns."""
-        files = self.provenance.get("files")
-        return [file for file in files if isinstance(file, Mapping)] if isinstance(files, list | tuple) else []
-
-    @property
-    def decided_from(self) -> float | None:
-        """The least score of the table that was decided positive by the threshold; None if there is no threshold."""
-        return None if self.threshold is None else self.scale.to_inside(self.threshold.value)
-
-    @property
-    def unnamed(self) -> str | None:
-        """The first file whose rows have no ids, so that they were numbered; None if all have."""
-        for file in self.files:
-            columns = file.get("columns")
-            if file.get("role") != "key" and isinstance(columns, Collection) and "item" not in columns:
-                return str(file.get("name", "its file"))
-        return None
-
-    def facts(self, name: str) -> Mapping[str, object]:
-        """Return a part of the provenance that is a table of names; empty if it is not known."""
-        found = self.provenance.get(name)
-        return found if isinstance(found, Mapping) else {}
-
-    def renamed(self, names: Mapping[str, str]) -> Header:
-        """Return the same header with other names for some columns."""
-        runs, slices, numbers = (tuple(names.get(n, n) for n in own) for own in (self.runs, self.slices, self.numbers))
-        weight, repeated = (None if n is None else names.get(n, n) for n in (self.weight, self.repeated_by))
-        return replace(self, runs=runs, slices=slices, numbers=numbers, weight=weight, repeated_by=repeated)
 
 
 @dataclass(frozen=True, eq=False)

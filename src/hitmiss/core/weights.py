@@ -19,7 +19,8 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.read_spec import WeightKind
 
 if TYPE_CHECKING:
-    from hitmiss.core.trials import Header, Trials
+    from hitmiss.core.header import Header
+    from hitmiss.core.trials import Trials
 
 MOST_ROWS: Final = 50_000_000
 """The most rows that frequency weights may stand for; each is a row of the table."""

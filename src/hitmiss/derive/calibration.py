@@ -1,9 +1,7 @@
-"""Calibrate scores to likelihood ratios, and stated confidences to probabilities."""
+"""Calibration: turn scores into natural-log likelihood ratios; the mapping is fitted on one set, applied to another."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, Protocol
 
@@ -13,27 +11,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.isotonic import rising_share
 from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.tally import Array, Floats, Tally, check_trials, rising_share
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally, check_trials
 from hitmiss.core.trials import Trials
-from hitmiss.core.weights import refuse_sampling
-
-# ----------------------------------------------------------------------
-# Calibration: turn scores into natural-log likelihood ratios; the mapping is fitted on one set and applied to another.
-#
-#     calibrated = calibrate(fit_on=dev, apply_to=eval)            # affine: one slope, one offset
-#     calibrated = calibrate(fit_on=dev, apply_to=eval, method="pav")      # any rising function
-#
-# Probabilities are mapped to log-odds before an affine fit or a fusion: a likelihood ratio is linear in log-odds, not in
-# probabilities. PAV needs no such mapping.
-#
-# actDCF and Cllr are defined for likelihood ratios, and most detectors give another kind of score. Both methods keep
-# the order of the scores (PAV may merge neighbours), so EER and minDCF stay the same, while actDCF and Cllr become
-# meaningful.
 
 Method = Literal["affine", "pav"]
+
+
 METHODS: Final = ("affine", "pav")
+
 
 ASVSPOOF5_PRIOR: Final = (1 - 0.05) / ((1 - 0.05) + 10 * 0.05)
 """The P(bonafide) at which equal costs give the decisions of ASVspoof 5: 0.95 × 1 against 0.05 × 10, i.e. 0.655."""
@@ -136,9 +125,9 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
     """
     if method not in METHODS:
         raise UnknownName("calibration method", method, METHODS)
-    _check_compatible(fit_on, apply_to)
+    check_compatible(fit_on, apply_to)
     answered = fit_on.keep(pl.col("score").is_not_null())
-    odds = _odds_of(answered) if method == "affine" else None
+    odds = odds_of(answered) if method == "affine" else None
     known = answered.score if odds is None else odds.apply(answered.score)
     fitted: Calibrator = (
         fit_pav(answered.label, known, answered.weights)
@@ -155,7 +144,7 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
         **({"of": "log-odds"} if odds is not None else {}),
         **fitted.parameters,
     }
-    notes = [*_scale_notes(fit_on, apply_to, odds, method), *_notes(fitted, fit_on, apply_to)]
+    notes = [*scale_notes(fit_on, apply_to, odds, method), *fit_notes(fitted, fit_on, apply_to)]
     return _retitle(apply_to, llr, described, answered, tuple(notes))
 
 
@@ -193,7 +182,7 @@ class LogOdds:
         return np.minimum(found, -logit(self.margin)) if (given == 1).any() else found
 
 
-def _scale_notes(fit_on: Trials, apply_to: Trials, odds: LogOdds | None, method: str) -> list[str]:
+def scale_notes(fit_on: Trials, apply_to: Trials, odds: LogOdds | None, method: str) -> list[str]:
     """Say that probabilities were mapped, how many are saturated, or that raw scores may be probabilities."""
     sets = {"fit set": fit_on.column("score").drop_nulls(), "calibrated set": apply_to.column("score").drop_nulls()}
     if odds is None:
@@ -237,14 +226,14 @@ def fit_affine(
     >>> np.exp(fit.apply([0, 1])).round(6)
     array([0.5, 2. ])
     """
-    positive, values, shares = _check_fit(label, score, weight, prior)
-    if _separated(values[positive], values[~positive]):
+    positive, values, shares = check_fit(label, score, weight, prior)
+    if is_separated(values[positive], values[~positive]):
         raise DataError(
             "a threshold separates the classes of the fit set, so an affine calibration has no finite slope; "
             "fit on more or harder trials, or use method='pav'"
         )
     centre, spread = float(values.mean()), float(values.std())
-    slope, offset = _newton((values - centre) / spread, positive, shares, float(logit(prior))).tolist()
+    slope, offset = fit_weights((values - centre) / spread, positive, shares, float(logit(prior))).tolist()
     return AffineCalibrator(slope / spread, offset - slope * centre / spread)
 
 
@@ -270,7 +259,7 @@ def fit_pav(
     """
     if misleading <= 0:
         raise UsageError(f"misleading must be above 0, or the ends become infinite; found {misleading}")
-    _check_fit(label, score, weight, 0.5, needs_spread=False)
+    check_fit(label, score, weight, 0.5, needs_spread=False)
     tally = Tally.of(label, score, weight)
     positives = np.concatenate([[misleading], tally.positive_counts, [0.0]])
     rising = rising_share(positives, np.concatenate([[0.0], tally.negative_counts, [misleading]]))[1:-1]
@@ -279,7 +268,7 @@ def fit_pav(
     return PavCalibrator(tuple(tally.score[edge].tolist()), tuple(llr[edge].tolist()))
 
 
-def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_odds: float) -> Floats:
+def fit_weights(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_odds: float) -> Floats:
     """Minimise the class-weighted logistic loss of x @ slopes + offset by Newton steps that never increase the loss.
 
     Returns the slopes, one per column of x, and the offset.
@@ -306,7 +295,7 @@ def _newton(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_log_od
     raise DataError("the affine calibration did not settle: the classes hardly overlap; use method='pav'")
 
 
-def _check_fit(
+def check_fit(
     label: ArrayLike, score: ArrayLike, weight: ArrayLike | None, prior: float, needs_spread: bool = True
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """Return checked arrays without trials of weight 0, and each trial's share of the objective."""
@@ -325,11 +314,11 @@ def _check_fit(
     return positive, values, np.where(positive, prior, 1 - prior) * weights / totals
 
 
-def _separated(positive: Floats, negative: Floats) -> bool:
+def is_separated(positive: Floats, negative: Floats) -> bool:
     return bool(positive.min() >= negative.max() or positive.max() <= negative.min())
 
 
-def _check_compatible(fit_on: Trials, apply_to: Trials) -> None:
+def check_compatible(fit_on: Trials, apply_to: Trials) -> None:
     for trials in (fit_on, apply_to):
         trials.column("score")
     ours, theirs = fit_on.header, apply_to.header
@@ -343,7 +332,7 @@ def _check_compatible(fit_on: Trials, apply_to: Trials) -> None:
             raise UsageError(f"the fit set mixes {len(found)} values of {name!r}, as {found[:2]}; fit one at a time")
 
 
-def _notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, ...]:
+def fit_notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, ...]:
     notes = []
     falling = isinstance(fitted, AffineCalibrator) and fitted.slope < 0
     if falling or (isinstance(fitted, PavCalibrator) and fitted.llr[0] == fitted.llr[-1]):
@@ -386,363 +375,6 @@ def _retitle(
     return trials.put(changed, score=llr)
 
 
-# ----------------------------------------------------------------------
-# Fusion: one log-likelihood ratio from the scores of several systems, by the same fit as the affine calibration with
-# one slope per system (linear logistic regression, the usual fusion of the NIST and ASVspoof evaluations).
-
-NO_FUSION: Final = (
-    "the fusion has no finite fit: a combination of these systems separates the classes of the fit set, or one system "
-    "is a copy of others; fit on more trials, or leave a system out"
-)
-
-
-def fuse(
-    fit_on: Mapping[str, Trials], apply_to: Mapping[str, Trials], *, prior: float = 0.5, name: str = "fusion"
-) -> Trials:
-    """Fit a linear fusion of several systems on one set, and return the fused scores of another set.
-
-    The fused score is offset + Σ slope × score, a natural-log likelihood ratio; slopes and offset are those of logistic
-    regression with the classes weighted to `prior`. Trials are paired by item. The header records the slopes in
-    `provenance["fusion"]`, and a choice for the signature.
-
-    Parameters
-    ----------
-    fit_on
-        The development trials of each system, by name.
-    apply_to
-        The trials to fuse, with the same names.
-    prior
-        The share of positives for which the fit is optimised; 0.5 minimises Cllr.
-    name
-        What the fused system is called in the header.
-
-    Returns
-    -------
-    Trials
-        The trials of the first system of `apply_to`, with the fused scores.
-
-    Raises
-    ------
-    UsageError
-        For fewer than two systems, names that differ, or a prior outside (0, 1).
-    DataError
-        If the systems do not have the same trials, a score is missing, or the fit does not exist (one class only, a
-        combination that separates the classes, or systems that are copies of each other).
-
-    >>> label, a, b = [1, 1, 1, 1, 0, 0, 0, 0], [3, 1, 0, 2, 1, 0, -1, 2], [0, 3, -1, 1, 1, -1, 2, 0]
-    >>> dev = {"a": Trials.of(label, a), "b": Trials.of(label, b)}
-    >>> fused = fuse(dev, dev)
-    >>> fused.header.score_kind, sorted(fused.header.provenance["fusion"]["slopes"])
-    ('llr', ['a', 'b'])
-    """
-    if not 0 < prior < 1:
-        raise UsageError(f"prior must lie between 0 and 1, both excluded; found {prior}", code="bad-prior")
-    if len(fit_on) < 2:
-        raise UsageError(f"a fusion needs two systems or more; found {len(fit_on)}", code="one-system")
-    if set(fit_on) != set(apply_to):
-        unlike = sorted(set(fit_on) ^ set(apply_to))
-        raise UsageError(
-            f"both sets must have the same systems; only one has {', '.join(unlike)}", code="other-systems"
-        )
-    for own in fit_on:
-        _check_compatible(fit_on[own], apply_to[own])
-        refuse_sampling(fit_on[own], "a fusion")
-    known, odds = next(iter(fit_on.values())), {own: _odds_of(trials) for own, trials in fit_on.items()}
-    fitted = _beside({own: _linear(trials, odds[own]) for own, trials in fit_on.items()})
-    positive, _, shares = _check_fit(known.label, fitted[:, 0], None, prior, needs_spread=False)
-    centre, spread = fitted.mean(axis=0), fitted.std(axis=0)
-    if (same := [own for own, width in zip(fit_on, spread, strict=True) if width == 0]) or len(fitted) == 0:
-        raise DataError(f"all scores of {', '.join(same)} in the fit set are equal", code="equal-scores")
-    try:
-        theta = _newton((fitted - centre) / spread, positive, shares, float(logit(prior)))
-    except (np.linalg.LinAlgError, DataError):
-        raise DataError(NO_FUSION, code="no-fusion") from None
-    slopes = theta[:-1] / spread
-    offset = float(theta[-1] - slopes @ centre)
-    together = fitted @ slopes
-    if _separated(together[positive], together[~positive]):  # the slopes would grow without end
-        raise DataError(NO_FUSION, code="no-fusion")
-    first = next(own for own in fit_on)
-    applied = apply_to[first]
-    applied_scores = _beside({own: _linear(apply_to[own], odds[own]) for own in fit_on})
-    weights = {own: float(w) for own, w in zip(fit_on, slopes, strict=True)}
-    short = ", ".join(f"{own}={w:.6g}" for own, w in weights.items())
-    choice = f"fusion({short}, offset={offset:.6g}) fitted on {known.digest} (n={len(known)})"
-    described = {"method": "linear", "prior": prior, "slopes": weights, "offset": offset, "fit_n": len(known)}
-    said = dict.fromkeys(
-        note for own in fit_on for note in _scale_notes(fit_on[own], apply_to[own], odds[own], "affine")
-    )
-    head = replace(
-        applied.header,
-        score_kind="llr",
-        threshold=None,
-        scale=ScoreScale(),
-        choices=(*applied.header.choices, choice),
-        sources=tuple(dict.fromkeys(s for own in fit_on for s in apply_to[own].header.sources)),
-        notes=(*applied.header.notes, *said, *_notes(AffineCalibrator(1.0, 0.0), known, applied)),
-        provenance={**applied.header.provenance, "fusion": {"name": name, **described}},
-    )
-    return applied.put(head, score=pl.Series("score", applied_scores @ slopes + offset))
-
-
-def _odds_of(fit_on: Trials) -> LogOdds | None:
+def odds_of(fit_on: Trials) -> LogOdds | None:
     """Return the mapping to log-odds, for probabilities."""
     return LogOdds.of(fit_on) if fit_on.header.score_kind == "probability" else None
-
-
-def _linear(trials: Trials, odds: LogOdds | None) -> Trials:
-    """Return trials whose scores can be added up: the log-odds of probabilities, other scores as they are."""
-    if odds is None or trials.column("score").null_count():
-        return trials
-    return trials.put(replace(trials.header, score_kind="logit"), score=pl.Series("score", odds.apply(trials.score)))
-
-
-def _beside(systems: Mapping[str, Trials]) -> Floats:
-    """Return the scores of several systems as one column each, in the order of the trials of the first."""
-    (first, known), *others = systems.items()
-    key = ["item", "target"]
-    table = known.frame.select(*key, "label", pl.col("score").alias(f"0 {first}"))
-    for at, (name, trials) in enumerate(others, 1):
-        other = trials.frame.select(*key, pl.col("label").alias("other"), pl.col("score").alias(f"{at} {name}"))
-        met = table.join(other, on=key, how="left", maintain_order="left")
-        if len(trials) != len(known) or met["other"].null_count():
-            raise DataError(f"{first} and {name} do not have the same trials; fuse runs of one key", code="unpaired")
-        if (met["other"] != met["label"]).any():
-            raise DataError(f"{first} and {name} give some item different labels", code="unlike-labels")
-        table = met.drop("other")
-    scores = table.select(pl.exclude(*key, "label"))
-    if missing := [c for c in scores.columns if scores[c].null_count()]:
-        raise DataError(f"{missing[0].partition(' ')[2]} has trials without a score; drop them first", code="no-score")
-    found = scores.to_numpy().astype(np.float64)
-    if not np.isfinite(found).all():
-        raise DataError("a fusion needs finite scores; some are infinite", code="infinite-score")
-    return found
-
-
-# ----------------------------------------------------------------------
-# Recalibration: turn a stated confidence, or a score, into a calibrated probability.
-#
-# It is fitted on one set of trials and applied to another: good figures on the fitted trials themselves prove nothing.
-# `platt` fits a logistic curve, `temperature` divides the log-odds by one number, `isotonic` fits any non-decreasing
-# function.
-
-Column = Literal["confidence", "score"]
-EDGE: Final = 1e-6
-"""Probabilities are kept this far from 0 and 1 before their log-odds are taken."""
-
-
-@dataclass(frozen=True)
-class Platt:
-    """p = 1 / (1 + exp(−(slope · score + offset)))."""
-
-    slope: float
-    offset: float
-
-    def apply(self, score: ArrayLike) -> Floats:
-        """Return the probabilities of these scores."""
-        return np.asarray(expit(self.slope * np.asarray(score, dtype=np.float64) + self.offset))
-
-
-@dataclass(frozen=True)
-class Temperature:
-    """p = 1 / (1 + exp(−log-odds / temperature)); a temperature above 1 lowers the confidence."""
-
-    temperature: float
-
-    def apply(self, score: ArrayLike) -> Floats:
-        """Return the recalibrated probabilities of these probabilities."""
-        return np.asarray(expit(_log_odds(score) / self.temperature))
-
-
-@dataclass(frozen=True)
-class Isotonic:
-    """Straight lines between the knots, constant below the first and above the last."""
-
-    score: tuple[float, ...]
-    probability: tuple[float, ...]
-
-    def apply(self, score: ArrayLike) -> Floats:
-        """Return the probabilities of these scores."""
-        return np.interp(np.asarray(score, dtype=np.float64), self.score, self.probability)
-
-
-Recalibrator = Platt | Temperature | Isotonic
-
-
-def fit_platt(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Platt:
-    """Fit the slope and the offset of the best logistic curve, with Platt's targets, which keep both finite.
-
-    Minimises the log loss against (n⁺ + 1)/(n⁺ + 2) for positives and 1/(n⁻ + 2) for negatives, by Newton's method.
-    Reference: Platt 1999; `sklearn.calibration` method "sigmoid".
-
-    >>> fit_platt([1, 1, 0, 0], [1.0, 1.0, 0.0, 0.0]).apply([0.0, 1.0]).round(4)
-    array([0.25, 0.75])
-    """
-    positive, values, weights = _checked(label, score, weight)
-    n1, n0 = float(weights[positive].sum()), float(weights[~positive].sum())
-    target = np.where(positive, (n1 + 1) / (n1 + 2), 1 / (n0 + 2))
-    if values.min() == values.max():
-        return Platt(0.0, float(logit(np.average(target, weights=weights))))
-    centre, spread = float(values.mean()), float(values.std())
-    slope, offset = _recalibration_newton(
-        np.stack([(values - centre) / spread, np.ones_like(values)], axis=1), target, weights
-    )
-    return Platt(float(slope / spread), float(offset - slope * centre / spread))
-
-
-def _recalibration_newton(design: Floats, target: Floats, weights: Floats) -> Floats:
-    """Minimise the weighted log loss of expit(design @ theta) by Newton steps that never increase the loss."""
-
-    def loss(theta: Floats) -> float:
-        z = design @ theta
-        return float(weights @ (np.logaddexp(0.0, z) - target * z))
-
-    theta = np.zeros(design.shape[1])
-    for _ in range(100):
-        p = expit(design @ theta)
-        gradient = design.T @ (weights * (p - target))
-        step = np.linalg.solve(design.T @ (design * (weights * p * (1 - p))[:, None]), gradient)
-        if float(gradient @ step) < 1e-20 * weights.sum():
-            return np.asarray(theta - step)
-        length = 1.0
-        while loss(theta - length * step) > loss(theta) and length > 1e-9:
-            length /= 2
-        theta = theta - length * step
-    return theta
-
-
-def fit_temperature(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Temperature:
-    """Fit the number, between 0.01 and 100, by which log-odds are divided for the least log loss.
-
-    Reference: Guo et al. 2017. Probabilities are kept 1e-6 away from 0 and 1.
-
-    >>> round(fit_temperature([1, 1, 1, 0], [0.9, 0.9, 0.9, 0.9]).temperature, 6)
-    2.0
-    """
-    from scipy.optimize import minimize_scalar
-
-    positive, values, weights = _checked(label, score, weight)
-    odds = _log_odds(values)
-
-    def loss(log_temperature: float) -> float:
-        z = odds * math.exp(-log_temperature)
-        return float(weights @ np.logaddexp(0.0, np.where(positive, -z, z)))
-
-    end = math.log(100.0)
-    found = minimize_scalar(loss, bounds=(-end, end), method="bounded", options={"xatol": 1e-12})
-    return Temperature(math.exp(float(found.x)))
-
-
-def fit_isotonic(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> Isotonic:
-    """Fit the non-decreasing function of the score with the least squared error (pool adjacent violators).
-
-    Reference: Zadrozny & Elkan 2002; equals `sklearn.isotonic.IsotonicRegression(out_of_bounds="clip")`.
-
-    >>> fit_isotonic([0, 1, 0, 1], [1, 2, 3, 4]).apply([0, 2, 3, 4])
-    array([0. , 0.5, 0.5, 1. ])
-    """
-    _checked(label, score, weight)
-    tally = Tally.of(label, score, weight)
-    rising = rising_share(tally.positive_counts, tally.negative_counts)
-    edge = np.append(True, rising[1:] != rising[:-1]) | np.append(rising[1:] != rising[:-1], True)
-    return Isotonic(tuple(tally.score[edge].tolist()), tuple(rising[edge].tolist()))
-
-
-FITS: Final[Mapping[str, Callable[..., Recalibrator]]] = {
-    "platt": fit_platt,
-    "temperature": fit_temperature,
-    "isotonic": fit_isotonic,
-}
-
-
-def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column: str = "confidence") -> Trials:
-    """Replace the confidences (or the scores) of trials by calibrated probabilities, fitted on another set of trials.
-
-    For `confidence` the probability is that the verdict is right; the fit uses answered trials that have a confidence.
-    For `score` it is the probability that the trial is positive. The header records what was fitted and on which data,
-    and has a note if trials were also used for the fit.
-
-    Parameters
-    ----------
-    fit_on
-        The trials to fit on.
-    apply_to
-        The trials whose values are replaced.
-    method
-        `platt`, `temperature` or `isotonic`.
-    column
-        `confidence` or `score`.
-
-    Returns
-    -------
-    Trials
-        The trials of `apply_to` with calibrated probabilities.
-
-    Raises
-    ------
-    UsageError
-        For an unknown method or column, or a temperature for scores that are not probabilities.
-    DataError
-        If the fit set has only one outcome or infinite values.
-
-    >>> t = Trials.of([1, 1, 1, 0], decision=[1, 1, 0, 1], confidence=[0.9, 0.9, 0.9, 0.9])
-    >>> recalibrate(t, t, "isotonic").column("confidence").to_list()
-    [0.5, 0.5, 0.5, 0.5]
-    """
-    if method not in FITS:
-        raise UnknownName("recalibration", method, FITS)
-    if column not in ("confidence", "score"):
-        raise UnknownName("column to recalibrate", column, ("confidence", "score"))
-    if method == "temperature" and column == "score" and apply_to.header.score_kind != "probability":
-        raise UsageError("a temperature divides the log-odds of probabilities, which these scores are not")
-    right, stated = _pairs(fit_on, column)
-    fitted = FITS[method](right, stated)
-    old = apply_to.column(column)
-    new = pl.Series(column, fitted.apply(old.to_numpy()), nan_to_null=True).zip_with(old.is_not_null(), old)
-    return _retitled(
-        replace(apply_to, frame=apply_to.frame.with_columns(new)), fit_on, fitted, method, column, len(stated)
-    )
-
-
-def _pairs(trials: Trials, column: str) -> tuple[Array, Floats]:
-    refuse_sampling(trials, "a recalibration")
-    frame = trials.frame.filter(trials.column(column).is_not_null())
-    if column == "score":
-        return frame["label"].to_numpy(), frame["score"].to_numpy()
-    answered = frame.filter(pl.col("decision").is_in([0, 1]))
-    return (answered["decision"] == answered["label"]).to_numpy(), answered["confidence"].to_numpy()
-
-
-def _retitled(trials: Trials, fit_on: Trials, fitted: Recalibrator, method: str, column: str, n: int) -> Trials:
-    head = trials.header
-    told = {"method": method, "column": column, "fit_n": n, "fit_digest": fit_on.digest, **vars(fitted)}
-    again = trials.frame.select("item", "label").join(
-        fit_on.frame.select("item", "label").unique(), on=["item", "label"], how="semi"
-    )
-    text = f"recalibration: optimistic, {again.height} of {len(trials)} trials were also fitted on"
-    notes = [Remark(text, SAME_DATA)] * bool(again.height)
-    changed = replace(
-        head,
-        score_kind="probability" if column == "score" else head.score_kind,
-        choices=(*head.choices, f"recalibration={method}({column}) fitted on {fit_on.digest} (n={n})"),
-        notes=(*head.notes, *notes),
-        provenance={**head.provenance, "recalibration": told},
-    )
-    return replace(trials, header=changed)
-
-
-def _checked(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> tuple[Array, Floats, Floats]:
-    positive, values, given = check_trials(label, score, weight)
-    weights = np.ones(len(values)) if given is None else given.astype(np.float64)
-    if not positive[weights > 0].any() or positive[weights > 0].all():
-        raise DataError(f"a recalibration needs both outcomes; found {int(positive.sum())} of {len(positive)} positive")
-    if not np.isfinite(values).all():
-        raise DataError(f"a recalibration needs finite values; {int((~np.isfinite(values)).sum())} are infinite")
-    return positive, values, weights
-
-
-def _log_odds(probability: ArrayLike) -> Floats:
-    given = np.asarray(probability, dtype=np.float64)
-    if (given < 0).any() or (given > 1).any():
-        raise DataError("a temperature needs probabilities in 0..1")
-    return np.asarray(logit(np.clip(given, EDGE, 1 - EDGE)))

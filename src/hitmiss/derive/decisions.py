@@ -1,131 +1,20 @@
-"""Turn scores into decisions: at one threshold, per group, or at the best threshold of a tally."""
+"""Turn scores into decisions: at one threshold, or per group with the thresholds that the data contain."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
 
-from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec, resolve
+from hitmiss.core.errors import UsageError
+from hitmiss.core.header import Header, Threshold
 from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.tally import Array, Floats, Tally
-from hitmiss.core.trials import Header, Threshold, Trials, demanded, stretches
-from hitmiss.core.weights import refuse_sampling
+from hitmiss.core.text_codes import stretches
+from hitmiss.core.trials import Trials
 from hitmiss.metrics.counts import Counts, f1_of
-from hitmiss.stats.forms import OfCounts
-
-# ----------------------------------------------------------------------
-# The best threshold of a tally: over all observed scores (exact), or over the grid that baselines use.
-
-SEARCHES: Final = ("exact", "grid")
-GRID: Final = tuple(k / 100 for k in range(10, 91))
-"""0.10, 0.11, … 0.90: 81 points."""
-
-
-@dataclass(frozen=True)
-class Choice:
-    """A threshold, the value of the metric at it on the data it was chosen on, and how it was searched for."""
-
-    threshold: float
-    value: float
-    metric: str
-    search: str
-
-
-def best_threshold(
-    tally: Tally | Trials,
-    maximize: str | MetricSpec = "f1",
-    search: str = "exact",
-    scale: ScoreScale | None = None,
-) -> Choice:
-    """Find the threshold (accept if score >= t) at which a metric of decisions is best.
-
-    Parameters
-    ----------
-    tally
-        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them.
-    maximize
-        The metric. One for which low values are better (`fpr`) is minimised.
-    search
-        `exact` tries every observed score, so no threshold that accepts at least one trial is better. `grid` tries
-        0.10, 0.11, … 0.90.
-    scale
-        How the scores of a file became those of the tally: the threshold is one of the file. Trials know theirs; the
-        scores of a tally are by default those of the file.
-
-    Returns
-    -------
-    Choice
-        The threshold and the value at it; of several equally good thresholds, the lowest. Thresholds at which the
-        metric is undefined are never chosen.
-
-    Raises
-    ------
-    UsageError
-        For an unknown search, or a metric that is not computed from decisions.
-    DataError
-        If there are no trials, or the metric is undefined at every threshold.
-
-    >>> t = Tally.of([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.1])
-    >>> best_threshold(t)
-    Choice(threshold=0.6, value=0.8571428571428571, metric='f1', search='exact')
-    >>> best_threshold(t, search="grid").threshold
-    0.11
-    """
-    if search not in SEARCHES:
-        raise UnknownName("search", search, SEARCHES)
-    if not isinstance(tally, Tally):
-        trials = demanded(tally, "best_threshold")
-        refuse_sampling(trials, "the choice of a threshold")
-        tally, scale = Tally.of(trials.label, trials.score), scale or trials.header.scale
-    scale = scale or ScoreScale()
-    if not len(tally.score):
-        raise DataError("there are no trials to choose a threshold on")
-    is_exact = search == "exact"
-    candidates = tally.score if is_exact else np.array([scale.to_inside(t) for t in GRID])
-    values = figures_at(tally, candidates, maximize)
-    _, entry, _ = resolve(maximize)
-    gain = np.where(np.isnan(values), -np.inf, values if entry.best == "high" else -values)
-    if not np.isfinite(gain).any():
-        raise DataError(f"{maximize} is undefined at every threshold: both classes are needed to choose one")
-    best = np.flatnonzero(gain == gain.max())
-    place = int(best[-1] if is_exact and scale.is_reversed else best[0])  # the lowest threshold of the file
-    threshold = scale.threshold_of(tally, place) if is_exact else GRID[place]
-    return Choice(threshold, float(values[place]), str(maximize), search)
-
-
-def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | MetricSpec = "f1") -> Floats:
-    """Compute a metric of decisions at each threshold; NaN where it is undefined.
-
-    >>> figures_at(Tally.of([1, 1, 0], [0.9, 0.4, 0.6]), [0.5, 0.4], "recall")
-    array([0.5, 1. ])
-    """
-    spec, entry, settings = resolve(metric)
-    form = entry.form(**settings) if entry.form is not None else None
-    if not isinstance(form, OfCounts):
-        raise UsageError(f"{spec} is not a metric of decisions; a threshold can be chosen by f1, accuracy, mcc …")
-    return form.of_counts(counts_at(tally, thresholds))
-
-
-def counts_at(tally: Tally, thresholds: ArrayLike) -> Counts[Floats]:
-    """Count the decisions at each threshold."""
-    points = np.searchsorted(tally.score, np.asarray(thresholds, dtype=np.float64), side="left")
-    missed, passed = _wide(tally.positives[points]), _wide(tally.negatives[points])
-    return Counts(tp=tally.n_positive - missed, fp=tally.n_negative - passed, fn=missed, tn=passed)
-
-
-def _wide(counts: Array) -> Array:
-    return counts.astype(np.int64) if counts.dtype.kind == "i" else counts
-
-
-# ----------------------------------------------------------------------
-# Scores to decisions: at one threshold, or per group with the thresholds that the data contain.
 
 
 def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Trials:
@@ -165,10 +54,12 @@ def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Tri
         text = f"the threshold {threshold:g} was chosen on this very data: figures at it are optimistic"
         notes = (*notes, Remark(text, SAME_DATA))
     bound = Threshold(threshold, origin)
-    return trials.put(decision=decided).retitle(threshold=bound, decided=told(bound, trials.header), notes=notes)
+    return trials.put(decision=decided).retitle(
+        threshold=bound, decided=describe_threshold(bound, trials.header), notes=notes
+    )
 
 
-def told(bound: Threshold, header: Header) -> str:
+def describe_threshold(bound: Threshold, header: Header) -> str:
     """Say what a threshold means for scores of the file, and where it comes from."""
     return f"{header.scale.told(bound.value, header.positive, header.negative)} ({bound.origin})"
 
@@ -187,7 +78,7 @@ class Deciding:
 
 
 @dataclass(frozen=True)
-class Rule:
+class GroupThreshold:
     """How the trials of one group were decided.
 
     `threshold` is None if the data hold decisions, or one threshold per row.
@@ -209,7 +100,7 @@ class Decided:
 
     decision: pl.Series
     bound: pl.Series
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, GroupThreshold]
     notes: tuple[str, ...] = ()
 
 
@@ -254,25 +145,25 @@ def _facts(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping[str, str]) -> Rule:
+def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping[str, str]) -> GroupThreshold:
     if deciding.given is not None:
-        return Rule(deciding.given, "given")
+        return GroupThreshold(deciding.given, "given")
     if decided:
-        return Rule(None, f"column {names['decision']}")
+        return GroupThreshold(None, f"column {names['decision']}")
     if bound is not None and deciding.per_row:
-        return Rule(None, f"column {names['threshold']}, row by row")
+        return GroupThreshold(None, f"column {names['threshold']}, row by row")
     if bound is not None:
-        return Rule(bound, f"column {names['threshold']}")
+        return GroupThreshold(bound, f"column {names['threshold']}")
     if deciding.default is None:
         raise UsageError(
             "the scores are not probabilities, so there is no default threshold; give one with --threshold, or a "
             f"column {names['threshold']} or {names['decision']}"
         )
-    return Rule(deciding.default, deciding.default_origin)
+    return GroupThreshold(deciding.default, deciding.default_origin)
 
 
 def _bounds(
-    frame: pl.DataFrame, bounds: Mapping[str, float | None], rules: Mapping[str, Rule], deciding: Deciding
+    frame: pl.DataFrame, bounds: Mapping[str, float | None], rules: Mapping[str, GroupThreshold], deciding: Deciding
 ) -> pl.Series:
     """Return the threshold of each row, or one for all rows; null where a group has decisions but no threshold."""
     if deciding.given is not None:
@@ -285,7 +176,7 @@ def _bounds(
     return frame["group"].replace_strict(known, return_dtype=pl.Float64)
 
 
-def _said_aloud(rules: Mapping[str, Rule], names: Mapping[str, str]) -> list[str]:
+def _said_aloud(rules: Mapping[str, GroupThreshold], names: Mapping[str, str]) -> list[str]:
     silent = [group for group, rule in rules.items() if rule.origin not in ("given",) and "column" not in rule.origin]
     if not silent:
         return []
@@ -301,7 +192,7 @@ def _disagreements(
     decision: pl.Series,
     at_bound: pl.Series,
     bounds: Mapping[str, float | None],
-    rules: Mapping[str, Rule],
+    rules: Mapping[str, GroupThreshold],
     names: Mapping[str, str],
 ) -> list[str]:
     """Say where the decisions in the data are not those of its own threshold: how often, and what the F1 would be."""
@@ -335,7 +226,7 @@ def decided_trials(trials: Trials, decided: Decided) -> Trials:
     if len(shared) == 1:
         value, origin = next(iter(shared))
         threshold = Threshold(value, origin) if value is not None else None
-    said = told(threshold, trials.header) if threshold is not None else ""
+    said = describe_threshold(threshold, trials.header) if threshold is not None else ""
     notes = (*trials.header.notes, *decided.notes)
     header = replace(trials.header, threshold=threshold, decided=said, notes=notes)
     return trials.put(header, decision=decided.decision)

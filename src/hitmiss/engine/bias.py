@@ -11,12 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.results import Estimate
-from hitmiss.core.tally import Floats, Tally
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.bias import KINDS, POWER, bias_score
-from hitmiss.stats.forms import PairShare
-from hitmiss.stats.intervals import auc_interval
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.forms.sums import PairShare
 
 IDENTITY: Final = "identity"
 FEW: Final = 10

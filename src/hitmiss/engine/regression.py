@@ -16,9 +16,8 @@ from typing import Final
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
-from hitmiss.engine.measure import read_signature
-from hitmiss.engine.pairing import breaches_of
+from hitmiss.engine.comparability import breaches_of
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference
 from hitmiss.engine.requirement import (
     _NUMBER,
     _TARGET,
@@ -31,6 +30,7 @@ from hitmiss.engine.requirement import (
     read_target,
     select,
 )
+from hitmiss.engine.signature import read_signature
 
 POINT, BOUND, SHOWN = "point", "bound", "shown"
 DECIDE: Final = (POINT, BOUND, SHOWN)

@@ -12,7 +12,7 @@ from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.derive.decisions import SEARCHES, Choice, best_threshold, figures_at
+from hitmiss.derive.thresholds import SEARCHES, ThresholdChoice, best_threshold, figures_at
 
 DEFAULT = 0.5
 
@@ -24,7 +24,7 @@ class Tuned:
     group: str
     n: int
     n_positive: int
-    choices: dict[str, Choice]
+    choices: dict[str, ThresholdChoice]
     search: str
     at_default: float
     test_n: int | None = None
@@ -38,7 +38,7 @@ class Tuned:
     note: str | None = None
 
     @property
-    def chosen(self) -> Choice:
+    def chosen(self) -> ThresholdChoice:
         """The threshold that is written."""
         return self.choices[self.search]
 

@@ -27,7 +27,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.tally import Array
+from hitmiss.core.sorting import Array
 from hitmiss.io.checks import stems
 from hitmiss.io.reader import read_rows
 

@@ -16,8 +16,8 @@ from polars.datatypes import DataTypeClass
 from hitmiss.core.classes import code_of
 from hitmiss.core.columns import INNER, prefixed
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
+from hitmiss.core.header import Header, Source
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.trials import Header, Source
 from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import tables
 from hitmiss.io.cells import check_labels, check_numbers, check_weight, read_scores, read_shares, read_thresholds

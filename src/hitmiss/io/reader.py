@@ -14,10 +14,12 @@ from hitmiss.core import progress, registry
 from hitmiss.core.classes import Reading, is_word, same_class
 from hitmiss.core.columns import FIXED, INNER, SYSTEM, prefixed, user_name
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.header import Header, Source
 from hitmiss.core.kinds import ScoreKind
-from hitmiss.core.read_spec import OPTION, OnNan, ReadSpec
+from hitmiss.core.options import option_name
+from hitmiss.core.read_spec import OnNan, ReadSpec
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.trials import Header, Source, Trials, with_target
+from hitmiss.core.trials import Trials, with_target
 from hitmiss.core.weights import weigh
 from hitmiss.io import tables
 from hitmiss.io.cells import (
@@ -55,8 +57,8 @@ from hitmiss.io.columns import (
     refuse_undeclared,
 )
 from hitmiss.io.parse import Content, Kinds, Ledger, Place, Shape, Stop, Table, expand, fetch, is_remote, quoted
-from hitmiss.io.runs import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 from hitmiss.io.tables import TextRows, find_reshaping, reshape
+from hitmiss.runs.manifest import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 
 # ----------------------------------------------------------------------
 # A finished run as a source: the table inside it, what the run says about its own scores, and where its files were.
@@ -783,7 +785,7 @@ def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> Non
     """Refuse options that do not apply to this kind of file."""
     other = [name for name in options.said if name not in honoured]
     if other:
-        raise UsageError(f"--{OPTION.get(other[0], other[0])} {why}; leave it out", code="unread-option")
+        raise UsageError(f"{option_name(other[0])} {why}; leave it out", code="unread-option")
 
 
 def _among(column: pl.Series, name: str, values: Sequence[str], options: ReadSpec) -> tuple[pl.Series, frozenset[str]]:

@@ -15,9 +15,10 @@ import polars as pl
 from hitmiss.core.classes import about_spoofing, family_of, named_classes, same_class
 from hitmiss.core.columns import OWN, column_name, prefixed
 from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.header import Source
 from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.trials import Source, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.io.cells import amount_in, number_in, word_of
 from hitmiss.io.columns import (
     UNCERTAIN,

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.tally import Array, check_label, check_trials, check_weight
+from hitmiss.core.sorting import Array
+from hitmiss.core.tally import check_label, check_trials, check_weight
 from hitmiss.metrics.ranking import roc_auc
 
 POWER = -5.0

@@ -9,8 +9,10 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, Number, Tally
-from hitmiss.stats.forms import ClassSums, Form
+from hitmiss.core.sorting import Floats, Number
+from hitmiss.core.tally import Tally
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.sums import ClassSums
 
 
 def _mean_of_all(sum1: Number, n1: Number, sum0: Number, n0: Number) -> Number:

@@ -19,9 +19,10 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.rates import PartialEstimate
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Array, Floats, Tally, check_weight
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally, check_weight
 from hitmiss.metrics.counts import outcome
-from hitmiss.stats.bootstrap import Random
+from hitmiss.stats.random import Random
 
 Closed = Literal["left", "right"]
 CLOSED = ("left", "right")

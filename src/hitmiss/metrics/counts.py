@@ -17,8 +17,9 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Array, N, check_label, check_weight
-from hitmiss.stats.forms import OfCounts
+from hitmiss.core.sorting import Array, N
+from hitmiss.core.tally import check_label, check_weight
+from hitmiss.stats.forms.trials import OfCounts
 
 OUTCOMES = 8
 """How many outcomes a decision can have (see `outcome`)."""

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Array, Floats, check_label, check_trials, check_weight
-from hitmiss.stats.forms import OfTerms
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import check_label, check_trials, check_weight
+from hitmiss.stats.forms.trials import OfTerms
 
 Terms = tuple[Floats, Floats]
 

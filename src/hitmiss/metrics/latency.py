@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from hitmiss.core.errors import DataError
 from hitmiss.core.rates import Quantile
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Array, Floats, check_weight
-from hitmiss.stats.forms import OfWeights
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import check_weight
+from hitmiss.stats.forms.trials import OfWeights
 
 
 @dataclass(frozen=True, eq=False)

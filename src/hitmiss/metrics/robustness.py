@@ -27,9 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.errors import DataError
 from hitmiss.core.rates import PartialEstimate, Quantile, Rate
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Array, Floats, check_weight
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import check_weight
 from hitmiss.metrics.ranking import roc_auc
-from hitmiss.stats.forms import OfTerms, OfWeights
+from hitmiss.stats.forms.trials import OfTerms, OfWeights
 
 Terms = tuple[Floats, Floats]
 """What each record adds to the numerator and to the denominator."""

@@ -16,7 +16,8 @@ from numpy.typing import ArrayLike
 from hitmiss.core.errors import UsageError
 from hitmiss.core.rates import PartialEstimate
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import Floats, check_weight
+from hitmiss.core.sorting import Floats
+from hitmiss.core.tally import check_weight
 from hitmiss.metrics.confidence import Judged, judged, per_trial
 
 

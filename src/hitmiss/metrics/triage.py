@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 from hitmiss.core.errors import DataError
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import metric
-from hitmiss.core.tally import N, check_weight
+from hitmiss.core.sorting import N
+from hitmiss.core.tally import check_weight
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of, share, specificity_of
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 FAKE = "fake"
 

@@ -21,13 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss._version import __version__
 from hitmiss.core import progress
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.tally import Array
-from hitmiss.core.trials import Header, Trials
+from hitmiss.core.sorting import Array
+from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure_share
-from hitmiss.stats.bootstrap import Random, generator
 from hitmiss.stats.intervals import wilson
+from hitmiss.stats.random import Random, generator
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 

@@ -15,14 +15,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.header import Header
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.results import Results
-from hitmiss.core.tally import Array
-from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.sorting import Array
+from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure
 from hitmiss.io.manifest import Manifest, inside
 from hitmiss.media.audio import Clip, load_audio
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 
 FEATURES: Final = ("duration", "silence", "lead_silence", "tail_silence", "zeros", "level", "peak")
 ALL: Final = "all together"

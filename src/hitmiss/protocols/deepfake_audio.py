@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.tally import Array, Floats
+from hitmiss.core.sorting import Array, Floats
 from hitmiss.detection.contract import Origin, Probe, detector_contract
 from hitmiss.detection.outputs import (
     Extraction,

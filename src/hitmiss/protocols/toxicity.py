@@ -23,13 +23,14 @@ from hitmiss.core.classes import class_name, understand
 from hitmiss.core.columns import OWN, column_name, prefixed, user_name
 from hitmiss.core.design import Design, Languages, names_of
 from hitmiss.core.errors import DataError, Fault, UsageError, nearest
+from hitmiss.core.header import Header
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.scale import ScoreScale
-from hitmiss.core.trials import Header, Trials
-from hitmiss.derive.decisions import Deciding, Rule, decide_groups, decided_trials
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import Deciding, GroupThreshold, decide_groups, decided_trials
 from hitmiss.engine.bias import measure_bias
-from hitmiss.engine.measure import render
+from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.cells import to_numbers, word_of
 from hitmiss.io.checks import note_missing
@@ -71,7 +72,7 @@ class Run:
     measured: Trials
     group: str
     groups: tuple[str, ...]
-    rules: Mapping[str, Rule]
+    rules: Mapping[str, GroupThreshold]
     predictions: Predictions
     bounds: pl.Series
     tag: str = ""
@@ -108,7 +109,7 @@ class Row:
     always_f1: float | None
     n_positive: int | None = None
     counts: Counts[float] | None = None
-    rule: Rule | None = None
+    rule: GroupThreshold | None = None
     within: Estimate | None = None
     note: str = ""
 
@@ -736,7 +737,9 @@ def _counted(run: Run, group: str | None = None) -> Counts[float] | None:
     return Counts.of(own["label"].to_numpy(), own["decision"].to_numpy())
 
 
-def _row(name: str, cells: Sequence[Estimate], rule: Rule | None = None, counts: Counts[float] | None = None) -> Row:
+def _row(
+    name: str, cells: Sequence[Estimate], rule: GroupThreshold | None = None, counts: Counts[float] | None = None
+) -> Row:
     n, positives = cells[0].n, cells[0].n_positive
     figures = {e.metric: e for e in cells}
     rate, always = positives / n, _always(positives, n)

@@ -20,22 +20,15 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
-from hitmiss.io.runs import MANIFEST
 from hitmiss.io.triage import read_verdicts
-from hitmiss.protocols.triage import Asides, asides_of, evaluate_design
+from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.evidence import (
-    COLUMNS,
-    TEXTS,
-    Shelf,
-    Texts,
-    lossless,
-    remarks_beside,
-    shelf_of,
-    texts_of_predictions,
-)
+from hitmiss.reports.item_texts import Texts, rationales_beside, texts_of_predictions
+from hitmiss.reports.media_finder import COLUMNS, MediaFinder, finder_of, lossless
 from hitmiss.reports.pictures import load_whole, pictures
+from hitmiss.reports.worst_errors import TEXTS
+from hitmiss.runs.manifest import MANIFEST
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 
@@ -160,7 +153,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
         results, drawn, data = load_whole(path)
         if not len(results):
             raise DataError(f"{Path(path).name} holds no figure, so there is nothing to show", code="no-results")
-        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=Asides.from_dict(data))
+        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=TriageExtras.from_dict(data))
         return _marked(made, path)
     if Path(path).suffix == ".json" and Path(path).is_file() and measuring.reading.layout is None:
         raise DataError(
@@ -170,9 +163,9 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
     made = replace(
         measured(trials, name, measuring),
-        shelf=_shelf(path, trials, measuring),
+        finder=_finder(path, trials, measuring),
         dossier=dossier_of(split_choice(path)[0]),
-        remarks=remarks_beside(split_choice(path)[0]),
+        rationales=rationales_beside(split_choice(path)[0]),
         texts=_texts(path, measuring),
     )
     return _marked(made, split_choice(path)[0])
@@ -201,9 +194,9 @@ def _texts(path: str, measuring: Measuring) -> Texts | None:
     return texts_of_predictions(folder, tag) if named else None
 
 
-def _shelf(path: str, trials: Trials, measuring: Measuring) -> Shelf | None:
+def _finder(path: str, trials: Trials, measuring: Measuring) -> MediaFinder | None:
     """Return where the files are: as the user says, else as the run records it."""
-    found = shelf_of(split_choice(path)[0], trials, measuring.media)
+    found = finder_of(split_choice(path)[0], trials, measuring.media)
     return lossless(found) if measuring.lossless else found
 
 
@@ -238,13 +231,13 @@ def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
     return {item: ", ".join(own) for item, own in said.items()}
 
 
-def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> Asides | None:
+def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> TriageExtras | None:
     """Return the additional parts of a triage, with what people add if given; None without verdicts."""
     if "decision" not in trials.frame.columns:
         return None
     design = measuring.design
     plan = SamplingPlan(design.bootstrap, design.unit, design.seed, design.level)
-    found = asides_of(trials, protocol, plan)
+    found = extras_of(trials, protocol, plan)
     if measuring.human is None:
         return found
     said = read_verdicts(measuring.human, trials.header.positive, trials.header.negative)

@@ -20,13 +20,13 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.columns import UNCERTAIN, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
-from hitmiss.io.runs import MANIFEST, TABLE, items_digest, require_complete, run_facts
 from hitmiss.io.triage import flatten
 from hitmiss.review.store import Entry, Store, begin
-from hitmiss.stats.bootstrap import generator
+from hitmiss.runs.manifest import MANIFEST, TABLE, items_digest, require_complete, run_facts
+from hitmiss.stats.random import generator
 
 if TYPE_CHECKING:
-    from hitmiss.attacks.campaign import Recordings
+    from hitmiss.attacks.recordings import Recordings
     from hitmiss.review.drawing import Ecg
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 from hitmiss._version import __version__
 from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, IncompleteRun, UnknownName, UsageError
-from hitmiss.io.runs import differences
+from hitmiss.runs.manifest import differences
 
 # ----------------------------------------------------------------------
 # The file that holds a review: one SQLite database. A verdict that was acknowledged survives kill -9.

@@ -14,8 +14,9 @@ import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UnknownName
+from hitmiss.core.frames import parquet
 from hitmiss.io.triage import ADJUDICATION, HUMAN
-from hitmiss.io.write import parquet, spreadsheet_safe, write_csv
+from hitmiss.io.write import spreadsheet_safe, write_csv
 from hitmiss.review.store import NEGATIVE, POSITIVE, UNSURE, VERDICTS, Store, disputes
 from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
 

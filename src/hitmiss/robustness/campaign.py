@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
-from hitmiss.core.tally import Floats
+from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 
 Bits = NDArray[np.int8]

@@ -18,11 +18,13 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.columns import user_name
 from hitmiss.core.design import Design, Drift
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.header import Threshold
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
-from hitmiss.core.trials import Threshold, Trials
+from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.measure import USUAL_LEVEL, measure_design, signed
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")

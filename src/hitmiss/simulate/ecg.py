@@ -1,40 +1,30 @@
-"""SIMULATED 12-lead ECGs, and a small classifier that trains in seconds."""
+"""SIMULATED 12-lead ECGs with five diagnostic patterns: a heart dipole that rotates once per beat."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
-from importlib.util import find_spec
+from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 import numpy as np
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from hitmiss.attacks.family import LEADS, expansion
-from hitmiss.core.tally import Array
-from hitmiss.detection.detector import Base, Batch, need
-from hitmiss.detection.outputs import OutputKind
-from hitmiss.simulate.voices import save_detector
-from hitmiss.stats.bootstrap import noise_generator
-
-# ----------------------------------------------------------------------
-# SIMULATED 12-lead ECGs with five diagnostic patterns: a heart dipole that rotates once per beat, seen from twelve
-# positions.
-#
-# A phase completes one cycle per beat, faster and slower with breathing and chance; five waves (P, Q, R, S, T) at fixed
-# phases move the dipole in x, y and z (after McSharry et al. 2003 and Sameni et al. 2007, own code); eight leads are
-# projections of the dipole (Dower's coefficients), four follow from them. The patterns are rough imitations of the
-# diagnoses, no patient's data is used, and a model's result on them says nothing about its result on patients.
+from hitmiss.attacks.leads import LEADS, expansion
+from hitmiss.stats.random import noise_generator
 
 Floats = NDArray[np.float64]
+
+
 CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
+
+
 FS: Final = 100.0
+
+
 SECONDS: Final = 10.0
+
+
 DOWER: Final = np.array(
     [
         [0.632, -0.235, 0.059], [0.235, 1.066, -0.132],
@@ -43,6 +33,7 @@ DOWER: Final = np.array(
     ]
 )  # fmt: skip
 """I, II and V1 to V6 from the dipole's x (left), y (down) and z (back)."""
+
 
 WAVES: Final = {
     "P": (-1.25, 0.22, (0.07, 0.10, -0.02)),
@@ -53,6 +44,7 @@ WAVES: Final = {
     "T": (1.45, 0.38, (0.22, 0.18, -0.12)),
 }
 """For each wave its phase and width (both in radians of the beat) and the size of its movement in x, y and z (mV)."""
+
 
 README: Final = """SIMULATED ECGs, made by hitmiss itself (hitmiss demo): no patient ever had this heart.
 
@@ -213,161 +205,3 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
     simulate(max(round(300 * share), 60), seed, "test").save(folder / "test.npz")
     (folder / "README.txt").write_text(README, encoding="utf-8")
     return folder
-
-
-# ----------------------------------------------------------------------
-# A small ECG classifier that trains in seconds without torch: pieces of training records as filters, and a linear
-# model.
-#
-# Each filter is a piece of a training record; the features of a record are its rectified responses to the filters
-# (maximum and mean), and there is one logistic regression per class. It runs on numpy, exports to ONNX as one graph,
-# and has gradients if torch is installed.
-
-F32 = NDArray[np.float32]
-SIZE: Final = 20
-STRIDE: Final = 4
-FILTERS: Final = 32
-OPSET: Final = 17
-
-
-@dataclass(eq=False)
-class ConvBaseline(Base):
-    """Filters (filter × lead × sample), their offsets, and a weight per feature and class."""
-
-    filters: F32
-    offset: F32
-    weight: F32
-    bias: F32
-    name: str = "conv-baseline"
-    sample_rate: int | None = int(FS)
-    labels: tuple[str, ...] | None = CLASSES
-    output_kind: OutputKind = field(default="multilabel", repr=False)
-
-    @classmethod
-    def fit(cls, x: ArrayLike, y: ArrayLike, *, classes: tuple[str, ...] = CLASSES, seed: int = 0) -> ConvBaseline:
-        """Train on records (record × sample × lead) and their bits."""
-        from sklearn.linear_model import LogisticRegression
-
-        signals, bits = np.asarray(x, dtype=np.float32), np.asarray(y)
-        filters = _pieces(signals, seed)
-        half = cls(filters, np.zeros(len(filters), np.float32), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
-        offset = -np.quantile(half._answers(signals[:64]), 0.7, axis=(0, 1)).astype(np.float32)
-        half.offset = offset
-        features = half.features(signals)
-        mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-6
-        models = [LogisticRegression(C=0.1, max_iter=500).fit((features - mean) / scale, b) for b in bits.T]
-        weight = np.stack([m.coef_[0] / scale for m in models], axis=1)
-        bias = np.array([m.intercept_[0] for m in models]) - mean @ weight
-        return cls(filters, offset, weight.astype(np.float32), bias.astype(np.float32), labels=classes)
-
-    def _answers(self, x: F32) -> F32:
-        """Return the response of each filter along time: record × position × filter."""
-        flat, leads = np.ascontiguousarray(x).reshape(len(x), -1), x.shape[2]
-        frames = np.lib.stride_tricks.sliding_window_view(flat, SIZE * leads, axis=1)[:, :: STRIDE * leads]
-        weights = self.filters.transpose(0, 2, 1).reshape(len(self.filters), -1)  # a frame is stored sample by sample
-        rows = np.ascontiguousarray(frames).reshape(
-            -1, SIZE * leads
-        )  # one large product: many small ones are far slower
-        return np.asarray((rows @ weights.T + self.offset).reshape(len(x), -1, len(weights)))
-
-    def features(self, x: ArrayLike) -> F32:
-        """Return the mean and the maximum rectified response of each filter."""
-        signals = np.asarray(x, dtype=np.float32)
-        found = []
-        for i in range(0, len(signals), 64):
-            answers = np.maximum(self._answers(signals[i : i + 64]), 0.0)
-            found.append(np.concatenate([answers.mean(axis=1), answers.max(axis=1)], axis=1))
-        return np.concatenate(found)
-
-    def outputs(self, batch: Batch) -> Array:
-        """Return one logit per record and class."""
-        return np.asarray(self.features(np.asarray(batch)) @ self.weight + self.bias)
-
-    def predict(self, x: ArrayLike) -> Array:
-        """Return one probability per record and class, like the models of the ECG attack evaluation document."""
-        return np.asarray(1.0 / (1.0 + np.exp(-self.outputs(np.asarray(x)).astype(np.float64))))
-
-    @property
-    def identity(self) -> Mapping[str, object]:
-        """Its name and its parameters."""
-        parts = (self.filters, self.offset, self.weight, self.bias)
-        return {"name": self.name, "numbers": hashlib.sha256(b"".join(p.tobytes() for p in parts)).hexdigest()[:16]}
-
-    @cached_property
-    def differentiable(self) -> object:
-        """The same as a torch function (record × lead × sample to logits); None without torch."""
-        if find_spec("torch") is None:
-            return None
-        torch = need("torch", "torch")
-        filters, offset, weight, bias = (
-            torch.from_numpy(a) for a in (self.filters, self.offset, self.weight, self.bias)
-        )
-
-        def logits(x: object) -> object:
-            answers = torch.relu(torch.nn.functional.conv1d(x, filters, offset, stride=STRIDE))
-            return torch.cat([answers.mean(dim=2), answers.amax(dim=2)], dim=1) @ weight + bias
-
-        return logits
-
-    def save(self, path: str | Path) -> None:
-        """Write its parameters (.npz)."""
-        with Path(path).open("wb") as file:
-            np.savez(
-                file,
-                filters=self.filters,
-                offset=self.offset,
-                weight=self.weight,
-                bias=self.bias,
-                classes=np.array(self.labels),
-            )
-
-    @classmethod
-    def load(cls, path: str | Path) -> ConvBaseline:
-        """Read what `save` wrote; only numbers and names are accepted."""
-        with np.load(path, allow_pickle=False) as stored:
-            numbers = {name: stored[name] for name in ("filters", "offset", "weight", "bias")}
-            return cls(**numbers, labels=tuple(map(str, stored["classes"])))
-
-    def save_onnx(self, path: str | Path) -> None:
-        """Write it as one ONNX graph: `ecg` (record × sample × lead) to `logits` (record × class)."""
-        onnx = need("onnx", "onnx")
-        onnx.save(_graph(onnx, self), str(path))
-
-
-def _pieces(x: F32, seed: int) -> F32:
-    """Return pieces of records, without their mean and with norm 1: filter × lead × sample."""
-    rng = noise_generator(seed, "filters")
-    rows, starts = rng.integers(len(x), size=FILTERS), rng.integers(x.shape[1] - SIZE, size=FILTERS)
-    cut = np.stack([x[r, s : s + SIZE].T for r, s in zip(rows.tolist(), starts.tolist(), strict=True)])
-    cut = cut - cut.mean(axis=2, keepdims=True)
-    return np.ascontiguousarray(cut / (np.linalg.norm(cut, axis=(1, 2), keepdims=True) + 1e-6), dtype=np.float32)
-
-
-def _graph(onnx: ModuleType, model: ConvBaseline) -> object:
-    node, numbers = onnx.helper.make_node, onnx.numpy_helper.from_array
-    steps = [
-        node("Transpose", ["ecg"], ["turned"], perm=[0, 2, 1]),
-        node("Conv", ["turned", "filters", "offset"], ["raw"], strides=[STRIDE]),
-        node("Relu", ["raw"], ["answers"]),
-        node("ReduceMean", ["answers"], ["mean"], axes=[2], keepdims=0),
-        node("ReduceMax", ["answers"], ["highest"], axes=[2], keepdims=0),
-        node("Concat", ["mean", "highest"], ["features"], axis=1),
-        node("Gemm", ["features", "weight", "bias"], ["logits"]),
-    ]
-    value, kind = onnx.helper.make_tensor_value_info, onnx.TensorProto.FLOAT
-    ecg = value("ecg", kind, ["record", "sample", model.filters.shape[1]])
-    logits = value("logits", kind, ["record", len(model.bias)])
-    stored = [numbers(getattr(model, name), name) for name in ("filters", "offset", "weight", "bias")]
-    graph = onnx.helper.make_graph(steps, "conv-baseline", [ecg], [logits], stored)
-    made = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", OPSET)], ir_version=8)
-    onnx.helper.set_model_props(made, {"labels": ",".join(model.labels or ())})
-    onnx.checker.check_model(made)
-    return made
-
-
-def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
-    """Train on `train.npz` of a folder and return the text for `--detector`; saved as ONNX if possible."""
-    folder = Path(folder)
-    with np.load(folder / "train.npz") as stored:
-        model = ConvBaseline.fit(stored["x"], stored["y"])
-    return save_detector(folder, model, data="train.npz", verb="attack", as_onnx=as_onnx)

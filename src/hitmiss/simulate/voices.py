@@ -1,155 +1,38 @@
-"""SIMULATED voices and spoofs of them, and a small detector trained on them."""
+"""SIMULATED voices: a small corpus for deepfake detection, made here from pulses, noise and resonances."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
-import polars as pl
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from hitmiss.detection.baseline import SpectralBaseline
-from hitmiss.media.audio import Clip, load_audio, save_audio
-from hitmiss.stats.bootstrap import noise_generator
-
-# ----------------------------------------------------------------------
-# Four ways to degrade a voice as synthesis does: the artefacts of vocoders, without their quality.
-
-Floats = NDArray[np.float64]
-FRAME: Final = 512
-HOP: Final = 128
-ORDER: Final = 18
-LPC_FRAME: Final = 400
-
-
-@dataclass(frozen=True)
-class Spoof:
-    """A kind of spoof: its description, and how a real clip becomes one."""
-
-    about: str
-    make: Callable[[Clip, Generator], Clip]
-
-
-def smeared(clip: Clip, rng: Generator) -> Clip:
-    """Keep only the magnitudes of 40 bands and estimate the phases again: copy-synthesis by Griffin and Lim."""
-    spectrum = _stft(clip)
-    bands = _bands(40, spectrum.shape[0])
-    magnitude = np.linalg.pinv(bands) @ (bands @ np.abs(spectrum))
-    magnitude = np.maximum(magnitude, 0.0)
-    guess: NDArray[np.complex128] = magnitude * np.exp(2j * np.pi * rng.random(magnitude.shape))
-    for _ in range(8):
-        guess = magnitude * np.exp(1j * np.angle(_stft(_istft(guess, len(clip)))))
-    return _as_loud(_istft(guess, len(clip)), clip)
-
-
-def buzzed(clip: Clip, rng: Generator) -> Clip:
-    """Apply linear prediction per frame, driven by plain pulses at the detected pitch, or by noise if there is none."""
-    from scipy.signal import lfilter
-
-    out, state, phase = np.zeros(len(clip)), np.zeros(ORDER), 0.0
-    for start in range(0, len(clip) - LPC_FRAME, LPC_FRAME // 2):
-        frame = clip[start : start + LPC_FRAME].astype(np.float64)
-        a, gain, period = _prediction(frame * np.hanning(LPC_FRAME))
-        if period:
-            ticks = (phase + np.arange(LPC_FRAME // 2)) / period
-            drive = np.sqrt(period) * (np.diff(np.floor(ticks), prepend=np.floor(ticks[0])) > 0)
-            phase = (phase + LPC_FRAME // 2) % period
-        else:
-            drive = rng.standard_normal(LPC_FRAME // 2)
-        out[start : start + LPC_FRAME // 2], state = lfilter([gain], a, drive, zi=state)
-    return _as_loud(out, clip)
-
-
-def _prediction(frame: Floats) -> tuple[Floats, float, float]:
-    """Return the filter, its gain, and the pitch period in samples (0: unvoiced)."""
-    from scipy.linalg import solve_toeplitz
-
-    lags = np.correlate(frame, frame, mode="full")[len(frame) - 1 :]
-    lags[0] = lags[0] * 1.0001 + 1e-9
-    a = np.concatenate([[1.0], -solve_toeplitz(lags[:ORDER], lags[1 : ORDER + 1])])
-    gain = float(np.sqrt(max(lags[: ORDER + 1] @ a, 1e-12) / len(frame)))
-    at = int(np.argmax(lags[60:220])) + 60
-    return a, gain, float(at) if lags[at] > 0.3 * lags[0] else 0.0
-
-
-def mirrored(clip: Clip, rng: Generator) -> Clip:  # noqa: ARG001
-    """Replace the upper half of the spectrum by a quiet mirror image of the lower half: cheap upsampling."""
-    spectrum = _stft(clip)
-    half = spectrum.shape[0] // 2
-    image = spectrum[half - 1 :: -1]
-    level = np.abs(spectrum[half : half + len(image)]).mean() / max(float(np.abs(image).mean()), 1e-9)
-    spectrum[half : half + len(image)] = image * level
-    return _as_loud(_istft(spectrum, len(clip)), clip)
-
-
-def untouched(clip: Clip, rng: Generator) -> Clip:  # noqa: ARG001
-    """Return the clip unchanged: this kind is synthesised anew, without natural irregularities (see `utter`)."""
-    return clip
-
-
-SPOOFS: Final = {
-    "V01": Spoof("linear prediction with pulses or noise", buzzed),
-    "V02": Spoof("copy-synthesis from 40 bands, phases guessed", smeared),
-    "V03": Spoof("spoken without jitter, shimmer, breath and room, pitch in stairs", untouched),
-    "V04": Spoof("upper half of the spectrum mirrored from the lower", mirrored),
-}
-
-
-def _stft(clip: object) -> NDArray[np.complex128]:
-    padded = np.pad(np.asarray(clip, dtype=np.float64), (FRAME, FRAME + HOP))
-    frames = np.lib.stride_tricks.sliding_window_view(padded, FRAME)[::HOP] * np.hanning(FRAME + 1)[:-1]
-    return np.fft.rfft(frames, axis=1).T
-
-
-def _istft(spectrum: NDArray[np.complex128], n: int) -> Floats:
-    window = np.hanning(FRAME + 1)[:-1]
-    frames = np.fft.irfft(spectrum.T, FRAME, axis=1) * window
-    out, weight = np.zeros(len(frames) * HOP + FRAME), np.zeros(len(frames) * HOP + FRAME)
-    for i, frame in enumerate(frames):
-        out[i * HOP : i * HOP + FRAME] += frame
-        weight[i * HOP : i * HOP + FRAME] += window**2
-    return (out / np.maximum(weight, 1e-6))[FRAME : FRAME + n]
-
-
-def _bands(count: int, bins: int) -> Floats:
-    """Return triangles on a mel axis, band × bin."""
-    mel = np.linspace(0, 2595 * np.log10(1 + 8000 / 700), count + 2)
-    edges = 700 * (10 ** (mel / 2595) - 1) / 8000 * (bins - 1)
-    at = np.arange(bins)[None]
-    low, mid, high = edges[:-2, None], edges[1:-1, None], edges[2:, None]
-    rising, falling = (at - low) / np.maximum(mid - low, 1.0), (high - at) / np.maximum(high - mid, 1.0)
-    return np.asarray(np.maximum(np.minimum(rising, falling), 0.0))
-
-
-def _as_loud(changed: Floats, clip: Clip) -> Clip:
-    power = float(np.sqrt(np.mean(np.square(changed)))) or 1.0
-    return np.asarray(np.clip(changed * float(np.sqrt(np.mean(np.square(clip)))) / power, -1, 1), dtype=np.float32)
-
-
-# ----------------------------------------------------------------------
-# SIMULATED voices: a small corpus for deepfake detection, made here from pulses, noise and resonances.
-#
-# A speaker has a pitch, a vocal tract, a roughness of voice, a room and a microphone. An utterance is syllables under a
-# falling pitch. "Spoofed" clips are made from such utterances by four kinds of artefact (above). It contains no real
-# person's voice, and a detector's result on it says nothing about its result on people.
+from hitmiss.media.audio import Clip, save_audio
+from hitmiss.simulate.spoofs import SPOOFS, Floats
+from hitmiss.stats.random import noise_generator
 
 RATE: Final = 16000
+
+
 STEP: Final = 160
 """Samples between changes of the vocal tract: 10 ms."""
+
 
 VOWELS: Final = (
     (730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480), (570, 840, 2410), (490, 1350, 1690),
 )  # fmt: skip
 """Formants in Hz (Peterson & Barney 1952, men): hod, heed, who'd, head, hawed, heard."""
 
+
 WIDTHS: Final = (70.0, 100.0, 140.0, 220.0)
+
+
 SPLITS: Final = {"train": ("V01", "V02", "V03"), "eval": ("V01", "V02", "V03", "V04")}
 """Kinds of spoof in each split: one of the evaluation kinds is new to a detector trained here."""
+
 
 README: Final = """SIMULATED VOICES, made by hitmiss itself (hitmiss demo): no person ever spoke this.
 
@@ -162,6 +45,7 @@ detector.*   a small detector trained on train.tsv
 {spoofs}
 Figures on this data show that the software works. They say nothing about real voices.
 """
+
 
 CODECS: Final = (
     "codec\tname\tsample_rate\tq1\tunit\n"
@@ -330,62 +214,3 @@ def write(folder: str | Path, *, share: float = 1.0, seed: int = 0) -> Path:
     about = "".join(f"{name}: {spoof.about}\n" for name, spoof in SPOOFS.items())
     (folder / "README.txt").write_text(README.format(spoofs=about), encoding="utf-8")
     return folder
-
-
-# ----------------------------------------------------------------------
-# Where a demonstration's detector is saved: as ONNX if possible, else as plain numbers with a few lines of Python.
-
-AS_PYTHON: Final = '''"""The detector that was trained on {data}, for `hitmiss {verb} --detector detector.py:detector`."""
-
-from pathlib import Path
-
-from {module} import {name}
-
-detector = {name}.load(Path(__file__).with_name("detector.npz"))
-'''
-
-
-class Saved(Protocol):
-    """A model that can write itself."""
-
-    def save(self, path: str | Path) -> None: ...
-    def save_onnx(self, path: str | Path) -> None: ...
-
-
-def save_detector(folder: Path, model: Saved, *, data: str, verb: str, as_onnx: bool | None = None) -> str:
-    """Write a model that has `save`, `load` and `save_onnx`; return the text for `--detector`.
-
-    `as_onnx`: None for a graph if onnx and onnxruntime are installed.
-    """
-    if as_onnx is None:
-        as_onnx = all(find_spec(name) is not None for name in ("onnx", "onnxruntime"))
-    if as_onnx:
-        model.save_onnx(folder / "detector.onnx")
-        return str(folder / "detector.onnx")
-    model.save(folder / "detector.npz")
-    kind = type(model)
-    text = AS_PYTHON.format(data=data, verb=verb, module=kind.__module__, name=kind.__name__)
-    (folder / "detector.py").write_text(text, encoding="utf-8")
-    return f"{folder / 'detector.py'}:detector"
-
-
-def trained(folder: str | Path) -> str:
-    """Return the text for `--detector` of what `save_detector` wrote into a folder."""
-    onnx = Path(folder) / "detector.onnx"
-    return str(onnx) if onnx.is_file() else f"{Path(folder) / 'detector.py'}:detector"
-
-
-# ----------------------------------------------------------------------
-# A small detector for the simulated voices: trained in seconds, saved as ONNX if possible, else as plain numbers.
-
-
-def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
-    """Train on `train.tsv` of the corpus and return the text for `--detector`.
-
-    `as_onnx`: None for a graph if onnx and onnxruntime are installed.
-    """
-    folder = Path(folder)
-    rows = pl.read_csv(folder / "train.tsv", separator="\t", infer_schema_length=0)
-    clips = [load_audio(folder / file) for file in rows["file"]]
-    model = SpectralBaseline.fit(clips, (rows["label"] == "real").to_numpy())
-    return save_detector(folder, model, data="train.tsv", verb="detect", as_onnx=as_onnx)

@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, Fault, UnknownName
+from hitmiss.core.header import Header
 from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.rates import Rate
 from hitmiss.core.results import Results, rows_of
 from hitmiss.core.sampling import SamplingPlan
-from hitmiss.core.trials import Header, Trials, stack
+from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure_design
 from hitmiss.io.triage import HUMAN, PeoplesVerdicts
 from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts

@@ -1,0 +1,33 @@
+"""Every option of the specs by its keyword: how the command line spells what Python calls `columns`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Final
+
+from hitmiss.core.design import Design
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.report_spec import ReportSpec
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.core.spec import Spec, options_of
+
+SPECS: Final[tuple[type[Spec], ...]] = (ReadSpec, Design, RunSpec, ReportSpec)
+
+
+def option_name(keyword: str) -> str:
+    """Return the option of the command line for a keyword of Python.
+
+    >>> option_name("columns"), option_name("score_kind"), option_name("metrics"), option_name("languages")
+    ('--column', '--score-kind', '--metric', '--languages')
+    """
+    return _spelled().get(keyword) or f"--{keyword.rstrip('_').replace('_', '-')}"
+
+
+@cache
+def _spelled() -> dict[str, str]:
+    return {
+        field: option.spellings(field)[0]
+        for spec in SPECS
+        for field, option in options_of(spec).items()  # type: ignore[arg-type]
+        if option.is_flag
+    }

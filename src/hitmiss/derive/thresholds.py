@@ -1,0 +1,121 @@
+"""The best threshold of a tally: over all observed scores (exact), or over the grid that baselines use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.registry import MetricSpec, resolve
+from hitmiss.core.scale import ScoreScale
+from hitmiss.core.sorting import Array, Floats
+from hitmiss.core.tally import Tally
+from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.weights import refuse_sampling
+from hitmiss.metrics.counts import Counts
+from hitmiss.stats.forms.trials import OfCounts
+
+SEARCHES: Final = ("exact", "grid")
+
+
+GRID: Final = tuple(k / 100 for k in range(10, 91))
+"""0.10, 0.11, … 0.90: 81 points."""
+
+
+@dataclass(frozen=True)
+class ThresholdChoice:
+    """A threshold, the value of the metric at it on the data it was chosen on, and how it was searched for."""
+
+    threshold: float
+    value: float
+    metric: str
+    search: str
+
+
+def best_threshold(
+    tally: Tally | Trials,
+    maximize: str | MetricSpec = "f1",
+    search: str = "exact",
+    scale: ScoreScale | None = None,
+) -> ThresholdChoice:
+    """Find the threshold (accept if score >= t) at which a metric of decisions is best.
+
+    Parameters
+    ----------
+    tally
+        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them.
+    maximize
+        The metric. One for which low values are better (`fpr`) is minimised.
+    search
+        `exact` tries every observed score, so no threshold that accepts at least one trial is better. `grid` tries
+        0.10, 0.11, … 0.90.
+    scale
+        How the scores of a file became those of the tally: the threshold is one of the file. Trials know theirs; the
+        scores of a tally are by default those of the file.
+
+    Returns
+    -------
+    Choice
+        The threshold and the value at it; of several equally good thresholds, the lowest. Thresholds at which the
+        metric is undefined are never chosen.
+
+    Raises
+    ------
+    UsageError
+        For an unknown search, or a metric that is not computed from decisions.
+    DataError
+        If there are no trials, or the metric is undefined at every threshold.
+
+    >>> t = Tally.of([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.1])
+    >>> best_threshold(t)
+    Choice(threshold=0.6, value=0.8571428571428571, metric='f1', search='exact')
+    >>> best_threshold(t, search="grid").threshold
+    0.11
+    """
+    if search not in SEARCHES:
+        raise UnknownName("search", search, SEARCHES)
+    if not isinstance(tally, Tally):
+        trials = demanded(tally, "best_threshold")
+        refuse_sampling(trials, "the choice of a threshold")
+        tally, scale = Tally.of(trials.label, trials.score), scale or trials.header.scale
+    scale = scale or ScoreScale()
+    if not len(tally.score):
+        raise DataError("there are no trials to choose a threshold on")
+    is_exact = search == "exact"
+    candidates = tally.score if is_exact else np.array([scale.to_inside(t) for t in GRID])
+    values = figures_at(tally, candidates, maximize)
+    _, entry, _ = resolve(maximize)
+    gain = np.where(np.isnan(values), -np.inf, values if entry.best == "high" else -values)
+    if not np.isfinite(gain).any():
+        raise DataError(f"{maximize} is undefined at every threshold: both classes are needed to choose one")
+    best = np.flatnonzero(gain == gain.max())
+    place = int(best[-1] if is_exact and scale.is_reversed else best[0])  # the lowest threshold of the file
+    threshold = scale.threshold_of(tally, place) if is_exact else GRID[place]
+    return ThresholdChoice(threshold, float(values[place]), str(maximize), search)
+
+
+def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | MetricSpec = "f1") -> Floats:
+    """Compute a metric of decisions at each threshold; NaN where it is undefined.
+
+    >>> figures_at(Tally.of([1, 1, 0], [0.9, 0.4, 0.6]), [0.5, 0.4], "recall")
+    array([0.5, 1. ])
+    """
+    spec, entry, settings = resolve(metric)
+    form = entry.form(**settings) if entry.form is not None else None
+    if not isinstance(form, OfCounts):
+        raise UsageError(f"{spec} is not a metric of decisions; a threshold can be chosen by f1, accuracy, mcc …")
+    return form.of_counts(counts_at(tally, thresholds))
+
+
+def counts_at(tally: Tally, thresholds: ArrayLike) -> Counts[Floats]:
+    """Count the decisions at each threshold."""
+    points = np.searchsorted(tally.score, np.asarray(thresholds, dtype=np.float64), side="left")
+    missed, passed = _wide(tally.positives[points]), _wide(tally.negatives[points])
+    return Counts(tp=tally.n_positive - missed, fp=tally.n_negative - passed, fn=missed, tn=passed)
+
+
+def _wide(counts: Array) -> Array:
+    return counts.astype(np.int64) if counts.dtype.kind == "i" else counts

@@ -1,0 +1,70 @@
+"""Open a database, and ask it: DuckDB by its file, Spark by its session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.io.parse import quoted
+from hitmiss.outofcore.engines import answer_of
+
+Query = Callable[[str], pl.DataFrame]
+"""Returns the answer to a statement in the engine's dialect."""
+
+
+@contextmanager
+def open_duckdb(place: str) -> Iterator[Query]:
+    """Open a database file."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise EnvironmentFault(f"duckdb: needs the package 'duckdb' ({error}): pip install 'hitmiss[duckdb]'") from None
+    if not Path(place).is_file():
+        raise DataError(f"{place} is not there", code="missing-file")
+    try:
+        with duckdb.connect(place, read_only=True) as connection:
+            yield lambda statement: answer_of(connection.sql(statement))
+    except duckdb.Error as error:
+        raise _refusal("DuckDB", error) from None
+
+
+@contextmanager
+def open_spark(_: str) -> Iterator[Query]:
+    """Use the running session, or start one with Spark's settings on this machine; that one is stopped afterwards."""
+    try:
+        import pyarrow  # noqa: F401  # answers are transferred as Arrow
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise EnvironmentFault(f"spark: needs the package 'pyspark' ({error}): pip install 'hitmiss[spark]'") from None
+    session = there = SparkSession.getActiveSession()
+    quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL", "spark.ui.enabled": "false"}
+    try:
+        session = there or SparkSession.builder.appName("hitmiss").config(map=quiet).getOrCreate()
+    except Exception as error:
+        raise EnvironmentFault(
+            f"no Spark session could be started ({_first_line(error)}); it needs Java, or SPARK_REMOTE, and its master is "
+            f"that of its own settings (spark-defaults.conf, PYSPARK_SUBMIT_ARGS)",
+            code="no-spark",
+        ) from None
+    try:
+        yield lambda statement: pl.DataFrame(session.sql(statement).toArrow())
+    except Exception as error:  # errors from its Java side have no class of their own
+        if type(error).__module__.partition(".")[0] not in ("py4j", "pyspark", "grpc"):
+            raise
+        raise _refusal("Spark", error) from None
+    finally:
+        if there is None:
+            session.stop()
+
+
+def _refusal(engine: str, error: BaseException) -> DataError:
+    return DataError(f"{engine} does not answer: {quoted(_first_line(error))}", code="engine-refused")
+
+
+def _first_line(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

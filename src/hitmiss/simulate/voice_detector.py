@@ -1,0 +1,23 @@
+"""A small detector for the simulated voices: trained in seconds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from hitmiss.detection.baseline import SpectralBaseline
+from hitmiss.media.audio import load_audio
+from hitmiss.simulate.saved_detectors import save_detector
+
+
+def train(folder: str | Path, *, as_onnx: bool | None = None) -> str:
+    """Train on `train.tsv` of the corpus and return the text for `--detector`.
+
+    `as_onnx`: None for a graph if onnx and onnxruntime are installed.
+    """
+    folder = Path(folder)
+    rows = pl.read_csv(folder / "train.tsv", separator="\t", infer_schema_length=0)
+    clips = [load_audio(folder / file) for file in rows["file"]]
+    model = SpectralBaseline.fit(clips, (rows["label"] == "real").to_numpy())
+    return save_detector(folder, model, data="train.tsv", verb="detect", as_onnx=as_onnx)
