@@ -17,13 +17,9 @@ from hitmiss.findings.wording import is_bounded
 
 if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.rank import Ranking
     from hitmiss.engine.requirement import Check as GateCheck
-    from hitmiss.protocols.triage import Asides
-    from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.gate import Check as GateCheck
-    from hitmiss.engine.rank import Ranking
     from hitmiss.protocols.triage import TriageExtras
 
 DRIFTS: Final = ("far_drift", "frr_drift")
@@ -36,12 +32,8 @@ class Beside:
 
     compared: Comparison | Ranking | None = None
     gate: tuple[GateCheck, ...] = ()
-<<<<<<< HEAD
     require: tuple[str, ...] = ()
-    asides: tuple[Asides, ...] = ()
-=======
     asides: tuple[TriageExtras, ...] = ()
->>>>>>> main
 
 
 def conclude(results: Results, primary: str = "", *, beside: Beside | None = None) -> Verdict:
