@@ -4,6 +4,7 @@
     eer.high <= 5%                   the same, said in full: the upper end decides; .low the lower, .value the number alone
     eer[codec=C05] <= 0.1            the number of a slice (or of a run, by its columns)
     eer[codec=*] <= 0.2              every slice of a table
+    delta eer <= 0.005               of two runs that are compared: the second less the first
     worst eer <= 0.2                 an average: worst, macro, gap, mean, power mean, …; micro is pooled
     min_dcf(c_fa=1) <= 0.3           a metric with settings, as the results name it
     eer[codec=*] <= 0.2 where defined      every slice that has both classes; one at least must
@@ -43,6 +44,8 @@ NEARLY: Final = 1e-12
 POOLED: Final = "pooled"
 WHOLE: Final = (POOLED, "micro")
 """What tables call the number of all trials."""
+DELTA: Final = "delta"
+"""Stands before a metric for the difference of two runs, the second less the first: `delta eer <= 0.005`."""
 INTERVAL: Final = "interval"
 VALUE: Final = "value"
 ENDS: Final = (VALUE, "low", "high")
@@ -145,11 +148,18 @@ class Check:
     reason: str
     outcome: Outcome | None = None
     needed: int | None = None
+    is_required: bool = False
+    """Whether `rule` says what must be shown, not what must not be."""
 
     @property
-    def ends(self) -> Outcome:
-        """PASS, FAIL or NOT SHOWN; a check of an older file has the first two only."""
-        return self.outcome or (PASS if self.passed else FAIL)
+    def fails_if(self) -> str:
+        """What makes it fail, in words."""
+        return f"not shown: {self.rule}" if self.is_required else self.rule
+
+    @property
+    def mark(self) -> str:
+        """Its outcome in a table."""
+        return "pass" if self.passed else NOT_SHOWN if self.outcome == NOT_SHOWN and self.is_required else FAIL
 
 
 @dataclass(frozen=True)
@@ -176,7 +186,8 @@ class Judged:
         }
         if self.e.value is None:
             return Finding("requirement-undefined", Subject.of(self.e), {**values, "note": self.e.note or "undefined"})
-        values["value"] = Amount.of(self.e)
+        is_signed = bool({"gap", DELTA} & set((self.e.average or "").split()))
+        values["value"] = replace(Amount.of(self.e), signed=is_signed)
         if self.outcome != NOT_SHOWN:
             return Finding(f"requirement-{'met' if self.outcome == PASS else 'broken'}", Subject.of(self.e), values)
         if self.value is None:
@@ -362,7 +373,7 @@ def _needed(requirement: Requirement, e: Estimate, end: float, level: float) -> 
 
 def check_requirement(requirement: Requirement, results: Results) -> list[Check]:
     """Judge a requirement as a check of a gate, which passes only what is shown to be met."""
-    return [_check(str(requirement), j) for j in judge(requirement, results)]
+    return [replace(_check(str(requirement), j), is_required=True) for j in judge(requirement, results)]
 
 
 def check_rule(rule: Requirement, results: Results) -> list[Check]:
@@ -416,7 +427,7 @@ def range_of(e: Estimate, results: Results) -> tuple[float, float]:
     """Return the least and greatest possible values of a number, from the declaration of its metric."""
     low, high = _declared_range(e, results)
     kinds = (e.average or "").split()
-    if "gap" in kinds:
+    if {"gap", DELTA} & set(kinds):
         low, high = low - high, high - low
     return (0.0, high - low) if "sd" in kinds else (low, high)
 
@@ -439,7 +450,7 @@ def _better(e: Estimate) -> str | None:
     kinds = (e.average or "").split()
     if "sd" in kinds:
         return "low"
-    return None if "gap" in kinds or is_two_sided(e) else e.best
+    return None if {"gap", DELTA} & set(kinds) or is_two_sided(e) else e.best
 
 
 def is_two_sided(e: Estimate) -> bool:
