@@ -28,7 +28,8 @@ from typing import Final, Literal
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Amount, Finding, Subject, Value
-from hitmiss.core.registry import MetricSpec, all_metrics, find_metric, known_text, parse
+from hitmiss.core.metric_spec import MetricSpec, parse
+from hitmiss.core.registry import all_metrics, find_metric, known_text
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.prevalence import PARTS, at_prevalence
 from hitmiss.metrics.bias import RANGES

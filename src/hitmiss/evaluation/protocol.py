@@ -15,9 +15,11 @@ from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
 from hitmiss.core.design import By, Design, Grouping, Taken, names_of, parse_by
 from hitmiss.core.errors import DataError, HitmissError, UsageError
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Metric, MetricSpec, Setting, all_of, find, find_metric, parse
+from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.sampling import Method
 from hitmiss.core.settings import Settings, blamed
@@ -692,7 +694,7 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
 
     Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
     """
-    from hitmiss.derive.calibration import calibrate
+    from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
     after = f"after {method}"
