@@ -61,7 +61,7 @@ def gate(
     """
     results = demanded_results(results, "gate")
     baseline = None if baseline is None else demanded_results(baseline, "gate")
-    fail_if, max_regression, require = map(one_or_several, (fail_if, max_regression, require))
+    fail_if, max_regression = one_or_several(fail_if), one_or_several(max_regression)
     if not fail_if and not max_regression and not require:
         raise UsageError.of("no-rule")
     if max_regression and baseline is None:
