@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
     from hitmiss.attacks.signals import read_signals
-    from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
+    from hitmiss.bridges.accumulator import Accumulator
+    from hitmiss.bridges.learning import compute_metrics, scorer
     from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
     from hitmiss.claims.verify import verify
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
     from hitmiss.core.trials import Trials
     from hitmiss.derive.bands import at_bands, guaranteed
-    from hitmiss.derive.calibration import calibrate
     from hitmiss.derive.decisions import at_threshold as decide
-    from hitmiss.derive.fusion import fuse
     from hitmiss.derive.recalibration import recalibrate
+    from hitmiss.derive.score_model import calibrate, fuse
     from hitmiss.derive.thresholds import best_threshold
     from hitmiss.engine.compare import compare
     from hitmiss.engine.comparison import Comparison
@@ -77,8 +77,8 @@ _HOMES = {
     "read": ("hitmiss.evaluation.protocol", "read"),
     "at_bands": ("hitmiss.derive.bands", "at_bands"),
     "guaranteed": ("hitmiss.derive.bands", "guaranteed"),
-    "calibrate": ("hitmiss.derive.calibration", "calibrate"),
-    "fuse": ("hitmiss.derive.fusion", "fuse"),
+    "calibrate": ("hitmiss.derive.score_model", "calibrate"),
+    "fuse": ("hitmiss.derive.score_model", "fuse"),
     "recalibrate": ("hitmiss.derive.recalibration", "recalibrate"),
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
     "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),

@@ -17,8 +17,8 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.robustness import surviving
-from hitmiss.reports.displays import RobustnessDisplay, StrengthLine
 from hitmiss.reports.matplots import GREY, PALETTE, axes_for, require_matplotlib
+from hitmiss.reports.robustness_display import RobustnessDisplay, StrengthLine
 from hitmiss.robustness.attacks import aim_of, measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell, attack_name, strength_of
 from hitmiss.stats.intervals import wilson

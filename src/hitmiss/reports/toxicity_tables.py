@@ -9,7 +9,8 @@ from typing import Final
 
 from hitmiss.core.results import Estimate, number
 from hitmiss.protocols.toxicity import Board, Row
-from hitmiss.reports.tabular import ARROW, Cell, Table, short_interval
+from hitmiss.reports.table import ARROW, Table, TableCell
+from hitmiss.reports.table_style import short_interval
 
 FIRST: Final = ("roc_auc", "f1", "precision", "recall", "accuracy")
 LATER: Final = ("specificity", "fpr", "fnr")
@@ -91,13 +92,13 @@ def _ranking(board: Board) -> Table:
     rows = []
     for row in board.rows:
         sizes = (_count(row.n or None), _count(row.n_positive), _share(row.positive_rate))
-        rows.append((Cell(row.name), *sizes, *_cells(board, row, FIRST[:2]), _share(row.always_f1)))
+        rows.append((TableCell(row.name), *sizes, *_cells(board, row, FIRST[:2]), _share(row.always_f1)))
     header = (board.run.group, "n", "toxic", "rate", *map(_titled, FIRST[:2]), "always")
     return Table(f"by {board.run.group} (always: the F1 of calling every text toxic)", header, tuple(rows))
 
 
 def _decided(board: Board) -> Table:
-    rows = [(Cell(row.name), Cell(_threshold(row)), *_cells(board, row, FIRST[2:])) for row in board.rows]
+    rows = [(TableCell(row.name), TableCell(_threshold(row)), *_cells(board, row, FIRST[2:])) for row in board.rows]
     return Table("decisions", (board.run.group, "threshold", *map(_titled, FIRST[2:])), tuple(rows))
 
 
@@ -105,9 +106,11 @@ def _counted(board: Board) -> Table:
     rows = []
     for row in board.rows:
         c = row.counts
-        four = [Cell(f"{n:,}") for n in (c.tp, c.fp, c.fn, c.tn)] if c is not None else [Cell("")] * len(COUNTS)
+        four = (
+            [TableCell(f"{n:,}") for n in (c.tp, c.fp, c.fn, c.tn)] if c is not None else [TableCell("")] * len(COUNTS)
+        )
         shares = _cells(board, row, LATER)
-        rows.append((Cell(row.name), *four, *(c if row.name == "worst" else Cell(c.text) for c in shares)))
+        rows.append((TableCell(row.name), *four, *(c if row.name == "worst" else TableCell(c.text) for c in shares)))
     return Table("errors", (board.run.group, "TP", "FP", "FN", "TN", *map(_titled, LATER)), tuple(rows))
 
 
@@ -115,11 +118,11 @@ def _titled(name: str) -> str:
     return f"{name} {ARROW['low' if name in ('fpr', 'fnr') else 'high']}"
 
 
-def _share(value: float | None) -> Cell:
-    return Cell(number(value) if value is not None else "")
+def _share(value: float | None) -> TableCell:
+    return TableCell(number(value) if value is not None else "")
 
 
-def _cells(board: Board, row: Row, names: Sequence[str]) -> list[Cell]:
+def _cells(board: Board, row: Row, names: Sequence[str]) -> list[TableCell]:
     worst = _where_worst(board, row)
     return [_cell(row.figures.get(name), worst.get(name)) for name in names]
 
@@ -131,17 +134,17 @@ def _where_worst(board: Board, row: Row) -> dict[str, str]:
     return {name: e.slice.get(board.run.group, "") for name, e in row.figures.items()}
 
 
-def _cell(e: Estimate | None, where: str | None = None) -> Cell:
+def _cell(e: Estimate | None, where: str | None = None) -> TableCell:
     if e is None:
-        return Cell("")
+        return TableCell("")
     if e.value is None:
-        return Cell("–", "undefined")
+        return TableCell("–", "undefined")
     mark = "*" if e.note and ("only" in e.note or "convention" in e.note or "over" in e.note) else ""
-    return Cell(number(e.value) + mark, where if where is not None else short_interval(e))
+    return TableCell(number(e.value) + mark, where if where is not None else short_interval(e))
 
 
-def _count(n: int | None) -> Cell:
-    return Cell(f"{n:,}" if n is not None else "")
+def _count(n: int | None) -> TableCell:
+    return TableCell(f"{n:,}" if n is not None else "")
 
 
 def _threshold(row: Row) -> str:
@@ -157,8 +160,8 @@ def _bias(board: Board) -> Table:
     for name in dict.fromkeys(e.slice["identity"] for e in cells):
         own = {e.metric: e for e in cells if e.slice["identity"] == name}
         inside = own["subgroup_auc"]
-        sizes = (_count(inside.n), _count(inside.n_positive)) if name != "*" else (Cell(""), Cell(""))
-        rows.append((Cell(name if name != "*" else "power mean"), *sizes, *(_cell(own.get(k)) for k in kinds)))
+        sizes = (_count(inside.n), _count(inside.n_positive)) if name != "*" else (TableCell(""), TableCell(""))
+        rows.append((TableCell(name if name != "*" else "power mean"), *sizes, *(_cell(own.get(k)) for k in kinds)))
     final = next(e for e in cells if e.metric == "bias_score")
     title = (
         f"unintended bias by identity; final figure {number(final.value)} (power means, p = {final.settings['p']:g})"
