@@ -21,7 +21,7 @@ from hitmiss.attacks.signals import write_index, write_part
 from hitmiss.attacks.table import failures_of, header_of, table_of
 from hitmiss.attacks.worker import Campaigner, Facts, Keep, StepWorker
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.registry import parse
+from hitmiss.core.metric_spec import parse
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
 from hitmiss.detection.opening import find_object, open_detector
