@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
     from hitmiss.attacks.signals import read_signals
-    from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
+    from hitmiss.bridges.accumulator import Accumulator
+    from hitmiss.bridges.learning import compute_metrics, scorer
     from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
     from hitmiss.claims.verify import verify
@@ -38,10 +39,9 @@ if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
     from hitmiss.core.trials import Trials
     from hitmiss.derive.bands import at_bands, guaranteed
-    from hitmiss.derive.calibration import calibrate
     from hitmiss.derive.decisions import at_threshold as decide
-    from hitmiss.derive.fusion import fuse
     from hitmiss.derive.recalibration import recalibrate
+    from hitmiss.derive.score_model import calibrate, fuse
     from hitmiss.derive.thresholds import best_threshold
     from hitmiss.engine.compare import compare
     from hitmiss.engine.comparison import Comparison
@@ -59,59 +59,61 @@ if TYPE_CHECKING:
     from hitmiss.robustness.manipulation import drift
 
 _HOMES = {
-    "metrics": ("hitmiss.metrics", ""),
-    "figures": ("hitmiss.reports.figures", ""),
-    "DataError": ("hitmiss.core.errors", "DataError"),
-    "EnvironmentFault": ("hitmiss.core.errors", "EnvironmentFault"),
-    "HitmissError": ("hitmiss.core.errors", "HitmissError"),
-    "MissingFile": ("hitmiss.core.errors", "MissingFile"),
-    "ResultWarning": ("hitmiss.core.errors", "ResultWarning"),
-    "UsageError": ("hitmiss.core.errors", "UsageError"),
-    "Design": ("hitmiss.core.design", "Design"),
-    "ReadSpec": ("hitmiss.core.read_spec", "ReadSpec"),
-    "metric": ("hitmiss.core.registry", "metric"),
-    "register": ("hitmiss.core.registry", "add"),
-    "Estimate": ("hitmiss.core.results", "Estimate"),
-    "Results": ("hitmiss.core.results", "Results"),
-    "Tally": ("hitmiss.core.tally", "Tally"),
-    "Header": ("hitmiss.core.header", "Header"),
-    "Trials": ("hitmiss.core.trials", "Trials"),
-    "read": ("hitmiss.evaluation.protocol", "read"),
-    "at_bands": ("hitmiss.derive.bands", "at_bands"),
-    "guaranteed": ("hitmiss.derive.bands", "guaranteed"),
-    "calibrate": ("hitmiss.derive.calibration", "calibrate"),
-    "fuse": ("hitmiss.derive.fusion", "fuse"),
-    "recalibrate": ("hitmiss.derive.recalibration", "recalibrate"),
-    "decide": ("hitmiss.derive.decisions", "at_threshold"),
-    "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),
-    "measure": ("hitmiss.engine.measure", "measure"),
-    "Comparison": ("hitmiss.engine.comparison", "Comparison"),
-    "compare": ("hitmiss.engine.compare", "compare"),
-    "Ranking": ("hitmiss.engine.rank", "Ranking"),
-    "rank": ("hitmiss.engine.rank", "compare_all"),
-    "over_repeats": ("hitmiss.engine.repeats", "over_repeats"),
-    "gate": ("hitmiss.engine.gate", "gate"),
-    "drift": ("hitmiss.robustness.manipulation", "drift"),
-    "probe": ("hitmiss.probes.domain", "probe"),
-    "attack": ("hitmiss.attacks.campaign", "attack"),
-    "read_signals": ("hitmiss.attacks.signals", "read_signals"),
-    "perturbation": ("hitmiss.attacks.family", "perturbation"),
-    "register_attack": ("hitmiss.attacks.family", "attack"),
-    "board": ("hitmiss.evaluation.protocol", "board"),
-    "evaluate": ("hitmiss.evaluation.protocol", "evaluate"),
-    "detect": ("hitmiss.evaluation.detecting", "detect"),
-    "evaluate_streamed": ("hitmiss.outofcore.stream", "evaluate_streamed"),
-    "open_run": ("hitmiss.claims.open", "open_run"),
-    "verify": ("hitmiss.claims.verify", "verify"),
-    "report": ("hitmiss.reports.html", "report"),
-    "Accumulator": ("hitmiss.bridges.learning", "Accumulator"),
-    "compute_metrics": ("hitmiss.bridges.learning", "compute_metrics"),
-    "scorer": ("hitmiss.bridges.learning", "scorer"),
-    "log": ("hitmiss.bridges.sinks", "log"),
-    "run": ("hitmiss.cli.main", "run"),
-    "demo_data": ("hitmiss.cli.demo", "demo_data"),
+    "metrics": "hitmiss.metrics",
+    "figures": "hitmiss.reports.figures",
+    "DataError": "hitmiss.core.errors.DataError",
+    "EnvironmentFault": "hitmiss.core.errors.EnvironmentFault",
+    "HitmissError": "hitmiss.core.errors.HitmissError",
+    "MissingFile": "hitmiss.core.errors.MissingFile",
+    "ResultWarning": "hitmiss.core.errors.ResultWarning",
+    "UsageError": "hitmiss.core.errors.UsageError",
+    "Design": "hitmiss.core.design.Design",
+    "ReadSpec": "hitmiss.core.read_spec.ReadSpec",
+    "metric": "hitmiss.core.registry.metric",
+    "register": "hitmiss.core.registry.add",
+    "Estimate": "hitmiss.core.results.Estimate",
+    "Results": "hitmiss.core.results.Results",
+    "Tally": "hitmiss.core.tally.Tally",
+    "Header": "hitmiss.core.header.Header",
+    "Trials": "hitmiss.core.trials.Trials",
+    "read": "hitmiss.evaluation.protocol.read",
+    "at_bands": "hitmiss.derive.bands.at_bands",
+    "guaranteed": "hitmiss.derive.bands.guaranteed",
+    "calibrate": "hitmiss.derive.score_model.calibrate",
+    "fuse": "hitmiss.derive.score_model.fuse",
+    "recalibrate": "hitmiss.derive.recalibration.recalibrate",
+    "decide": "hitmiss.derive.decisions.at_threshold",
+    "best_threshold": "hitmiss.derive.thresholds.best_threshold",
+    "measure": "hitmiss.engine.measure.measure",
+    "Comparison": "hitmiss.engine.comparison.Comparison",
+    "compare": "hitmiss.engine.compare.compare",
+    "Ranking": "hitmiss.engine.rank.Ranking",
+    "rank": "hitmiss.engine.rank.compare_all",
+    "over_repeats": "hitmiss.engine.repeats.over_repeats",
+    "gate": "hitmiss.engine.gate.gate",
+    "drift": "hitmiss.robustness.manipulation.drift",
+    "probe": "hitmiss.probes.domain.probe",
+    "attack": "hitmiss.attacks.campaign.attack",
+    "read_signals": "hitmiss.attacks.signals.read_signals",
+    "perturbation": "hitmiss.attacks.family.perturbation",
+    "register_attack": "hitmiss.attacks.family.attack",
+    "board": "hitmiss.evaluation.protocol.board",
+    "evaluate": "hitmiss.evaluation.protocol.evaluate",
+    "detect": "hitmiss.evaluation.detecting.detect",
+    "evaluate_streamed": "hitmiss.outofcore.stream.evaluate_streamed",
+    "open_run": "hitmiss.claims.open.open_run",
+    "verify": "hitmiss.claims.verify.verify",
+    "report": "hitmiss.reports.html.report",
+    "Accumulator": "hitmiss.bridges.accumulator.Accumulator",
+    "compute_metrics": "hitmiss.bridges.learning.compute_metrics",
+    "scorer": "hitmiss.bridges.learning.scorer",
+    "log": "hitmiss.bridges.sinks.log",
+    "run": "hitmiss.cli.main.run",
+    "demo_data": "hitmiss.cli.demo.demo_data",
 }
-"""Each public name, with the module that defines it and its name in that module."""
+"""Each public name, with where it is defined."""
+_MODULES = {"metrics", "figures"}
+"""Public names that are modules."""
 
 _CALLS = {
     "at_bands", "attack", "best_threshold", "board", "calibrate", "compare", "decide", "detect", "drift", "evaluate",
@@ -188,9 +190,11 @@ def __getattr__(name: str) -> object:
         return __getattr__(now)
     if name not in _HOMES:
         raise AttributeError(f"module 'hitmiss' has no attribute {name!r}")
-    module, own = _HOMES[name]
-    loaded = importlib.import_module(module)
-    value: object = getattr(loaded, own) if own else loaded
+    module, _, own = _HOMES[name].rpartition(".")
+    if name in _MODULES:
+        value: object = importlib.import_module(_HOMES[name])
+    else:
+        value = getattr(importlib.import_module(module), own)
     if name in _CALLS:
         from hitmiss.core.public_call import public
 

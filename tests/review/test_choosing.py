@@ -13,7 +13,10 @@ import pytest
 from tests.review.review_parts import png, wav, write_results
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.review.items import MOST_PIXELS, Library, Wish, choose, folder_of, told
+from hitmiss.review.answered import Wish
+from hitmiss.review.choice import choose
+from hitmiss.review.library import MOST_PIXELS, Library, media_type
+from hitmiss.review.opening import folder_of
 
 TEXTS = ("one", "two", "three", "four", "five", "six")
 SAID = ("uncertain", "fake", "real", "purple", "uncertain", "authentic")
@@ -163,7 +166,7 @@ def test_files_are_told_by_their_bytes(tmp_path: Path) -> None:
     }  # fmt: skip
     for name, data in bad.items():
         (tmp_path / name).write_bytes(data)
-        assert told(data[:16]) is None
+        assert media_type(data[:16]) is None
         with pytest.raises(DataError, match="is none of PNG"):
             Library(tmp_path).kind_of(name)
     (tmp_path / "utf16.txt").write_bytes("hé".encode("utf-16"))

@@ -74,6 +74,7 @@ def compare(
 
         made = replace(made, design=with_contents(made.design, opened))
     _emit(made, opened, output, json)
+    common.refuse_unmet(made.verdict)
 
 
 def _open(

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -51,6 +52,17 @@ QUESTION = ("item", "target", "label")
 
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """The values that these columns may hold; a trial that failed has no decision."""
+
+
+class Table(Protocol):
+    """A frame of polars or pandas."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+TrialsLike: TypeAlias = "Trials | str | Path | Table | Sequence[Mapping[str, Any]] | Mapping[str, Any]"
+"""Trials, or a file or a table that holds them, which is read as `hm.read` does."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,11 +27,13 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.expressions import Derived
 from hitmiss.core.machine import cores
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.registry import Derived, MetricSpec, resolve
-from hitmiss.core.results import FORCED, Estimate, Remark, prefixed
+from hitmiss.core.registry import resolve
+from hitmiss.core.results import FORCED, Estimate, Remark, Results, prefixed
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -116,16 +118,15 @@ def compare_all(
     >>> [(s.run, s.value, s.letters, s.rank_low, s.rank_high) for s in found.standings]
     [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
     """
-    if not isinstance(runs, Mapping):
-        runs = _named(runs)
-    runs = {str(name): demanded(trials, "rank") for name, trials in runs.items()}
+    named = runs if isinstance(runs, Mapping) else _named(runs)
+    trials = {str(name): demanded(run, "rank") for name, run in named.items()}
     if not metrics:
         raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
     )
-    return rank_design(runs, asked)
+    return rank_design(trials, asked)
 
 
 def _named(runs: object) -> dict[str, TrialsLike | Results]:

@@ -15,7 +15,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design, Grouping
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import Best
+from hitmiss.core.metric import Best
 from hitmiss.core.results import SCHEMA, number, warning_fields
 from hitmiss.core.rows import Presented, one_named, rows_named
 from hitmiss.core.verdict import Verdict

@@ -31,7 +31,7 @@ def reading_of(scores: object, keywords: Mapping[str, object]) -> tuple[object, 
     named = {name: keywords[name] for name in COLUMNS if keywords.get(name) is not None}
     options = {name: value for name, value in keywords.items() if name not in (*COLUMNS, "run")}
     if keywords.get("run") is not None:
-        options["runs"] = one_or_several(keywords["run"])  # type: ignore[arg-type]
+        options["runs"] = one_or_several(keywords["run"])
     arrays = {name: value for name, value in named.items() if not _is_name(value)}
     if arrays and scores is not None:
         wrong, value = next(iter(arrays.items()))
@@ -83,7 +83,7 @@ def table_of(value: object) -> object:
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
             return pl.DataFrame(value, infer_schema_length=None, strict=False)
         if kind not in ("polars", "pandas") and hasattr(value, "__arrow_c_stream__"):
-            return pl.from_arrow(value)  # type: ignore[arg-type]
+            return pl.from_arrow(value)
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         if isinstance(error, HitmissError):
             raise

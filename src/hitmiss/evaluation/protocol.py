@@ -13,11 +13,13 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import By, Design, Taken, names_of
+from hitmiss.core.design import By, Design, Grouping, Taken, names_of, parse_by
 from hitmiss.core.errors import DataError, HitmissError, UsageError
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Metric, MetricSpec, Setting, all_of, find, find_metric, parse
+from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.sampling import Method
 from hitmiss.core.settings import Settings, blamed
@@ -96,6 +98,7 @@ def evaluate(
     level: float | None = None,
     interval: Method | None = None,
     gap: Gaps = None,
+    require: str | Sequence[str] = (),
     settings: str | Path | None = None,
     **reading: object,
 ) -> Results:
@@ -115,6 +118,9 @@ def evaluate(
     gap
         The gap between two domains, as `codec=NONE`, or a list of gaps. None: that of the protocol, if its column is
         in `by`. False: no gap.
+    require
+        What must be shown, such as `eer.high <= 0.05`, or several; `results.verdict.outcome` is then PASS, FAIL or NOT
+        SHOWN.
     settings
         A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note of the results says what was taken from it.
@@ -155,6 +161,7 @@ def evaluate(
         unit=unit,
         bootstrap=bootstrap or 0,
         protocol=chosen,
+        require=stated(require),
         **{name: value for name, value in said.items() if value is not None},
     )
     if isinstance(protocol, Design):
@@ -165,6 +172,15 @@ def evaluate(
     with layer:
         trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
         return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
+
+
+def stated(require: str | Sequence[str]) -> tuple[str, ...]:
+    """Return requirements as texts, those of files too."""
+    if not require:
+        return ()
+    from hitmiss.engine.requirement import read_requirements
+
+    return tuple(map(str, read_requirements(require)))
 
 
 class Layer:
@@ -390,6 +406,9 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     `elsewhere`: metrics that are measured on the same trials with other scores, so nothing is said if they do not fit.
     """
     protocol, wanted = design.protocol, list(design.metrics)
+    metrics, groupings = _required(design, trials)
+    if not protocol:
+        wanted = with_names(wanted, metrics)
     if not wanted and protocol is None:
         raise UsageError(
             "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
@@ -409,13 +428,36 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     elif derived:  # a derived figure was asked for by name: the metrics it is made of are measured, too
         own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
         wanted = list(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
+    if protocol:
+        wanted = with_names(wanted, [m for m in metrics if m not in protocol.derived])
     asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
     warnings += _pooled(trials, protocol)
-    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked))
+    by = tuple(dict.fromkeys([*design.by, *groupings]))
+    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked), by=by)
     narrow = () if design.metrics or protocol is None else protocol.slice_metrics  # what is asked for is in every table
     return replace(measure_design(trials, settled, warnings, derived, narrow), design=design)
+
+
+def _required(design: Design, trials: Trials) -> tuple[list[str], tuple[Grouping, ...]]:
+    """Return the metrics and the groupings that requirements are about."""
+    if not design.require:
+        return [], ()
+    from hitmiss.engine.requirement import metrics_of, read_requirements, slices_of
+
+    required = read_requirements(design.require)
+    return metrics_of(required), parse_by(slices_of(required, trials.header.runs))
+
+
+def with_names(metrics: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Return metrics with further ones, each once, whatever its spelling.
+
+    >>> with_names(["eer"], ["eer", "roc_auc"])
+    ['eer', 'roc_auc']
+    """
+    known = {str(parse(m)) for m in metrics}
+    return [*metrics, *(m for m in more if str(parse(m)) not in known)]
 
 
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
@@ -463,10 +505,12 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         refuse_layouts(run, protocol)
     if protocol and protocol.compared_by:
         return _compared_by(protocol, runs, design)
-    if not wanted and protocol is None:
+    if not wanted and protocol is None and not design.require:
         raise UsageError(
             "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
         )
+    required, groupings = _required(design, next(iter(runs.values())))
+    design = replace(design, by=tuple(dict.fromkeys([*design.by, *groupings])))
     derived = protocol.expressions(wanted) if protocol else ()
     if protocol and wanted:  # a metric that the caller names is shown in every table, also by slice
         own = [name for name in wanted if name not in protocol.derived]
@@ -475,6 +519,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     elif protocol:
         wanted = comparable(protocol, list(runs.values()))
         derived = tuple(d for d in derived if {t.metric for t in d.terms} <= {str(parse(m)) for m in wanted})
+    wanted = tuple(with_names(wanted, [m for m in required if protocol is None or m not in protocol.derived]))
     if not wanted:
         raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
     made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
@@ -663,7 +708,7 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
 
     Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
     """
-    from hitmiss.derive.calibration import calibrate
+    from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
     after = f"after {method}"

@@ -14,8 +14,8 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison, Difference, Discordance
-from hitmiss.engine.gate import Check
 from hitmiss.engine.ranking import Duel, RankedRun, Ranking
+from hitmiss.engine.requirement import Check
 from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.page import OfCounts, Page, Part, glossary
 from hitmiss.reports.summary import Summary
