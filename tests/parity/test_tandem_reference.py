@@ -255,3 +255,92 @@ def test_the_cost_of_2022_with_the_constants_of_asvspoof_5(name: str) -> None:
         files / "scores.txt", files / "trials.txt", "sasv2022", metrics=[costs], bootstrap=0, settings="none"
     )
     assert found.estimates[0].value == pytest.approx(expected["min_a_dcf_constants_of_asvspoof5"], **CLOSE)
+
+
+def other(path: Path, folder: Path) -> Path:
+    """The scores of a second system: those of the first, every third one lower."""
+    rows = [line.split() for line in path.read_text().splitlines()]
+    file = folder / "other.txt"
+    file.write_text("".join(f"{item} {float(score) - (i % 3)}\n" for i, (item, score) in enumerate(rows)))
+    return file
+
+
+@pytest.mark.parametrize("verb", [hm.compare, hm.rank])
+def test_two_systems_are_compared_by_the_numbers_that_each_has_alone(verb: Any, tmp_path: Path) -> None:
+    files = FOLDER / "asvspoof2021_la" / "01_plain"
+    keys = files / "keys" / "LA"
+    asked = {
+        "asv": str(keys / "ASV" / "ASVTorch_Kaldi" / "score.txt"),
+        "asv_key": str(keys / "ASV" / "trial_metadata.txt"),
+    }
+    key, second = keys / "CM" / "trial_metadata.txt", other(files / "score.txt", tmp_path)
+    alone = [
+        hm.evaluate(
+            path, key, "asvspoof2021-la", metrics=["min_t_dcf"], by=["codec"], bootstrap=0, settings="none", **asked
+        )
+        for path in (files / "score.txt", second)
+    ]
+    from hitmiss.core.design import Design
+    from hitmiss.core.read_spec import ReadSpec
+    from hitmiss.evaluation.protocol import compare_trials, find_protocol, read_trials
+
+    protocol = find_protocol("asvspoof2021-la")
+    paths = {"a": files / "score.txt", "b": second, **({"c": second} if verb is hm.rank else {})}
+    runs = {name: read_trials(path, key, protocol, ReadSpec().changed(**asked)) for name, path in paths.items()}
+    made = compare_trials(runs, Design.of(["min_t_dcf"], by=["codec"], bootstrap=50, protocol=protocol))
+    rows = (
+        [d for d in made if d.average is None]
+        if verb is hm.compare
+        else [d.difference for d in made.duels if (d.a, d.b) == ("a", "b")]
+    )
+    seen = 0
+    for d in rows:
+        if d.average is None:
+            pair = [one.one("min_t_dcf", **dict(d.slice)).value for one in alone]
+            assert [d.a, d.b] == pytest.approx(pair, **CLOSE)
+            seen += 1
+    assert seen >= 8
+
+
+def test_files_of_another_folder_give_the_same_signature_and_the_claim_is_verified(tmp_path: Path) -> None:
+    import shutil
+
+    files = FOLDER / "asvspoof2019_la" / "01_plain"
+    moved = tmp_path / "moved"
+    shutil.copytree(files, moved)
+    made = [
+        hm.evaluate(
+            folder / "cm_scores.txt",
+            None,
+            "asvspoof2019-la",
+            bootstrap=0,
+            settings="none",
+            asv=str(folder / "asv_scores.txt"),
+        )
+        for folder in (files, moved)
+    ]
+    assert made[0].signature == made[1].signature
+    assert str(tmp_path) not in made[1].signature
+
+
+def test_the_scores_of_a_verifier_are_asked_for_where_they_are_needed() -> None:
+    files = FOLDER / "asvspoof2019_la" / "01_plain"
+    found = hm.evaluate(files / "cm_scores.txt", None, "asvspoof2019-la", bootstrap=0, settings="none")
+    assert "min_t_dcf" not in {e.metric for e in found} and any("--asv" in w for w in found.warnings)
+    with pytest.raises(hm.UsageError) as refused:
+        hm.evaluate(
+            files / "cm_scores.txt", None, "asvspoof2019-la", metrics=["min_t_dcf"], bootstrap=0, settings="none"
+        )
+    assert refused.value.code == "no-asv"
+    with pytest.raises(hm.UsageError) as unused:
+        hm.evaluate(files / "cm_scores.txt", None, "asvspoof2019", bootstrap=0, settings="none", asv="x.txt")
+    assert unused.value.code == "unused-asv"
+
+
+def test_a_class_that_contradicts_the_label_is_refused(tmp_path: Path) -> None:
+    files = FOLDER / "track2_tandem" / "01_plain"
+    text = (files / "sasv_key.tsv").read_text().replace("\tspoof\tspoof", "\tspoof\ttarget", 1)
+    (tmp_path / "key.tsv").write_text(text)
+    with pytest.raises(hm.DataError) as refused:
+        hm.evaluate(files / "sasv_scores.tsv", tmp_path / "key.tsv", "asvspoof5-track2", bootstrap=0, settings="none")
+    assert refused.value.code == "bad-asv-label"

@@ -478,6 +478,8 @@ def reading(
     separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
+    asv: Annotated[str | None, typer.Option(help="Scores of the speaker verifier, for tandem costs.")] = None,
+    asv_key: Annotated[str | None, typer.Option(help="Key of the speaker verifier's trials.")] = None,
     settings: Annotated[str | None, typer.Option(metavar="FILE", help=SETTINGS)] = None,
 ) -> ReadSpec:
     """Collect the options about reading files, which every verb that reads scores has."""
@@ -504,6 +506,8 @@ def reading(
         separator=separator,
         encoding=encoding,
         decimal=decimal,
+        asv=asv,
+        asv_key=asv_key,
     )
 
 

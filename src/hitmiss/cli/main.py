@@ -228,7 +228,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
         "key", "column", "key_column", "score_column", "run_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
         "dedupe", "allow_missing", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
         "weight", "weight_kind", "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "engine",
-        "cluster", "settings",
+        "cluster", "settings", "asv", "asv_key",
     ),
     CERTAINTY: ("bootstrap", "unit", "seed", "level", "interval", "stratify", "test", "correction", "force", "decide", "strict"),
     WRITING: (
