@@ -127,7 +127,7 @@ def with_asv(trials: Trials, said: ReadSpec, key: object, protocol: Protocol) ->
     names = [source.name for source in found.header.sources]
     text = (HELD_FIXED if slices or protocol.asv == "pairs" else POOLED_RATES).format(n=len(codes), name=names[0])
     notes = [text]
-    if protocol.settings.get("min_t_dcf", {}).get("definition") == "package":
+    if any(settings.get("definition") == "package" for settings in protocol.settings.values()):
         notes.append(AS_PACKAGE)
     head = trials.header
     sources = (*head.sources, *(s for s in found.header.sources if s not in head.sources))
