@@ -533,7 +533,7 @@ def design(
         raise UnknownName("kind of interval", interval, METHODS)
     chosen = find_protocol(protocol) if protocol else None
     asked = Design().changed(
-        protocol=chosen.undrawn if chosen is not None and bootstrap == 0 else chosen,
+        protocol=chosen.without_bootstrap if chosen is not None and bootstrap == 0 else chosen,
         metrics=tuple(metric or ()),
         by=parse_by(by or ()),
         matrix=names_of(matrix),

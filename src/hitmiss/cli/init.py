@@ -139,7 +139,7 @@ def _lines(found: Proposal, asked: Mapping[str, object], folder: Path) -> Iterat
         yield f"protocol = {_value(found.protocol)}"
     if found.key is not None:
         yield f"key = {_value(_relative(found.key, folder))}"
-    said = {name: getattr(found.read, name) for name in found.read.said}
+    said = {name: getattr(found.read, name) for name in found.read.stated}
     if said:
         yield from ("", "[read]")
         yield from (f"{name} = {_value(value)}" for name, value in said.items() if value)

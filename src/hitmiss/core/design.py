@@ -219,7 +219,7 @@ class Design(Spec):
             "Two slice columns as a matrix, `attack,codec`.",
             MEASURING,
             read=_columns,
-            is_joined=True,
+            is_single=True,
             complete="columns",
         ),
     ] = ()

@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from hitmiss.core.convert import InvalidField, declare, fit_field, plain
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import Json
+
+S = TypeVar("S", bound="Spec")
 
 MEASURING: Final = "What is measured"
 READING: Final = "Reading files"
@@ -42,8 +44,8 @@ class Option:
         What completes its value: `metrics`, `protocols` or `columns`.
     read
         Makes a value of the field of what a caller wrote: one text or several.
-    is_joined
-        If given several times, its values are joined by commas.
+    is_single, is_joined
+        It is given once, although its field holds several; or several times, and its values are joined by commas.
     takes_words
         It takes all words up to the next option: `--languages en es`.
     is_common
@@ -58,6 +60,7 @@ class Option:
     metavar: str = ""
     complete: str = ""
     read: Callable[[Any], object] | None = None
+    is_single: bool = False
     is_joined: bool = False
     takes_words: bool = False
     is_common: bool = False
@@ -134,6 +137,10 @@ class Spec:
         """Return the same with some fields changed, each checked alone."""
         return replace(self, **{name: self.checked(name, value) for name, value in changes.items()})
 
+    def overridden(self, said: Mapping[str, Any]) -> Self:
+        """Return the same with values that a caller states, which are checked already."""
+        return replace(self, **said) if said else self
+
     def to_plain(self) -> dict[str, Json]:
         """Return the JSON form, with every field."""
         return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
@@ -147,6 +154,41 @@ class Spec:
             raise DataError(
                 f"the {cls._form} that the file states is not of the known form: {fault}", code=f"bad-{cls._form}"
             ) from None
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Values of fields that stand in one place: a protocol, a settings file, a command."""
+
+    origin: str
+    values: Mapping[str, object]
+    place: str = ""
+    """Where an error says that they stand: `hitmiss.toml, [read]`."""
+
+
+def make(kind: type[S], *layers: Layer) -> tuple[S, dict[str, str]]:
+    """Make a spec from layers, later ones over earlier ones; and return the origin of each value that was stated.
+
+    The values of a field that is a table come from several layers, each with its own origin.
+
+    >>> from hitmiss.core.design import Design
+    >>> design, origins = make(Design, Layer("protocol", {"unit": "speaker", "seed": 1}), Layer("command", {"seed": 7}))
+    >>> design.unit, design.seed, origins
+    (('speaker',), 7, {'unit': 'protocol', 'seed': 'command'})
+    """
+    spec, origins = kind(), dict[str, str]()
+    for layer in layers:
+        try:
+            said = {name: kind.checked(name, value) for name, value in layer.values.items()}
+            spec = spec.overridden(said)
+        except UsageError as error:
+            if not layer.place:
+                raise
+            raise UsageError(f"{layer.place}: {error.args[0]}", code="bad-settings") from None
+        for name, value in said.items():
+            inner = [f"{name}.{key}" for key in value] if isinstance(value, Mapping) else [name]
+            origins |= dict.fromkeys(inner, layer.origin)
+    return spec, origins
 
 
 def as_names(given: object) -> object:

@@ -139,7 +139,7 @@ def evaluate(
     if not isinstance(protocol, Design):
         protocol = layer.protocol(protocol)
     chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
-    chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
+    chosen = chosen.without_bootstrap if chosen is not None and bootstrap == 0 else chosen
     said: dict[str, object] = {"seed": seed, "level": level, "interval": interval}
     design = Design.of(
         metrics,
