@@ -28,18 +28,13 @@ from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form
 from hitmiss.metrics.counts import Counts, f1_of
 from hitmiss.metrics.detection import act_dcf_form, cllr_form, eer_form, min_dcf_form
-from hitmiss.stats.bootstrap import (
-    Random,
-    UnitSample,
-    count_replicates,
-    draw_units,
-    generator,
-    trial_replicates,
-    unit_replicates,
-)
-from hitmiss.stats.forms import Form, PairShare
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.sums import PairShare
 from hitmiss.stats.intervals import percentile
 from hitmiss.stats.paired import paired_replicates
+from hitmiss.stats.random import Random, generator
+from hitmiss.stats.replicates import count_replicates, trial_replicates
+from hitmiss.stats.units import UnitSample, draw_units, unit_replicates
 from timing import cpu
 
 POSITIVES, NEGATIVES = 138_688, 542_086

@@ -57,7 +57,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure
-from hitmiss.stats import intervals
+from hitmiss.stats import enough_units, intervals, jackknife
 
 Array = np.ndarray[Any, Any]
 POSITIVES = 0.3
@@ -367,7 +367,7 @@ def figures_of(label: Array, unit: Array, score: Array, weights: Array) -> dict[
 def ends_of(metric: str, own: dict[str, Array], other: dict[str, Array] | None, units: float, drawn: int) -> Any:
     """The interval of a figure, or of its difference from that of another system or slice."""
     values, bounds = own[metric], RANGES[metric]
-    if units < intervals.LEAST_EFFECTIVE:
+    if units < enough_units.LEAST_EFFECTIVE:
         return math.nan, math.nan
     smooth = metric not in ("eer", "tpr_at_fpr(fpr=0.05)")
     if other is not None:
@@ -375,7 +375,7 @@ def ends_of(metric: str, own: dict[str, Array], other: dict[str, Array] | None, 
     elif metric == "min_dcf":
         least, values = values, own["at best"]
         values = values * intervals.growth_of_least_cost(least[1 : drawn + 1], float(least[0]))
-    left = intervals.LeftOut((values[drawn + 1 :],), (units,))
+    left = jackknife.LeftOut((values[drawn + 1 :],), (units,))
     known = values[1 : drawn + 1]
     low, high = intervals.student(known[np.isfinite(known)], float(values[0]), units - 1.0, bounds, 0.95, left, smooth)
     return (
@@ -397,8 +397,8 @@ def direct(setting: Setting, repeats: int, known: dict[Any, float], drawn: int =
         inside = figures_of(label[third], unit[third], first.score[third], weights)
         for place, own, other, rows in (("pooled", one, None, ~third | third), ("slice", inside, None, third),
                                         ("paired", one, two, ~third | third)):  # fmt: skip
-            counted = intervals.error_units if other is None else intervals.effective
-            units = intervals.effective_units(intervals.unit_sizes(unit[rows], label[rows]), count=counted)
+            counted = enough_units.error_units if other is None else enough_units.effective
+            units = enough_units.effective_units(enough_units.unit_sizes(unit[rows], label[rows]), count=counted)
             for metric in RANGES:
                 low, high = ends_of(metric, own, other, units, drawn)
                 true = known[metric, place, "c" if place == "slice" else None]

@@ -296,8 +296,10 @@ def billion(folder: Path) -> None:
 def growth() -> None:
     """The replicates alone, as trials grow."""
     from hitmiss.core.tally import Tally
-    from hitmiss.stats.bootstrap import trial_replicates
-    from hitmiss.stats.forms import Form, MinimumCost, equal_error
+    from hitmiss.stats.forms.base import Form
+    from hitmiss.stats.forms.crossing import equal_error
+    from hitmiss.stats.forms.least_cost import MinimumCost
+    from hitmiss.stats.replicates import trial_replicates
     from hitmiss.stats.sketch import LARGE, condense
 
     forms: list[Form] = [equal_error("official"), MinimumCost(0.95, 0.5, 0.5)]

@@ -19,7 +19,7 @@ LAYERS = (
     ("core",),
     ("findings",),
     ("stats", "metrics"),
-    ("io", "media"),
+    ("runs", "io", "media"),
     ("derive",),
     ("engine", "testing", "verdicts", "robustness"),
     ("cluster", "detection", "attacks", "simulate", "probes", "llm"),

@@ -9,8 +9,8 @@ import pytest
 from hitmiss.core.errors import DataError
 from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
+from hitmiss.engine.comparability import RULES, breaches, facts, unchecked
 from hitmiss.engine.compare import compare
-from hitmiss.engine.pairing import RULES, breaches, facts, unchecked
 
 INVALID: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"dataset": "3f9a"}, {"dataset": "77b0"}, "different datasets (3f9a and 77b0): different difficulty"),

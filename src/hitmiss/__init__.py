@@ -18,10 +18,12 @@ from hitmiss._version import __version__
 
 if TYPE_CHECKING:
     from hitmiss import metrics
-    from hitmiss.attacks.campaign import attack, read_signals
+    from hitmiss.attacks.campaign import attack
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
-    from hitmiss.bridges.learning import Accumulator, compute_metrics, scorer
+    from hitmiss.attacks.signals import read_signals
+    from hitmiss.bridges.accumulator import Accumulator
+    from hitmiss.bridges.learning import compute_metrics, scorer
     from hitmiss.bridges.sinks import log
     from hitmiss.claims.open import open_run
     from hitmiss.claims.verify import verify
@@ -42,7 +44,8 @@ if TYPE_CHECKING:
     from hitmiss.derive.fusion import fuse
     from hitmiss.derive.recalibration import recalibrate
     from hitmiss.derive.thresholds import best_threshold
-    from hitmiss.engine.compare import Comparison, compare
+    from hitmiss.engine.compare import compare
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
     from hitmiss.engine.rank import Ranking
@@ -81,7 +84,7 @@ _HOMES = {
     "decide": ("hitmiss.derive.decisions", "at_threshold"),
     "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),
     "measure": ("hitmiss.engine.measure", "measure"),
-    "Comparison": ("hitmiss.engine.compare", "Comparison"),
+    "Comparison": ("hitmiss.engine.comparison", "Comparison"),
     "compare": ("hitmiss.engine.compare", "compare"),
     "Ranking": ("hitmiss.engine.rank", "Ranking"),
     "rank": ("hitmiss.engine.rank", "compare_all"),
@@ -90,7 +93,7 @@ _HOMES = {
     "drift": ("hitmiss.robustness.manipulation", "drift"),
     "probe": ("hitmiss.probes.domain", "probe"),
     "attack": ("hitmiss.attacks.campaign", "attack"),
-    "read_signals": ("hitmiss.attacks.campaign", "read_signals"),
+    "read_signals": ("hitmiss.attacks.signals", "read_signals"),
     "perturbation": ("hitmiss.attacks.family", "perturbation"),
     "register_attack": ("hitmiss.attacks.family", "attack"),
     "board": ("hitmiss.evaluation.protocol", "board"),

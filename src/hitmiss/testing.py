@@ -27,7 +27,7 @@ from hitmiss.core.errors import HitmissError, UnknownName, UsageError
 from hitmiss.core.kinds import FAILED
 from hitmiss.core.registry import Metric, MetricSpec, Setting, all_metrics, resolve
 from hitmiss.core.sorting import Array
-from hitmiss.engine.measure import form_of
+from hitmiss.engine.prepare import form_of
 
 Case = Mapping[str, Array]
 Generator = np.random.Generator

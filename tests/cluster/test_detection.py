@@ -19,12 +19,14 @@ from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expe
 import hitmiss as hm
 from hitmiss.cluster.ray import Cluster
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.detection.cluster import Fleet
-from hitmiss.detection.detector import as_detector, open_detector
+from hitmiss.detection.clock import Clock
+from hitmiss.detection.cluster import RayDetector
+from hitmiss.detection.detector import as_detector
 from hitmiss.detection.loop import run_detector
-from hitmiss.detection.scoring import Clock, Outcome, Settings
+from hitmiss.detection.opening import open_detector
+from hitmiss.detection.settings import Outcome, Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import load_manifest, verify
+from hitmiss.runs.manifest import load_manifest, verify
 
 pytestmark = pytest.mark.extras
 LEVEL = partial(as_detector, two_logits, sample_rate=16000)
@@ -32,10 +34,10 @@ LEVEL = partial(as_detector, two_logits, sample_rate=16000)
 
 def on_cluster(
     cluster: Cluster, output: Path, manifest: Manifest, opening: Any = LEVEL, load: Any = clip, **given: Any
-) -> tuple[Outcome, Fleet]:
+) -> tuple[Outcome, RayDetector]:
     """A run on two processes of the cluster."""
     work = {name: given.pop(name) for name in ("transform", "fit", "report") if name in given}
-    with Fleet(cluster, opening, actors=given.pop("actors", 2), decoders=given.get("workers", 0)) as fleet:
+    with RayDetector(cluster, opening, actors=given.pop("actors", 2), decoders=given.get("workers", 0)) as fleet:
         return run_detector(fleet, manifest, Settings(**given), output=output, load=load, **work), fleet
 
 
@@ -100,7 +102,7 @@ def test_a_process_killed_from_outside_loses_and_doubles_nothing(
             os.kill(victim.pid, signal.SIGKILL)
             killed.append(victim.pid)
 
-    with Fleet(cluster, LEVEL, actors=2) as fleet:
+    with RayDetector(cluster, LEVEL, actors=2) as fleet:
         fleets.append(fleet)
         outcome = run_detector(fleet, manifest, Settings(), output=tmp_path / "run", load=slow_clip, report=kill_one)
     assert killed and fleet.deaths == 1 and "1 died" in fleet.words()
@@ -182,7 +184,7 @@ def test_what_is_wrong_on_the_cluster_is_told_in_one_sentence(
     with pytest.raises(UsageError, match="5 output columns"):
         on_cluster(cluster, tmp_path / "c", corpus(4), partial(as_detector, wide), actors=1)
     with pytest.raises(UsageError, match="the cluster has no GPU"):
-        Fleet(cluster, LEVEL, device="cuda")
+        RayDetector(cluster, LEVEL, device="cuda")
     monkeypatch.setattr("hitmiss.detection.cluster.FUTILE", 2)
     with pytest.raises(EnvironmentFault, match="3 processes died one after the other"):
         on_cluster(cluster, tmp_path / "d", corpus(64), load=kill_always, actors=1)

@@ -22,9 +22,9 @@ from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.trials import Trials, stack
 from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.interval import share_of
 from hitmiss.engine.measure import measure
-from hitmiss.engine.resample import share_of
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 seeds = st.integers(0, 2**32 - 1)
 METRICS = ["eer", "roc_auc", "min_dcf", "accuracy", "f1", "recall", "mcc"]
@@ -358,9 +358,9 @@ def test_confidences_are_counted_as_the_metric_counts_them(name: str) -> None:
     """
     from hitmiss.core.protocol import Protocol
     from hitmiss.core.registry import forget, metric, resolve
-    from hitmiss.engine.contrasts import _figures
-    from hitmiss.engine.measure import ask
-    from hitmiss.engine.resample import Columns
+    from hitmiss.engine.columns import Columns
+    from hitmiss.engine.paired_draws import _figures
+    from hitmiss.engine.prepare import prepare_metric
 
     _, entry, chosen = resolve(name)
 
@@ -383,7 +383,7 @@ def test_confidences_are_counted_as_the_metric_counts_them(name: str) -> None:
         quick, slow = (compare(*sides, [asked], bootstrap=150, unit="item").differences[0] for asked in both)
         places = [rng.integers(0, 200, 200) for _ in range(20)]
         sample = Columns(sides[0]).sample(np.arange(200))
-        forms = [ask(asked, sides[0], Protocol()).form for asked in both]
+        forms = [prepare_metric(asked, sides[0], Protocol()).form for asked in both]
         drawn = [_figures(form, sample, places) for form in forms]
     finally:
         forget("plainly")

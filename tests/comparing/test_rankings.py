@@ -15,8 +15,8 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine import rank
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
-from hitmiss.reports.verb_tables import ranking_tables
-from hitmiss.stats.tests import holm
+from hitmiss.reports.ranking_tables import ranking_tables
+from hitmiss.stats.corrections import holm
 
 
 def runs(n: int = 600) -> dict[str, Trials]:

@@ -21,7 +21,7 @@ from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Verdict
 from hitmiss.findings import catalogue
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.sources import Measuring, measured
-from hitmiss.stats.tests import exact
+from hitmiss.stats.mcnemar import exact
 
 SIZE = 1200
 

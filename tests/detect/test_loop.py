@@ -19,13 +19,18 @@ from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expe
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
+from hitmiss.detection.ahead import Ahead
+from hitmiss.detection.batches import Budget, Piece, Pool, collate
+from hitmiss.detection.crew import feed
 from hitmiss.detection.detector import Base, CallableDetector
-from hitmiss.detection.loader import Ahead, Budget, Failed, Piece, Pool, Preparation, collate, feed, fit_length
+from hitmiss.detection.length import fit_length
 from hitmiss.detection.loop import detect, run_detector
 from hitmiss.detection.outputs import Extraction
-from hitmiss.detection.scoring import Settings, alarms
+from hitmiss.detection.preparation import Failed, Preparation
+from hitmiss.detection.score_checks import alarms
+from hitmiss.detection.settings import Settings
 from hitmiss.io.manifest import Manifest, read_manifest
-from hitmiss.io.runs import load_manifest
+from hitmiss.runs.manifest import load_manifest
 
 
 class Padded(Base):

@@ -17,27 +17,17 @@ import polars as pl
 import pytest
 
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.io import runs
-from hitmiss.io.runs import (
-    Run,
-    SegmentReader,
-    SegmentWriter,
-    chosen,
-    cut_torn_tail,
-    load_manifest,
-    replace_file,
-    require_complete,
-    segments,
-    start,
-    verify,
-)
+from hitmiss.runs import owner
+from hitmiss.runs.manifest import chosen, load_manifest, require_complete, segments, verify
+from hitmiss.runs.segments import SegmentReader, SegmentWriter, cut_torn_tail, replace_file
+from hitmiss.runs.store import Run, start
 
 ITEMS = [f"i{n:04d}" for n in range(300)]
 
 WORKER = """
 import sys, time
 from pathlib import Path
-from hitmiss.io.runs import start
+from hitmiss.runs.store import start
 folder, wait, how = sys.argv[1], float(sys.argv[2]), sys.argv[3]
 items = [f"i{n:04d}" for n in range(300)]
 with start(folder, kind="test", config={"a": 1}, items=items, resume=how == "resume", join=how == "join") as run:
@@ -54,7 +44,7 @@ with start(folder, kind="test", config={"a": 1}, items=items, resume=how == "res
 MORTALS = """
 import os, sys, time
 from itertools import islice
-from hitmiss.io.runs import start
+from hitmiss.runs.store import start
 items = [f"i{n:04d}" for n in range(300)]
 
 def say(word):
@@ -241,7 +231,7 @@ def test_a_silent_owner_of_another_machine_is_replaced_when_its_heart_stops(tmp_
     lock.write_text(json.dumps({"pid": 1, "host": "elsewhere"}))
     with pytest.raises(EnvironmentFault, match="process 1 on elsewhere"):
         begin(tmp_path / "run", resume=True)
-    long_ago = time.time() - runs.EXPIRY_SECONDS - 1
+    long_ago = time.time() - owner.EXPIRY_SECONDS - 1
     os.utime(lock, (long_ago, long_ago))
     with begin(tmp_path / "run", resume=True):
         assert json.loads(lock.read_text())["pid"] == os.getpid()
@@ -301,7 +291,7 @@ def test_an_interrupted_run_says_so(tmp_path: Path, number: signal.Signals) -> N
 FULL = """
 import resource, signal, sys
 from hitmiss.core.errors import EnvironmentFault
-from hitmiss.io.runs import start
+from hitmiss.runs.store import start
 resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000))
 run = start(sys.argv[1], kind="test", config={"a": 1}, items=[f"i{n:04d}" for n in range(300)])
 done = 0
@@ -364,7 +354,7 @@ def test_added_and_missing_files_are_seen(tmp_path: Path) -> None:
 def test_another_schema_is_refused(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run")
     manifest = {**load_manifest(folder), "schema": 99}
-    (folder / "manifest.json").write_bytes(runs.sealed(manifest))
+    (folder / "manifest.json").write_bytes(manifest.sealed(manifest))
     with pytest.raises(DataError, match="schema 99"):
         load_manifest(folder)
     with pytest.raises(UsageError, match="is not a run"):

@@ -21,7 +21,7 @@ pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 from forked import command, done, every, fork
 
 from hitmiss.cli.main import run
-from hitmiss.engine.pairing import breaches
+from hitmiss.engine.comparability import breaches
 from hitmiss.io.triage import read_results
 from hitmiss.llm.items import read_items
 from hitmiss.llm.standin import Seen, StandIn

@@ -17,8 +17,10 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.measure import measure
-from hitmiss.stats.bootstrap import trial_replicates
-from hitmiss.stats.intervals import LeftOut, effective_units, student, unit_sizes
+from hitmiss.stats.enough_units import effective_units, unit_sizes
+from hitmiss.stats.intervals import student
+from hitmiss.stats.jackknife import LeftOut
+from hitmiss.stats.replicates import trial_replicates
 
 FREE = {"eer", "roc_auc", "min_dcf", "act_dcf", "cllr", "recall", "specificity", "balanced_accuracy", "fpr", "fnr"}
 DEPENDENT = {"f1", "mcc", "average_precision", "brier", "precision", "log_loss", "accuracy", "aurc"}
@@ -259,7 +261,7 @@ def test_a_macro_minimum_outside_its_interval_says_why() -> None:
 
 
 def test_repeated_answers_widen_the_bins_of_reliability() -> None:
-    from hitmiss.reports.displays import ReliabilityDisplay
+    from hitmiss.reports.confidence_displays import ReliabilityDisplay
 
     rng = np.random.default_rng(0)
     right = rng.random(150) < 0.7

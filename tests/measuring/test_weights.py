@@ -18,9 +18,9 @@ from hitmiss.core.protocol import Gap
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, forget
 from hitmiss.core.tally import Tally
-from hitmiss.reports.displays import RocDisplay
-from hitmiss.stats.bootstrap import UnitSample, unit_replicates
-from hitmiss.stats.forms import Form
+from hitmiss.reports.curve_displays import RocDisplay
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.units import UnitSample, unit_replicates
 
 Arrays = dict[str, Any]
 FREQUENCY, SAMPLING = (("--weight", "w", "--weight-kind", kind) for kind in ("frequency", "sampling"))
@@ -236,7 +236,7 @@ def test_slices_gaps_and_averages_are_weighted() -> None:
 )
 def test_replicates_of_weighted_rows_equal_counting_them_anew(metric: str) -> None:
     from hitmiss.core.registry import resolve
-    from hitmiss.engine.measure import form_of
+    from hitmiss.engine.prepare import form_of
 
     rng = np.random.default_rng(4)
     n = 250

@@ -16,7 +16,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import all_metrics
 from hitmiss.metrics.counts import Counts, outcome
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 LABEL = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
 SAID = [1, 1, 0, -1, 1, 0, 0, 0, -1, -2]  # TP 2, FN 1, FP 1, TN 3; one of each class abstained, one call failed

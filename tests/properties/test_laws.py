@@ -17,7 +17,7 @@ from hitmiss.core.errors import HitmissError, UnknownName, UsageError
 from hitmiss.core.registry import all_metrics, forget, metric, parse, resolve
 from hitmiss.core.tally import Tally, merge
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 from hitmiss.testing import BITS, LAWS, SIZES, ContractBroken, check_metric
 
 WALKS = {"duplicate": "the official walk stops between equal scores, so twice as many trials are twice as fine"}

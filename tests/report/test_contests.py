@@ -15,7 +15,8 @@ from tests.report import stories
 from hitmiss.cli.main import run
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.errors import DataError
-from hitmiss.engine.compare import Comparison, compare
+from hitmiss.engine.compare import compare
+from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.rank import compare_all
 from hitmiss.reports.contests import contest_page, is_contest, read_contest
 from hitmiss.reports.dossier import dossier_of

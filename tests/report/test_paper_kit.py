@@ -16,13 +16,17 @@ from tests.report import stories
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.rank import Standing, compare_all
+from hitmiss.engine.rank import RankedRun, compare_all
 from hitmiss.reports.evaluations import RunData, evaluations
-from hitmiss.reports.exports import csv_text, latex, markdown, xlsx_bytes
+from hitmiss.reports.latex import latex
+from hitmiss.reports.markdown import markdown
 from hitmiss.reports.paper_kit import PACKAGES, paper_tables
 from hitmiss.reports.pictures import pictures, to_json
-from hitmiss.reports.plates import Dots, ranks_plate
-from hitmiss.reports.tabular import Look, tables
+from hitmiss.reports.plate import Dots
+from hitmiss.reports.result_tables import tables
+from hitmiss.reports.sheets import csv_text, xlsx_bytes
+from hitmiss.reports.slice_plates import ranks_plate
+from hitmiss.reports.table_style import TableStyle
 
 
 def test_systems_are_rows_and_conditions_columns() -> None:
@@ -148,8 +152,8 @@ def test_exports_call_a_metric_as_its_protocol_does() -> None:
     )
     results = Results(rows)
     for made in (
-        latex(tables(results, "", Look())),
-        markdown(tables(results, "", Look())),
+        latex(tables(results, "", TableStyle())),
+        markdown(tables(results, "", TableStyle())),
         paper_tables(evaluations([RunData("r", results)])[0]),
     ):
         assert "APCER" in made and "fpr" not in made.replace("tab:fpr", "")
@@ -158,7 +162,7 @@ def test_exports_call_a_metric_as_its_protocol_does() -> None:
 
 
 def test_a_rank_figure_shows_intervals_that_hold_the_rank() -> None:
-    own = [Standing("eer", f"s{i}", 0.1 * i, "a", "low", rank_low=max(i - 1, 1), rank_high=i + 1) for i in (1, 2, 3)]
+    own = [RankedRun("eer", f"s{i}", 0.1 * i, "a", "low", rank_low=max(i - 1, 1), rank_high=i + 1) for i in (1, 2, 3)]
     (dots,) = ranks_plate(own).marks
     assert isinstance(dots, Dots) and dots.low is not None and dots.high is not None
     assert (dots.low <= dots.x).all() and (dots.x <= dots.high).all() and dots.y[0] > dots.y[-1]

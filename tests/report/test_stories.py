@@ -19,7 +19,7 @@ from hitmiss.engine.compare import compare
 from hitmiss.engine.gate import Check
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import Options, compose
-from hitmiss.reports.plates import Curve
+from hitmiss.reports.plate import Curve
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Verdict:
@@ -193,7 +193,8 @@ def test_what_was_not_checked_is_said() -> None:
 
 def test_the_test_of_slices_keeps_its_level() -> None:
     """Of 200 sets of twenty equal slices about one in twenty names any; by the ratio rule of before nearly all did."""
-    from hitmiss.stats.tests import Figure, against_others, holm
+    from hitmiss.stats.corrections import holm
+    from hitmiss.stats.slice_tests import Figure, against_others
 
     rng = np.random.default_rng(1)
     n, p, false = 150, 0.15, 0
@@ -208,7 +209,7 @@ def test_the_test_of_slices_keeps_its_level() -> None:
 
 
 def test_the_test_of_slices_finds_what_is_there() -> None:
-    from hitmiss.stats.tests import Figure, against_others
+    from hitmiss.stats.slice_tests import Figure, against_others
 
     rng = np.random.default_rng(2)
     found = 0

@@ -18,7 +18,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.header import Header
 from hitmiss.core.results import code_of
 from hitmiss.core.trials import Trials
-from hitmiss.engine.compare import Comparison
+from hitmiss.engine.comparison import Comparison
 from hitmiss.evaluation.protocol import compare_trials, find_protocol, measure_trials
 from hitmiss.simulate.ecg import simulate
 from hitmiss.simulate.ecg_detector import ConvBaseline

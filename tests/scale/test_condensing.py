@@ -11,8 +11,10 @@ from scipy.stats import ks_2samp
 from hitmiss.core.tally import Tally
 from hitmiss.metrics.detection import dcf_at_form
 from hitmiss.metrics.ranking import tpr_at_fpr_form
-from hitmiss.stats.bootstrap import trial_replicates
-from hitmiss.stats.forms import Form, MinimumCost, equal_error
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.crossing import equal_error
+from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.replicates import trial_replicates
 from hitmiss.stats.sketch import HEAVY, condense, leaves
 
 FORMS: list[Form] = [

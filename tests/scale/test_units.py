@@ -22,11 +22,12 @@ from hitmiss.cli.main import run
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.outofcore import shard_tally, stream, units
 from hitmiss.outofcore.stream import evaluate_streamed
-from hitmiss.stats import bootstrap, sketch
+from hitmiss.stats import sketch, stored, sums
+from hitmiss.stats import units as drawn_units
 
 
 def spoken(n: int, kind: str = "normal", seed: int = 0) -> pl.DataFrame:
@@ -79,9 +80,10 @@ def little_memory() -> Iterator[None]:
         changed.setattr(stream, "UNIT_BYTES", 10**9)
         changed.setattr(stream, "KEY_BYTES", 10**9)
         for name, few in (("RUN", 400), ("STRETCH", 90), ("STEP", 8)):
-            changed.setattr(bootstrap, name, few)
-        changed.setattr(bootstrap, "PART", 128)
-        changed.setattr(bootstrap, "OPEN_AT_ONCE", 512)
+            changed.setattr(stored, name, few)
+        changed.setattr(drawn_units, "PART", 128)
+        changed.setattr(sums, "PART", 128)
+        changed.setattr(drawn_units, "OPEN_AT_ONCE", 512)
         yield
 
 

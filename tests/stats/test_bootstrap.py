@@ -20,17 +20,12 @@ from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form, log_loss_form
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, hull_eer, min_cllr_of_tally, min_dcf_form
 from hitmiss.metrics.ranking import average_precision_of_tally, fpr_at_tpr_form, tpr_at_fpr_form
-from hitmiss.stats.bootstrap import (
-    class_sum,
-    count_replicates,
-    cut,
-    draw_cells,
-    ordered_pairs,
-    read_whole,
-    resampled,
-    trial_replicates,
-)
-from hitmiss.stats.forms import ClassSums, Form, PairShare, Whole
+from hitmiss.stats.cells import cut
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.sums import ClassSums, PairShare
+from hitmiss.stats.forms.whole import Whole
+from hitmiss.stats.replicates import count_replicates, draw_cells, read_whole, resampled, trial_replicates
+from hitmiss.stats.sums import class_sum, ordered_pairs
 
 Floats = NDArray[np.float64]
 Sample = tuple[Floats, Floats]
@@ -303,7 +298,7 @@ def test_order_of_the_exact_forms_does_not_matter() -> None:
 DIGEST = """
 import hashlib, numpy as np
 from hitmiss.metrics.detection import cllr_form, eer_form, min_dcf_form
-from hitmiss.stats.bootstrap import trial_replicates
+from hitmiss.stats.replicates import trial_replicates
 from hitmiss.stats.forms import PairShare
 from hitmiss.core.tally import Tally
 rng = np.random.default_rng(0)

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.tally import Tally
-from hitmiss.stats.intervals import AucDifference, Steps, auc_interval, difference_of_placements, placements
+from hitmiss.stats.delong import AucDifference, RocSteps, auc_interval, difference_of_placements, placements
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -60,7 +60,7 @@ def test_against_a_constant_it_is_the_single_variance(seed: int) -> None:
     positive, a, _ = draw(seed, False)
     tally = Tally.of(positive, a)
     assert auc_difference(positive, np.zeros(len(a)), a).error ** 2 == pytest.approx(
-        Steps.of_tally(tally).variance, abs=1e-14
+        RocSteps.of_tally(tally).variance, abs=1e-14
     )
     assert auc_difference(positive, a, a).p_value == 1.0
     assert auc_interval(tally)[0] <= auc_difference(positive, a, a).a

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from statsmodels.stats.contingency_tables import mcnemar as reference
 
 from hitmiss.core.errors import UsageError
-from hitmiss.stats.tests import EXACT_UP_TO, exact, mid_p
+from hitmiss.stats.mcnemar import EXACT_UP_TO, exact, mid_p
 
 PUBLISHED = [((238, 9), 7.48e-59), ((18, 101), 3.37e-15), ((87, 21), 9.9e-11), ((36, 51), 0.133), ((26, 29), 0.788)]
 counts = st.integers(0, 120)

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
 from hitmiss.core.errors import UnknownName
+from hitmiss.stats.corrections import adjusted, benjamini_hochberg, holm
 from hitmiss.stats.intervals import percentile
-from hitmiss.stats.paired import detectable, p_of_replicates
-from hitmiss.stats.tests import adjusted, benjamini_hochberg, groups, holm, letters
+from hitmiss.stats.letters import groups, letters
+from hitmiss.stats.p_value import detectable, p_of_replicates
 
 p_values = st.lists(st.floats(0.0, 1.0), min_size=1, max_size=30)
 

@@ -16,10 +16,14 @@ from scipy import stats
 from hitmiss.core.tally import Tally
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, min_dcf_form
 from hitmiss.metrics.ranking import average_precision_of_tally, fpr_at_tpr_form, tpr_at_fpr_form
-from hitmiss.stats import paired
-from hitmiss.stats.bootstrap import UnitSample, draw_units, trial_replicates, uniform_counts, unit_replicates
-from hitmiss.stats.forms import Form, PairShare, Whole
-from hitmiss.stats.paired import Plan, paired_replicates
+from hitmiss.stats import joint_sums, paired, windows
+from hitmiss.stats.counts import uniform_counts
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.sums import PairShare
+from hitmiss.stats.forms.whole import Whole
+from hitmiss.stats.paired import PairedDrawPlan, paired_replicates
+from hitmiss.stats.replicates import trial_replicates
+from hitmiss.stats.units import UnitSample, draw_units, unit_replicates
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
@@ -79,7 +83,7 @@ def figures_of(counts: NDArray[np.int64], trials: Trials, asked: list[Form]) -> 
 def compare_with_all_trials(trials: Trials, replicates: int, seed: int) -> float:
     """Read certified figures, deal the same draw out to all trials, compute anew. Returns the share certified."""
     asked, rng = forms(), np.random.default_rng(seed)
-    plan = Plan.of(trials[0], trials[1:], asked)
+    plan = PairedDrawPlan.of(trials[0], trials[1:], asked)
     draw = plan.draw(replicates, rng)
     answers = [[f.on_curve(axis.curve(draw)) for f in asked] for axis in plan.axes]
     certain = 0
@@ -103,7 +107,7 @@ def test_certified_figures_equal_those_of_all_trials(step: float) -> None:
 
 def test_figures_that_pass_for_certain_in_narrow_windows_are(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many replicates leave windows as narrow as these; those that are said to be certain must still be right."""
-    monkeypatch.setattr(paired, "DEVIATIONS", 0.3)
+    monkeypatch.setattr(windows, "DEVIATIONS", 0.3)
     assert 0.3 < compare_with_all_trials(two_systems(9000, 21_000, 1), 30, 3) < 0.97
 
 
@@ -135,10 +139,10 @@ def test_law_of_both_systems_and_of_their_difference(kind: str) -> None:
 @pytest.mark.parametrize("names", ["eer", "cost", "both"])
 def test_law_where_windows_are_too_narrow(names: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows so narrow that many replicates leave them: these are completed, and the law is the same."""
-    monkeypatch.setattr(paired, "DEVIATIONS", 0.3)
+    monkeypatch.setattr(windows, "DEVIATIONS", 0.3)
     eer, cost = eer_form("interpolated"), min_dcf_form(0.95, 1.0, 10.0, True)
     trials, asked = two_systems(1200, 2800, 3), {"eer": [eer], "cost": [cost], "both": [eer, cost]}[names]
-    plan = Plan.of(trials[0], trials[1:], asked)
+    plan = PairedDrawPlan.of(trials[0], trials[1:], asked)
     answer = asked[0].on_curve(plan.axes[0].curve(plan.draw(300, np.random.default_rng(0))))
     assert answer is not None
     assert 0.1 < answer[1].mean() < 0.99, "this must be about replicates in doubt"
@@ -171,10 +175,10 @@ def test_law_of_figures_that_need_every_trial() -> None:
 @pytest.mark.parametrize("blocks", [6, 2])
 def test_law_of_sums_drawn_by_category(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in large samples: sums from the counts of joint categories, more of them or few and made up for by noise."""
-    monkeypatch.setattr(paired, "LEAST", 500)
+    monkeypatch.setattr(joint_sums, "LEAST", 500)
     monkeypatch.setattr(paired, "EVEN_BLOCKS", blocks)
     trials, asked = two_systems(900, 1500, 22), [PairShare(), eer_form("grouped"), cllr_form()]
-    plan = Plan.of(trials[0], trials[1:], asked)
+    plan = PairedDrawPlan.of(trials[0], trials[1:], asked)
     assert plan.summed == [0, 2]
     assert len(plan.drawn) < 1800, "most of this must be about trials that are not drawn one by one"
     fast = paired_replicates(*trials, asked, 10_000, np.random.default_rng(23))
@@ -188,7 +192,7 @@ def test_law_of_sums_drawn_by_category(blocks: int, monkeypatch: pytest.MonkeyPa
 
 def test_infinite_terms_of_sums_drawn_by_category(monkeypatch: pytest.MonkeyPatch) -> None:
     """One positive of system a has all evidence against it: infinite Cllr when drawn, and only for that system."""
-    monkeypatch.setattr(paired, "LEAST", 500)
+    monkeypatch.setattr(joint_sums, "LEAST", 500)
     positive, a, b = two_systems(600, 700, 25)
     a[np.flatnonzero(positive)[17]] = -np.inf
     first, second = paired_replicates(positive, a, b, [cllr_form()], 10_000, np.random.default_rng(26))
@@ -198,7 +202,7 @@ def test_infinite_terms_of_sums_drawn_by_category(monkeypatch: pytest.MonkeyPatc
 
 def test_sums_of_systems_that_hardly_differ(monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores a millionth apart: the noise of both systems must be one and the same."""
-    monkeypatch.setattr(paired, "LEAST", 500)
+    monkeypatch.setattr(joint_sums, "LEAST", 500)
     positive, a, _ = two_systems(600, 900, 27)
     first, second = paired_replicates(positive, a, a + 1e-6, [cllr_form()], 300, np.random.default_rng(28))
     assert first[0].std() > 1e-3

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import permutation_test
 
-from hitmiss.stats.bootstrap import Random, generator
-from hitmiss.stats.tests import exact, sign_flip, swap
+from hitmiss.stats.mcnemar import exact
+from hitmiss.stats.permutation import sign_flip, swap
+from hitmiss.stats.random import Random, generator
 
 steps = st.lists(st.sampled_from([-1.0, 0.0, 1.0]), min_size=1, max_size=40).filter(lambda d: sum(map(abs, d)) <= 16)
 numbers = st.lists(st.integers(-9, 9), min_size=1, max_size=9)

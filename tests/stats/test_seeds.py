@@ -17,11 +17,9 @@ import numpy as np
 import pytest
 
 from hitmiss.core.errors import UsageError
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 
-DRAW = (
-    "from hitmiss.stats.bootstrap import generator; print(generator(7, 'eer', 'C01').integers(2**62, size=4).tolist())"
-)
+DRAW = "from hitmiss.stats.random import generator; print(generator(7, 'eer', 'C01').integers(2**62, size=4).tolist())"
 
 
 def numbers(seed: int, *names: object) -> list[int]:
@@ -273,7 +271,7 @@ def test_coins_bytes_and_orders() -> None:
 
 
 SCRIPT = """
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 import hashlib, numpy as np
 r = generator(9, "versions")
 parts = [r.multinomial(10**6, np.full(50, 0.02), size=40), r.binomial(np.arange(500), 0.3), r.integers(777, size=999),

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import exponnorm, norm
 
 from hitmiss.core.sorting import Floats
-from hitmiss.stats.tests import Unseen, max_t, ranks, spread_out
+from hitmiss.stats.simultaneous import Unseen, max_t, ranks, spread_out
 
 
 def plain_step_down(estimates: Floats, draws: Floats) -> list[float]:

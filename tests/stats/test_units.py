@@ -14,8 +14,10 @@ from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, hull_eer, min_cllr_of_tally, min_dcf_form
 from hitmiss.metrics.ranking import average_precision_of_tally, fpr_at_tpr_form, tpr_at_fpr_form
-from hitmiss.stats.bootstrap import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, unit_sides
-from hitmiss.stats.forms import Form, PairShare, Whole
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.sums import PairShare
+from hitmiss.stats.forms.whole import Whole
+from hitmiss.stats.units import UnitSample, draw_units, refuse_mixed_strata, unit_replicates, unit_sides
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -17,7 +17,7 @@ import hitmiss as hm
 from hitmiss.core.results import Estimate
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.toxicity import counts_of, evaluate_run, load_table
-from hitmiss.stats.intervals import Steps
+from hitmiss.stats.delong import RocSteps
 
 FEW_SCORES = st.sampled_from([0.0, 0.25, 0.5, math.nextafter(0.5, 1), math.nextafter(0.5, 0), 0.75, 1.0])
 ROWS = st.lists(
@@ -111,7 +111,7 @@ def test_measured_slices_are_scikit_learn_in_each_group(rows: list[tuple[str, in
 @given(st.lists(FEW_SCORES, min_size=1, max_size=20), st.lists(FEW_SCORES, min_size=1, max_size=20))
 def test_an_area_counts_pairs(positive: list[float], negative: list[float]) -> None:
     pairs = [(p > n) + 0.5 * (p == n) for p in positive for n in negative]
-    assert Steps.of_classes(np.sort(positive), np.sort(negative)).area == sum(pairs) / len(pairs)
+    assert RocSteps.of_classes(np.sort(positive), np.sort(negative)).area == sum(pairs) / len(pairs)
 
 
 def test_a_single_language_has_all_rows() -> None:

@@ -14,7 +14,7 @@ from claims import CLAIMS, claim, said, verify_words, write_files
 
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.results import Results
-from hitmiss.engine.measure import digest_of, read_signature, short
+from hitmiss.engine.signature import digest_of, read_signature, short
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results-1.json"
 PUBLISHED = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))

@@ -11,7 +11,7 @@ import typer
 from hitmiss.cli import common
 
 if TYPE_CHECKING:
-    from hitmiss.attacks.campaign import Campaigner
+    from hitmiss.attacks.worker import Campaigner
     from hitmiss.core.trials import Trials
 
 DETECTOR = "model.onnx, module:name or file.py:name (a torch module, an estimator, a function to probabilities)."
@@ -81,7 +81,8 @@ def attack(
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm."""
-    from hitmiss.attacks.campaign import LEFT_OUT, prepare_campaign, run_campaign
+    from hitmiss.attacks.campaign import prepare_campaign, run_campaign
+    from hitmiss.attacks.table import LEFT_OUT
     from hitmiss.cli.common import Progress
 
     campaigner = prepare_campaign(

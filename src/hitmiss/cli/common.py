@@ -227,7 +227,7 @@ def expanded(patterns: Sequence[str]) -> list[str]:
 
 def sampled(results: Iterable[Estimate]) -> None:
     """Print under a table what its intervals treat as random, and why that of a worst slice is not the slice's own."""
-    from hitmiss.engine.resample import under
+    from hitmiss.engine.sampling_note import under
 
     found = list(results)
     said = under(found)

@@ -17,7 +17,7 @@ from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.scoring import Outcome
+    from hitmiss.detection.settings import Outcome
 
 DETECTOR = (
     "model.onnx, module:name, file.py:name, beats:checkpoint.pt, hf-audio:FOLDER, hf-text:…, hf-image:…, program:'cmd'."
@@ -96,8 +96,8 @@ def detect(
     if len(devices) > 1:
         _share(given, devices)
         return
-    from hitmiss.detection.detector import open_detector
     from hitmiss.detection.loop import run_detector
+    from hitmiss.detection.opening import open_detector
     from hitmiss.evaluation.detecting import Job, Running, find_manifest
 
     reading = reading.changed(where=common.either(reading.where))
@@ -156,7 +156,7 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
     import multiprocessing
     import time
 
-    from hitmiss.io.runs import MANIFEST
+    from hitmiss.runs.manifest import MANIFEST
 
     if given["cluster"] is not None:
         raise UsageError("--cluster distributes the work itself; give one --device", code="devices-cluster")
@@ -219,11 +219,11 @@ def _opened(
         yield opening()
         return
     from hitmiss.cluster.ray import joined
-    from hitmiss.detection.cluster import Fleet
+    from hitmiss.detection.cluster import RayDetector
 
     with joined(cluster) as found:
         common.note(f"cluster: {found}")
-        with Fleet(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
+        with RayDetector(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
             yield fleet
         common.note(fleet.words())
 

@@ -93,8 +93,8 @@ def _paper(
     from hitmiss.engine.rank import Ranking
     from hitmiss.reports.contests import read_contest
     from hitmiss.reports.evaluations import evaluations
-    from hitmiss.reports.exports import read_marks
     from hitmiss.reports.paper_kit import CITE, paper_tables, short_signatures, write_figures
+    from hitmiss.reports.significance import read_marks
 
     if purpose != "paper":
         raise UnknownName("purpose", purpose, ("paper",))

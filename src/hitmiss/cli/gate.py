@@ -16,7 +16,7 @@ from hitmiss.core.read_spec import ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import Check, Regression, Rule, Target
 
 RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
@@ -150,7 +150,7 @@ def _is_trials(run: str) -> bool:
 
 def _paired(run: str, baseline: str, regressions: list[Regression], scoring: Scoring, force: bool) -> Comparison | None:
     """Compare both runs pair by pair, where both are given as trials."""
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.evaluation.protocol import compare_trials
 
     if not (_is_trials(run) and _is_trials(baseline)):
@@ -220,7 +220,7 @@ def _write(
 ) -> None:
     from hitmiss.conclude.verdict import conclude_gate
     from hitmiss.core import artifacts
-    from hitmiss.reports import gate_report, tabular
+    from hitmiss.reports import gate_report, terminal
 
     if junit:
         artifacts.write(junit, gate_report.junit(run, checks))
@@ -236,7 +236,7 @@ def _write(
         common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **told}))
         return
     common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
-    tabular.write([gate_report.table(checks)])
+    terminal.write_tables([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
     noun = "check" if len(checks) == 1 else "checks"
     common.out(

@@ -6,7 +6,6 @@ import atexit
 import gc
 import os
 import re
-import shlex
 import sys
 import textwrap
 import time
@@ -15,7 +14,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from copy import copy
-from dataclasses import asdict
 from functools import cache, partial
 from importlib import import_module
 from itertools import chain
@@ -23,13 +21,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from typer import Abort, TyperException
 from typer.core import TyperCommand, TyperGroup
 
 from hitmiss._version import __version__
 from hitmiss.cli import common
 from hitmiss.core import artifacts, errors
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.text import escape_invisible
 
 if TYPE_CHECKING:
@@ -38,11 +35,7 @@ if TYPE_CHECKING:
     from typer._click.parser import _Option, _OptionParser, _ParsingState
 
     Completing = Callable[[Context, Parameter, str], list[str]]
-
-# ----------------------------------------------------------------------
-# Options as the evaluation documents write them: several values after one option, and underscores for dashes.
-#
-# `--languages en es --pred_dir DIR` becomes `--languages en --languages es --pred-dir DIR`, as the parser needs it.
+from hitmiss.cli.failures import INTERRUPTED, completed_commands, document, exit_code, sentence
 
 SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "toxicity": ("--languages", "--identity", "--texts"),
@@ -54,7 +47,6 @@ SPACED: Final[Mapping[str, tuple[str, ...]]] = {
     "review": ("--thresholds", "--items"),
 }
 """For each verb, the options that take all words up to the next option; `--` ends them before an argument."""
-
 NUMBER: Final = re.compile(r"-(\d|\.\d|inf)")
 OPTION: Final = re.compile(r"--[A-Za-z][A-Za-z0-9_-]*")
 
@@ -127,15 +119,6 @@ def dashed(word: str) -> str:
     return name.replace("_", "-") + equals + value if OPTION.fullmatch(name) else word
 
 
-# ----------------------------------------------------------------------
-# Plain option values, taken as they are.
-#
-# typer builds a pydantic validator for every option of a verb, given or not, and imports pydantic for it: a fifth of a
-# second at the start of a verb with many. No way of declaring an option keeps it from that (`parser`, `click_type` and a
-# default of None all get one). Nearly all values are texts, or whole numbers, or were not given at all, and need none, so
-# they are taken here, where click lets a parameter process its value. Anything else goes the way of typer; so does
-# everything where typer no longer says what an option is declared as, and then a test of the start fails.
-
 DECLARED: Final = "type_descriptor"
 """The attribute in which typer keeps how an option is declared."""
 OTHER: Final = object()
@@ -174,10 +157,6 @@ def _plain(param: Parameter, value: object) -> object:
     return OTHER
 
 
-# ----------------------------------------------------------------------
-# An option that takes one value takes it once: of two values, neither is chosen in silence.
-
-
 class Once:
     """A command whose options refuse a second value, unless they are declared to take several."""
 
@@ -204,11 +183,6 @@ def _once(option: _Option, usual: Callable[[object, _ParsingState], None], value
         )
     usual(value, state)
 
-
-# ----------------------------------------------------------------------
-# Help and completion: options in groups, one example per verb, summaries that are not cut, completion of values.
-#
-# Everything here is based on the names of options, so that a verb only has to declare each option once.
 
 NAMES: Final = {"help_option_names": ["-h", "--help"]}
 """Settings for the context of every command."""
@@ -333,7 +307,7 @@ def _completing(values: Callable[[Mapping[str, object]], Iterator[str]]) -> Comp
         head, comma, tail = incomplete.rpartition(",")
         return [f"{head}{comma}{value}" for value in values(ctx.params) if value.startswith(tail)]
 
-    return complete
+    return completed_commands
 
 
 def _metrics(_: Mapping[str, object]) -> Iterator[str]:
@@ -376,157 +350,6 @@ VALUES: Final[Mapping[str, Callable[[Mapping[str, object]], Iterator[str]]]] = {
     "calibration": _words("affine", "pav"),
     "to": _words("latex", "markdown", "csv", "xlsx", "json", "model-card"),
 }
-
-
-# ----------------------------------------------------------------------
-# How a failure is reported: one sentence on stderr, an exit code, and with `--json` an object on stdout.
-#
-# | code | when                                                                                     |
-# |------|------------------------------------------------------------------------------------------|
-# | 0    | done; also when the reader of a pipe has closed it                                         |
-# | 1    | a gate or a claim does not hold (`GateFailed`)                                             |
-# | 2    | the command is wrong (`UsageError`, an unknown verb or option)                             |
-# | 3    | the data is wrong (`DataError`), or a file is missing or cannot be read                    |
-# | 4    | a run has not finished (`IncompleteRun`)                                                   |
-# | 5    | this machine lacks something (`EnvironmentFault`, disk full, no memory), or a bug in hitmiss |
-# | 130  | interrupted                                                                                |
-
-SCHEMA = 1
-INTERRUPTED = 130
-SHOWN_FAULTS = 5
-
-
-def exit_code(error: BaseException) -> int:
-    """Return the exit code of a failure.
-
-    >>> exit_code(DataError("a score is missing")), exit_code(FileNotFoundError()), exit_code(ZeroDivisionError())
-    (3, 3, 5)
-    """
-    if isinstance(error, HitmissError | TyperException):
-        return error.exit_code
-    if isinstance(error, KeyboardInterrupt | Abort):
-        return INTERRUPTED
-    return DataError.exit_code if _is_about_a_file(error) else EnvironmentFault.exit_code
-
-
-def sentence(error: BaseException) -> str:
-    """Return the message for the user; control characters of untrusted text are escaped.
-
-    >>> sentence(ZeroDivisionError("division by zero"))
-    'ZeroDivisionError: division by zero; this is a bug in hitmiss, run again with --debug and report what it prints'
-    """
-    if isinstance(error, DataError):
-        return "\n".join([escape_invisible(str(error)), *_fault_lines(error)])
-    if isinstance(error, TyperException):
-        return escape_invisible(f"{error.format_message()} See `{_command(error)} --help`.")
-    if isinstance(error, HitmissError):
-        return escape_invisible(str(error))
-    if isinstance(error, KeyboardInterrupt | Abort):
-        return "interrupted"
-    if isinstance(error, OSError):
-        return escape_invisible(_file_sentence(error))
-    if isinstance(error, MemoryError):
-        return "there is not enough memory on this machine"
-    kind = type(error).__name__
-    return escape_invisible(
-        f"{kind}: {error}; this is a bug in hitmiss, run again with --debug and report what it prints"
-    )
-
-
-def code_of(error: BaseException) -> str:
-    """Return the stable name of a failure, for programs.
-
-    >>> code_of(DataError("a score is NaN", code="nan-score")), code_of(FileNotFoundError()), code_of(KeyError("x"))
-    ('nan-score', 'missing-file', 'bug')
-    """
-    if isinstance(error, HitmissError):
-        return error.code
-    if isinstance(error, TyperException):
-        return "usage"
-    if isinstance(error, KeyboardInterrupt | Abort):
-        return "interrupted"
-    if isinstance(error, FileNotFoundError):
-        return "missing-file"
-    if isinstance(error, OSError):
-        return "unreadable-file" if _is_about_a_file(error) else "environment"
-    return "environment" if isinstance(error, MemoryError) else "bug"
-
-
-def complete(error: BaseException, words: Sequence[str]) -> list[str]:
-    """Return the commands of which one settles what an error leaves open: the given one with each of the choices.
-
-    An option that a choice sets replaces the one that was given.
-
-    >>> complete(DataError("which?", choices=[{"positive": "real"}, {"positive": "not real"}]), ["score", "a b.csv"])
-    ["hitmiss score 'a b.csv' --positive real", "hitmiss score 'a b.csv' --positive 'not real'"]
-    """
-    found = []
-    for choice in error.choices if isinstance(error, HitmissError) else ():
-        names = {f"--{name.replace('_', '-')}" for name in choice}
-        kept = [w for w, before in zip(words, ["", *words], strict=False) if not {w.partition("=")[0], before} & names]
-        found.append(f"{shlex.join(['hitmiss', *kept])} {common.options(choice)}")
-    return found
-
-
-def document(error: BaseException, commands: Sequence[str] = ()) -> dict[str, object]:
-    """Return what a failure prints with `--json`: its code, its message, every place with a fault, commands to choose.
-
-    >>> document(DataError("a score is NaN", [Fault("nan-score", "it is NaN", file="s.csv", row=7)]))["error"]["code"]
-    'nan-score'
-    """
-    faults = [asdict(fault) for fault in getattr(error, "faults", ())]
-    message = sentence(error).partition("\n")[0]
-    told: dict[str, object] = {"code": code_of(error), "message": message, "faults": faults}
-    return {"schema": SCHEMA, "error": {**told, "commands": list(commands)} if commands else told}
-
-
-def _command(error: TyperException) -> str:
-    context = getattr(error, "ctx", None)
-    return context.command_path if context is not None else "hitmiss"
-
-
-def _fault_lines(error: DataError) -> list[str]:
-    """List the places of faults, unless the message already contains the only one.
-
-    >>> from hitmiss.core.errors import Fault
-    >>> one = Fault("nan-score", "a score is NaN", file="s.csv", row=7)
-    >>> _fault_lines(DataError("s.csv, row 7: a score is NaN; drop it", [one]))
-    []
-    >>> _fault_lines(DataError("2 scores are NaN", [one, Fault("nan-score", "a score is NaN", file="s.csv", row=9)]))
-    ['  s.csv, row 7: a score is NaN', '  s.csv, row 9: a score is NaN']
-    """
-    if len(error.faults) == 1 and all(part in str(error) for part in _told(error.faults[0])):
-        return []
-    lines = [f"  {escape_invisible(str(fault))}" for fault in error.faults[:SHOWN_FAULTS]]
-    left = len(error.faults) - SHOWN_FAULTS
-    return [*lines, f"  … and {left} more; `hitmiss validate` lists all"] if left > 0 else lines
-
-
-def _told(fault: Fault) -> list[str]:
-    """Return the texts that a message must contain to cover a fault; the column is in the message where it matters."""
-    parts = [fault.message, fault.file, fault.value, None if fault.row is None else f"row {fault.row}"]
-    return [part for part in parts if part]
-
-
-def _is_about_a_file(error: BaseException) -> bool:
-    return isinstance(error, FileNotFoundError | IsADirectoryError | NotADirectoryError | PermissionError)
-
-
-def _file_sentence(error: OSError) -> str:
-    place = f"{error.filename}: " if error.filename is not None else ""
-    if isinstance(error, FileNotFoundError):
-        if error.filename is None:
-            return str(error)
-        from hitmiss.core.registry import all_metrics
-
-        hint = f"; for the metric of this name write -m {error.filename}" if error.filename in all_metrics() else ""
-        return f"there is no file {error.filename}{hint}"
-    return f"{place}{error.strerror or error}"
-
-
-# ----------------------------------------------------------------------
-# The command `hitmiss`: its verbs, its global options, and how it ends (exit codes: see above).
-
 VERBS = (
     "init",
     "score",
@@ -560,16 +383,12 @@ EVERYWHERE = (("--debug",), ("--quiet", "-q"), ("--verbose",))
 """Options that stand anywhere in a command line, before the verb or after it."""
 UNCOUNTED = ("review", "demo")
 """Verbs without a bar: a server has no end, and the demo runs other verbs one by one."""
-
 SELDOM = 200_000
 """Garbage collection starts after this many new objects instead of 700: imports alone create half as many."""
-
 SLEEPY = "4"
 """Threads for matrix products sleep until there is work. Otherwise each core first spins for 40 ms, once numpy is imported."""
-
 ABOUT_SIGNING = "Sign every file that is written with this SSH key: FILE.sig beside each; see `verify --signers`."
 ABOUT_PLUGIN = "A Python file that registers metrics, readers or protocols; may be repeated."
-
 app = typer.Typer(
     name="hitmiss",
     help="Evaluate detectors: the official numbers, with honest intervals, per domain, in seconds.",
@@ -683,7 +502,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except (Exception, KeyboardInterrupt) as error:
         if debug:
             traceback.print_exc()
-        commands = complete(error, words)
+        commands = completed_commands(error, words)
         common.note(
             "\n".join([f"hitmiss: {sentence(error)}", *(f"  {escape_invisible(command)}" for command in commands)])
         )

@@ -33,7 +33,9 @@ from hitmiss.core.settings import find as find_settings
 from hitmiss.core.spec import READING, Layer, Option, Spec, make, opt, option_in, options_of
 
 SETTINGS: Final = opt(
-    "Settings file instead of the folder's hitmiss.toml (see `hitmiss init`); none for no file.", READING, metavar="FILE"
+    "Settings file instead of the folder's hitmiss.toml (see `hitmiss init`); none for no file.",
+    READING,
+    metavar="FILE",
 )
 
 
@@ -186,7 +188,9 @@ class Verb(click.Command):
         options = {
             field: option
             for field, option in options_of(kind).items()  # type: ignore[arg-type]
-            if option.is_flag and field not in chosen.without and (not chosen.only or field in chosen.only)
+            if option.is_flag
+            and field not in chosen.without
+            and (not chosen.only or field in chosen.only)
             and not own & {*option.spellings(field)}
         }
         self.parts.append(Part(name, kind, options, chosen.defaults))
@@ -239,7 +243,11 @@ class Call:
 
     def run(self) -> object:
         """Make the specs, protocol < settings < command; say what was taken from settings; call the verb."""
-        own = {name: self._own(name) for name in inspect.signature(self.verb.function).parameters if name not in self._parts}
+        own = {
+            name: self._own(name)
+            for name in inspect.signature(self.verb.function).parameters
+            if name not in self._parts
+        }
         settings = self._settings(own)
         if settings is None:
             return self.verb.function(**own, **self._made(own, None)[0])
@@ -295,12 +303,15 @@ class Call:
             if part.kind is Design:
                 from hitmiss.evaluation.asking import make_design
 
-                if settings is not None and settings.protocol and "protocol" in part.options and "protocol" not in stated:
+                if (
+                    settings is not None
+                    and settings.protocol
+                    and "protocol" in part.options
+                    and "protocol" not in stated
+                ):
                     stated["protocol"] = settings.protocol
                     taken |= settings.taken(protocol=settings.protocol)
-                made[part.name], found = make_design(
-                    stated, settings, allowed=[*part.options], defaults=part.defaults
-                )
+                made[part.name], found = make_design(stated, settings, allowed=[*part.options], defaults=part.defaults)
             elif part.kind is ReadSpec and settings is not None:
                 made[part.name], found = settings.reading(stated)
             else:

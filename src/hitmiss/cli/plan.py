@@ -190,7 +190,7 @@ def _line(e: Estimate, wish: Wish, unit: str, name: str) -> Planned:
 def _differences(pilot: list[str], key: str | None, asked: Design, reading: ReadSpec, wish: Wish) -> list[Planned]:
     from hitmiss.core.errors import UsageError
     from hitmiss.core.weights import refuse_sampling
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.evaluation.protocol import compare_trials, read_trials
     from hitmiss.stats.planning import Error, quantiles
 

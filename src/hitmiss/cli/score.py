@@ -129,7 +129,8 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
     if cluster is None:
         yield sequential
         return
-    from hitmiss.cluster.ray import RayTasks, joined
+    from hitmiss.cluster.ray import joined
+    from hitmiss.cluster.tasks import RayTasks
 
     with joined(cluster) as found:
         common.note(f"cluster: {found}")
@@ -258,15 +259,15 @@ def _keep(
     if output:
         artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
-        from hitmiss.engine.resample import TalliedTrials
+        from hitmiss.engine.counted import TalliedTrials
         from hitmiss.reports.evaluations import RunData
-        from hitmiss.reports.evidence import shelf_beside
         from hitmiss.reports.html import write_report
+        from hitmiss.reports.media_finder import finder_beside
         from hitmiss.reports.page import Options
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
-        shelf = None if isinstance(trials, TalliedTrials) else shelf_beside(source, trials)
-        run = RunData(name, results, tuple(drawn), trials, shelf)
+        finder = None if isinstance(trials, TalliedTrials) else finder_beside(source, trials)
+        run = RunData(name, results, tuple(drawn), trials, finder)
         size = write_report([run], report, Options(compare=asked))
         common.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
@@ -278,18 +279,20 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     if json:
         common.out_with_verdict(results.to_dict(), found)
         return
-    from hitmiss.reports import tabular
+    from hitmiss.reports import grids, result_tables, terminal
 
     head = trials.header
     common.out(_title(trials, asked.protocol))
-    shown = tabular.tables(results, head.positive)
+    shown = result_tables.tables(results, head.positive)
     if asked.matrix:
         names = asked.matrix
         metrics = dict.fromkeys(e.metric for e in results if tuple(e.slice) == names)
         shown = [t for t in shown if t.name != ",".join(names)]
-        shown += [tabular.matrix(results, names[0], names[1], m, run) for run in tabular.runs(results) for m in metrics]
-    tabular.write(shown)
-    tabular.conclude(found, results.warnings, brief=common.is_quiet())
+        shown += [
+            result_tables.matrix(results, names[0], names[1], m, run) for run in grids.runs(results) for m in metrics
+        ]
+    terminal.write_tables(shown)
+    terminal.write_verdict(found, results.warnings, brief=common.is_quiet())
     common.sampled(results)
     common.out(f"\n{results.signature}")
 

@@ -31,7 +31,7 @@ from hitmiss.core.results import (
 )
 from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import Check
-from hitmiss.engine.measure import read_signature
+from hitmiss.engine.signature import read_signature
 from hitmiss.findings.wording import figure, name_of
 
 ENOUGH: Final = 30

@@ -11,8 +11,8 @@ from hitmiss.core.finding import Amount, Decimals, Finding, PValue, Subject, Val
 from hitmiss.core.results import UNUSED, code_of, values_of
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Basis, Status
-from hitmiss.engine.compare import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED, UNDEFINED, Comparison, Difference
-from hitmiss.engine.measure import read_signature
+from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED, UNDEFINED, Comparison, Difference
+from hitmiss.engine.signature import read_signature
 
 if TYPE_CHECKING:
     from hitmiss.engine.rank import Ranking

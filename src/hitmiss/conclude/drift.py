@@ -10,7 +10,7 @@ from hitmiss.conclude.verdict import DRIFTS, status_of
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Results
 from hitmiss.core.verdict import Basis, Verdict
-from hitmiss.stats.tests import holm
+from hitmiss.stats.corrections import holm
 
 RATE_OF: Final = {"far_drift": ("far", "the false-acceptance rate"), "frr_drift": ("frr", "the false-rejection rate")}
 """The rate that a drift is of, and its name."""

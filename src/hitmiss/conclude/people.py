@@ -9,7 +9,7 @@ from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Basis, Check
 from hitmiss.protocols.triage import repeats_of
-from hitmiss.stats.tests import exact
+from hitmiss.stats.mcnemar import exact
 from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Pairs, Teamwork
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import Final
 from hitmiss.conclude.comparison import Contrast, draws_behind, p_of
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Basis, Status
-from hitmiss.engine.compare import A_BETTER, B_BETTER, Difference
-from hitmiss.engine.rank import Duel, Ranking, Standing, title_of
+from hitmiss.engine.comparison import A_BETTER, B_BETTER, Difference
+from hitmiss.engine.rank import Duel, RankedRun, Ranking, title_of
 
 MOST_LETTERS: Final = 6
 """Groups up to which letters can be read; with more, runs are in tiers."""
@@ -61,7 +61,7 @@ def is_shown(duels: Mapping[frozenset[str], Difference], one: str, other: str) -
     return d is not None and d.verdict in (A_BETTER, B_BETTER)
 
 
-def _effect(d: Difference, best: Standing, ranked: Ranking) -> Amount | None:
+def _effect(d: Difference, best: RankedRun, ranked: Ranking) -> Amount | None:
     """Return the difference of the best to the next one, so that below 0 a lower number is the best's."""
     if d.delta is None:
         return None

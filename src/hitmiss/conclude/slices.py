@@ -13,7 +13,8 @@ from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value, run_of
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.findings.wording import is_bounded, name_of
-from hitmiss.stats.tests import Figure, Tested, against_others, against_whole, holm, shift
+from hitmiss.stats.corrections import holm
+from hitmiss.stats.slice_tests import Figure, Tested, against_others, against_whole, shift
 
 FEW: Final = 10
 """Number of trials of a class that a slice needs to be tested."""

@@ -17,7 +17,7 @@ from hitmiss.findings.wording import is_bounded
 
 if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import Check as GateCheck
     from hitmiss.engine.rank import Ranking
     from hitmiss.protocols.triage import TriageExtras

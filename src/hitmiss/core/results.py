@@ -252,7 +252,7 @@ class Results:
     questions: str = field(default="", repr=False, compare=False)
     """Hash of the items and their true classes (see `Trials.questions`); empty if it is not known."""
     facts: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
-    """What is known about how the answers were made: models, prompts, temperature, cache, … (see `engine.pairing`)."""
+    """What is known about how the answers were made: models, prompts, temperature, cache, … (see `engine.comparability`)."""
     decisions: str = field(default="", repr=False, compare=False)
     """What the threshold of the decisions means for scores of the file; empty if no threshold was used."""
 
@@ -346,7 +346,7 @@ class Results:
     @property
     def short_signature(self) -> str:
         """The signature in at most 60 characters, short enough for a paper."""
-        return str(import_module("hitmiss.engine.measure").short(self.signature))
+        return str(import_module("hitmiss.engine.signature").short(self.signature))
 
     @property
     def verdict(self) -> Verdict:
@@ -417,7 +417,7 @@ class Results:
         """What is known about how the answers were made, taken from the trials if they are available."""
         if self.facts or not isinstance(self.behind, Trials):
             return self.facts
-        found: Mapping[str, str] = import_module("hitmiss.engine.pairing").decisive(
+        found: Mapping[str, str] = import_module("hitmiss.engine.comparability").decisive(
             self.behind
         )  # imported by name, as for `plot`
         return found

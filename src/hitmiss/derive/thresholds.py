@@ -16,7 +16,7 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 SEARCHES: Final = ("exact", "grid")
 

@@ -1,323 +1,47 @@
-"""The loop of a run whose items are scored by the processes of a Ray cluster."""
+"""The loop of a run whose items are scored by the processes of a Ray cluster.
+
+Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
+it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
+
+    with joined("auto") as cluster, Fleet(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
+        run_detector(detector, manifest, Settings(), output="run", load=load)
+
+Plain actors are used, not Ray Data: it is then known what an actor was doing when it died, so an item that crashes
+its process can be found and left out, as with one process; and results are in the run store as soon as they exist.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
-import numpy as np
 import polars as pl
 
-from hitmiss.cluster.ray import Cluster, Refusal, Sent, accepted, attempted, deaths, need_ray
+from hitmiss.cluster.ray import Cluster, deaths, need_ray
+from hitmiss.cluster.sending import Sent, accepted
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.detection.detector import Base, Batch, Detector, as_detector
-from hitmiss.detection.loader import Crew, Failed, Prepare, Prepared, Row
-from hitmiss.detection.outputs import OutputKind, Outputs
-from hitmiss.detection.scoring import Clock, Layers, Loop, Record, Report, Settings
+from hitmiss.detection.detector import Base, Batch, Detector
+from hitmiss.detection.outputs import Outputs
+from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
+from hitmiss.detection.settings import Report, Settings
+from hitmiss.detection.worker import Loop
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run, differences
+from hitmiss.runs.manifest import differences
+from hitmiss.runs.store import Run
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
-
-# ----------------------------------------------------------------------
-# The bookkeeping of a run that many processes work on: which process has which items, and which item caused a crash.
-#
-# A part is a small group of items sent to one process. If a process dies, its current part is a suspect: a machine may
-# have failed, or an item may crash any process that handles it. A suspect is tried again, as the only part of its
-# process; if it crashes again it is split, down to single items, and an item that has crashed three processes is given
-# up. The parts that were only waiting for the process go to others.
-
-FIRST: Final = 256
-"""Maximum items per part until the rate of a process is known."""
-PART_SECONDS: Final = 2.0
-"""Work in a part of a fast process: more would be repeated if it dies, less would leave its device waiting too often."""
-ROUNDS: Final = 8
-"""Minimum parts per process, so that all finish at about the same time."""
-PIECES: Final = 4
-PATIENCE: Final = 3
-"""An item is given up as the cause after this many processes have died on it."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Positions of items, and how many processes have died while working on them."""
-
-    positions: tuple[int, ...]
-    deaths: int = 0
-
-
-class Book:
-    """Hands out parts, and takes back those of dead processes.
-
-    >>> book = Book(iter(range(5)), 3)
-    >>> first = book.next(is_idle=True); first.positions
-    (0, 1, 2)
-    >>> book.died(first)                                     # nothing is given up yet
-    ()
-    >>> book.next(is_idle=False).positions, book.next(is_idle=True).positions
-    ((3, 4), (0, 1, 2))
-    >>> book.has_more, book.next(is_idle=True)
-    (False, None)
-    """
-
-    def __init__(self, positions: Iterator[int], size: int, most: int | None = None) -> None:
-        self._positions, self._size, self._most = positions, size, most or size
-        self._suspects: deque[Part] = deque()
-        self._waiting: deque[Part] = deque()
-        self._fresh = self._cut()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there is a part that no process has."""
-        return self._fresh is not None or bool(self._suspects or self._waiting)
-
-    def next(self, is_idle: bool) -> Part | None:
-        """Return a part for a process. Suspects go only to idle ones, so that the next crash identifies the cause."""
-        if is_idle and self._suspects:
-            return self._suspects.popleft()
-        if self._waiting:
-            return self._waiting.popleft()
-        fresh, self._fresh = self._fresh, self._cut() if self._fresh is not None else None
-        return fresh
-
-    def died(self, part: Part, waiting: Iterable[Part] = ()) -> tuple[int, ...]:
-        """Record that a process died on a part while others waited for it; return the positions that are given up."""
-        self._waiting.extend(waiting)
-        deaths = part.deaths + 1
-        if len(part.positions) == 1 and deaths >= PATIENCE:
-            return part.positions
-        if len(part.positions) > 1 and deaths > 1:
-            self._suspects.extend(Part(piece, 1) for piece in _pieces(part.positions))
-        else:
-            self._suspects.append(Part(part.positions, deaths))
-        return ()
-
-    def learn(self, n_items: int, seconds: float) -> None:
-        """Make later parts larger if a process is fast: between two parts its device has nothing to do.
-
-        >>> book = Book(iter(range(3000)), 256, most=1500)
-        >>> book.learn(256, 0.25)
-        >>> [len(book.next(is_idle=True).positions) for _ in range(3)]     # the first was cut before
-        [256, 1500, 1244]
-        """
-        if seconds > 0:
-            self._size = min(self._most, max(self._size, int(PART_SECONDS * n_items / seconds)))
-
-    def _cut(self) -> Part | None:
-        positions = tuple(islice(self._positions, self._size))
-        return Part(positions) if positions else None
-
-
-def part_size(n_items: int, n_processes: int) -> int:
-    """Return the largest number of items per part.
-
-    >>> part_size(100, 2), part_size(1_000_000, 2), part_size(3, 2)
-    (7, 62500, 1)
-    """
-    return max(1, -(-n_items // (ROUNDS * max(1, n_processes))))
-
-
-def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    step = -(-len(positions) // PIECES)
-    yield from (positions[at : at + step] for at in range(0, len(positions), step))
-
-
-# ----------------------------------------------------------------------
-# A process of a cluster opens the detector once, and then scores one part of the run after the other.
-#
-# It writes no file. Results go back to the process that owns the run, which alone writes the run store. The machines
-# therefore only need access to the items and the model.
-
-LAYERS: Final = "layers"
-FLOAT32: Final = "float32"
-
-
-@dataclass(frozen=True)
-class About:
-    """What the owner of the run must know about a detector that is open in another process."""
-
-    name: str
-    sample_rate: int | None
-    ragged: bool
-    labels: tuple[str, ...] | None
-    output_kind: OutputKind
-    max_batch: int | None
-    layers: tuple[str, ...]
-    precision: str
-    identity: Mapping[str, object]
-    host: str = field(default_factory=socket.gethostname)
-    pid: int = field(default_factory=os.getpid)
-
-    @classmethod
-    def of(cls, detector: Detector) -> About:
-        """Ask the detector."""
-        return cls(
-            detector.name,
-            detector.sample_rate,
-            bool(getattr(detector, "ragged", False)),
-            getattr(detector, "labels", None),
-            getattr(detector, "output_kind", "auto"),
-            getattr(detector, "max_batch", None),
-            tuple(getattr(detector, "layers", ())),
-            str(getattr(detector, "precision", FLOAT32)),
-            dict(getattr(detector, "identity", {"name": detector.name})),
-        )
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is the same for every part of a run."""
-
-    preparation: Prepare
-    settings: Settings
-    sample_rate: int | None
-    positive: str
-    negative: str
-
-
-@dataclass(frozen=True)
-class Scored:
-    """The result of a part: a record for each of its rows, in order, the timings and the duration."""
-
-    records: list[Record]
-    clock: Clock
-    seconds: float
-
-
-class Sheet:
-    """Replaces the run for a loop over one part: it keeps the records instead of writing them."""
-
-    is_done = False
-    n_done = 0
-
-    def __init__(self, items: list[str]) -> None:
-        self.items = items
-        self.has_error = np.zeros(len(items), dtype=bool)
-        self.records: dict[int, Record] = {}
-
-    def todo(self, retry: bool = False) -> Iterator[int]:
-        """Yield all positions."""
-        del retry
-        yield from range(len(self.items))
-
-    def add(self, at: int, record: Record) -> None:
-        """Keep the result of an item."""
-        self.records[at] = record
-
-
-class Carrier:
-    """Sends rows of layers together with the record."""
-
-    def add(self, layers: Layers) -> Record:
-        """Return the rows themselves, as float32."""
-        return {LAYERS: {name: np.asarray(values, dtype=np.float32) for name, values in layers.items()}}
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""
-
-
-class Scorer:
-    """A process that scores. Errors that hitmiss raises on purpose are returned, not raised."""
-
-    def __init__(self) -> None:
-        self._detector: Detector | None = None
-        self._exact: Detector | None = None
-        self._loop: Loop | None = None
-
-    def open(self, opening: Sent[Callable[[], object]]) -> About | Refusal:
-        """Load the detector."""
-
-        def load() -> About:
-            self._detector = as_detector(opening.open()())
-            return About.of(self._detector)
-
-        found = attempted(load)
-        if isinstance(found, Refusal):
-            return replace(found, message=f"on {socket.gethostname()}: {found.message}")
-        return found
-
-    def score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored | Refusal:
-        """Score the rows of a part."""
-        return attempted(lambda: self._score(work, rows))
-
-    def prepare(self, work: Sent[Work], row: Row) -> Prepared | Failed | Refusal:
-        """Prepare one item, for inspection."""
-        return attempted(lambda: self._begun(work).preparation(0, row))
-
-    def outputs(self, work: Sent[Work], batch: Batch) -> Outputs | Refusal:
-        """Return the raw outputs of a batch."""
-
-        return attempted(lambda: _outputs(self._begun(work).detector, batch))
-
-    def outputs_in_float32(self, work: Sent[Work], batch: Batch) -> Outputs | Refusal:
-        """Return the raw outputs of a batch in float32, if the detector uses a lower precision."""
-
-        def answer() -> Outputs:
-            detector = self._begun(work).detector
-            if self._exact is None:
-                self._exact = cast(Base, detector).in_float32()
-            return _outputs(self._exact or detector, batch)
-
-        return attempted(answer)
-
-    def _score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored:
-        loop, began = self._begun(work), time.monotonic()
-        sheet = Sheet(rows["item"].to_list())
-        loop.run = cast(Run, sheet)
-        loop.manifest = replace(loop.manifest, frame=rows)
-        loop.clock = Clock(n_total=len(rows))
-        try:
-            loop.score_all()
-        except BaseException:  # workers may still hold tasks of this part
-            self._loop = None
-            if loop.crew is not None:
-                loop.crew.close()
-            raise
-        records = [sheet.records[at] for at in range(len(rows))]
-        return Scored(records, loop.clock, time.monotonic() - began)
-
-    def _begun(self, sent: Sent[Work]) -> Loop:
-        """Return the loop, which is kept from part to part: it remembers the batch size that fits."""
-        if self._loop is None:
-            if self._detector is None:
-                raise EnvironmentFault("a process was given work before its detector was open")
-            work = sent.open()
-            self._detector.sample_rate = work.sample_rate
-            nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
-            given = (cast(Run, Sheet([])), self._detector, nothing, work.preparation, work.settings)
-            self._loop = Loop(*given, lambda clock: None, keeper=Carrier(), gives_up=False)
-            if work.settings.workers:
-                from ray import cloudpickle  # functions of the caller's own script have no module here
-
-                buffer = getattr(self._detector, "buffer", None)
-                self._loop.crew = Crew(work.preparation, work.settings.workers, buffer, cloudpickle.dumps)
-        return self._loop
-
-
-# ----------------------------------------------------------------------
-# The loop of a run whose items are scored by a cluster: distribute parts, write what comes back.
-#
-# Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
-# it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
+from hitmiss.detection.parts import FIRST, PATIENCE, Part, PartQueue, part_size
+from hitmiss.detection.scorer import FLOAT32, LAYERS, About, Scored, Scorer, Work
 
 FUTILE: Final = 10
 """The run stops after this many deaths without a completed part in between: the items are not the cause."""
-
-
-def _outputs(detector: Detector, batch: Batch) -> Outputs:
-    prepare = getattr(detector, "prepare", None)
-    return np.asarray(detector.outputs(prepare(batch) if prepare is not None else batch))
 
 
 class ClusterLoop(Loop):
@@ -326,7 +50,7 @@ class ClusterLoop(Loop):
     def __init__(
         self,
         run: Run,
-        fleet: Fleet,
+        fleet: RayDetector,
         manifest: Manifest,
         preparation: Prepare,
         settings: Settings,
@@ -346,13 +70,13 @@ class ClusterLoop(Loop):
             n_left = len(self.manifest) if self.settings.retry else len(self.manifest) - self.run.n_done
             try:
                 most = part_size(n_left, self.fleet.size)
-                self._work(Book(self.run.todo(self.settings.retry), min(FIRST, most), most))
+                self._work(PartQueue(self.run.todo(self.settings.retry), min(FIRST, most), most))
             finally:
                 if self.keeper is not None:
                     self.keeper.close()
         self.report(self.clock)
 
-    def _work(self, book: Book) -> None:
+    def _work(self, book: PartQueue) -> None:
         while book.has_more or any(member.parts for member in self.fleet.members):
             self._hand_out(book)
             with self.clock.time("wait"):
@@ -361,7 +85,7 @@ class ClusterLoop(Loop):
                 self._take(reference, book)
             self.report(self.clock)
 
-    def _hand_out(self, book: Book) -> None:
+    def _hand_out(self, book: PartQueue) -> None:
         """Give every process as many parts as it may have, the least busy first."""
         for depth in range(IN_FLIGHT):
             for member in self.fleet.members:
@@ -369,7 +93,7 @@ class ClusterLoop(Loop):
                 if part is not None:
                     self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
 
-    def _take(self, reference: ObjectRef, book: Book) -> None:
+    def _take(self, reference: ObjectRef, book: PartQueue) -> None:
         """Write what a process has sent, or find the cause of its death."""
         ray, member = need_ray(), self.fleet.owner_of(reference)
         try:
@@ -387,7 +111,7 @@ class ClusterLoop(Loop):
                 self._write_down(part, result)
                 book.learn(len(part.positions), result.seconds)
 
-    def _bury(self, member: Member, book: Book, error: BaseException) -> None:
+    def _bury(self, member: Member, book: PartQueue, error: BaseException) -> None:
         """Handle the death of a process with a model: its sent results are valid; its next part was in progress."""
         self.fleet.replace(member)
         lost: list[Part] = []
@@ -398,7 +122,7 @@ class ClusterLoop(Loop):
                 lost.append(part)
         self._blame(lost, book, error)
 
-    def _blame(self, lost: list[Part], book: Book, error: BaseException) -> None:
+    def _blame(self, lost: list[Part], book: PartQueue, error: BaseException) -> None:
         self._futile += 1
         if self._futile > FUTILE:
             raise EnvironmentFault(
@@ -431,15 +155,6 @@ def _why(error: BaseException) -> str:
     return "out of memory" if is_memory else "killed, or a crash in native code"
 
 
-# ----------------------------------------------------------------------
-# A detector that is open in many processes of a Ray cluster: to the caller it is one detector, with its own loop.
-#
-#     with joined("auto") as cluster, Fleet(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
-#         run_detector(detector, manifest, Settings(), output="run", load=load)
-#
-# Plain actors are used, not Ray Data: it is then known what an actor was doing when it died, so an item that crashes
-# its process can be found and left out, as with one process; and results are in the run store as soon as they exist.
-
 IN_FLIGHT: Final = 2
 """Pending parts per process: the current one and the next, so that it does not have to wait."""
 NEWS_SECONDS: Final = 20.0
@@ -460,7 +175,7 @@ class Member:
         return self.about is not None and not any(part.deaths for part in self.parts.values())
 
 
-class Fleet(Base):
+class RayDetector(Base):
     """The detector, open in `actors` processes, `most` at most; `decoders` further ones beside each prepare items."""
 
     loop_class = ClusterLoop
@@ -486,7 +201,7 @@ class Fleet(Base):
         self._about: About | None = None
         self.members = [self._hire() for _ in range(self.size)]
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> RayDetector:
         try:
             self._wait_for_the_first()
         except BaseException:
@@ -612,7 +327,7 @@ class Fleet(Base):
 class InFloat32(Base):
     """The detector of a fleet in float32: any of its processes opens it once more, to measure the effect of rounding."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: RayDetector) -> None:
         self._fleet, self.name, self.sample_rate = fleet, fleet.name, fleet.sample_rate
 
     def outputs(self, batch: Batch) -> Outputs:

@@ -16,8 +16,8 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.bias import KINDS, POWER, bias_score
-from hitmiss.stats.forms import PairShare
-from hitmiss.stats.intervals import auc_interval
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.forms.sums import PairShare
 
 IDENTITY: Final = "identity"
 FEW: Final = 10

@@ -3,298 +3,64 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from pathlib import Path
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
-import polars as pl
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts, progress
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError
+from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
-from hitmiss.core.results import FORCED, SCHEMA, UNUSED, Remark, finite, prefixed, warning_fields
+from hitmiss.core.registry import Derived, MetricSpec, resolve
+from hitmiss.core.results import FORCED, UNUSED, Remark, prefixed
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, demanded
-from hitmiss.core.verdict import Verdict
-from hitmiss.engine.contrasts import (
-    NO_TEST,
-    NO_WIDTH,
-    RIGHT,
-    Both,
-    Contrast,
-    Judging,
-    Mask,
-    PairedDraws,
-    PairedSample,
-    choose_test,
-    columns_of,
-    contrast,
-    outcomes,
-    slices,
-    wholes,
+from hitmiss.engine.columns import Columns, OneClassColumns
+from hitmiss.engine.comparability import Breach, breaches, unchecked
+from hitmiss.engine.comparison import (
+    ALL,
+    BOTH,
+    NOT_TESTED,
+    UNDEFINED,
+    WRONG,
+    Comparison,
+    Difference,
+    Discordance,
+    judged,
 )
-from hitmiss.engine.measure import (
-    FEW,
-    HINTED,
-    HINTED_METRICS,
-    USUAL_UNITS,
-    alarms,
-    ask,
-    natural_unit,
-    over,
-    render,
-    widths,
-)
-from hitmiss.engine.pairing import Breach, Pair, breaches, completed, incomplete, pair, size_of, unchecked
-from hitmiss.engine.resample import Columns, OneClass, by_target
+from hitmiss.engine.contrasts import NO_TEST, NO_WIDTH, RIGHT, Contrast, Judging, choose_test, contrast
+from hitmiss.engine.derived import over
+from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, USUAL_UNITS, natural_unit, widths
+from hitmiss.engine.notes import FEW
+from hitmiss.engine.paired_draws import PairedDraws
+from hitmiss.engine.paired_samples import Both, PairedSample, columns_of, outcomes, slices, wholes
+from hitmiss.engine.paired_shares import Mask
+from hitmiss.engine.pairing import Pair, completed, incomplete, pair, size_of
+from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.samples import by_target
+from hitmiss.engine.score_checks import check_scores
+from hitmiss.engine.signature import render
 from hitmiss.engine.weighted import plan_for
-from hitmiss.stats import tests
-from hitmiss.stats.intervals import auc_interval
-from hitmiss.stats.paired import detectable
-from hitmiss.stats.tests import adjusted
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from _typeshed import DataclassInstance
-
-
-# ----------------------------------------------------------------------
-# The rows of a comparison: differences between two runs, the pairs on which their decisions differ, and warnings.
-
-A_BETTER, B_BETTER, NO_DIFFERENCE, IDENTICAL = "A better", "B better", "no difference shown", "identical"
-ALL, WRONG, BOTH = "all answered", "abstention = wrong", "both answered"
-"""How abstentions are counted in McNemar's test; the first is used if there are no abstentions."""
-NOT_TESTED, UNDEFINED = "not tested", "undefined"
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One metric in one slice: the figures of both runs, B − A with interval and test, and how often each is better.
-
-    `wins`, `ties` and `losses` count the pairs that B answers better, as well and worse (for an average: the slices).
-    `mdd` is the minimum detectable difference: the least true difference that this many pairs would show (80 % power).
-    A field is None if it is undefined; `note` then says why.
-    """
-
-    metric: str
-    a: float | None
-    b: float | None
-    delta: float | None
-    low: float | None = None
-    high: float | None = None
-    p_value: float | None = None
-    p_adjusted: float | None = None
-    test: str | None = None
-    n_pairs: int = 0
-    n_positive: int = 0
-    wins: int = 0
-    ties: int = 0
-    losses: int = 0
-    mdd: float | None = None
-    verdict: str = UNDEFINED
-    slice: Mapping[str, str] = field(default_factory=dict)
-    average: str | None = None
-    note: str | None = None
-    best: Best = "low"
-
-    def __post_init__(self) -> None:
-        for end in ("low", "high"):
-            object.__setattr__(self, end, round_number(getattr(self, end), END_DIGITS))
-
-
-DIGITS_OF: Final[Mapping[str, int]] = {
-    **dict.fromkeys(("a", "b", "delta", "value"), DIGITS),
-    **dict.fromkeys(("mdd", "p_value", "p_adjusted", "p_exact", "p_mid"), END_DIGITS),
-}
-"""Fields of a row whose last digits differ between processors, and how many digits are kept."""
-
-
-def told(row: DataclassInstance) -> dict[str, object]:
-    """Return a row as JSON can hold it, with only the digits that are the same on every processor."""
-    return {k: finite(round_number(v, DIGITS_OF[k]) if k in DIGITS_OF else v) for k, v in asdict(row).items()}
-
-
-def judged(row: Difference, level: float) -> Difference:
-    """Return the row with the verdict that follows from its adjusted p value."""
-    if row.delta is None:
-        return row
-    is_alike = row.delta == 0.0 and not row.wins and not row.losses
-    if row.p_adjusted is None:  # no test is needed to see that the answers are equal, if the pairs were compared
-        return replace(row, verdict=IDENTICAL if is_alike and row.ties else NOT_TESTED)
-    if is_alike:
-        return replace(row, verdict=IDENTICAL)
-    if row.p_adjusted >= 1.0 - level or row.delta == 0.0:
-        return replace(row, verdict=NO_DIFFERENCE)
-    return replace(row, verdict=B_BETTER if (row.delta > 0.0) == (row.best == "high") else A_BETTER)
-
-
-@dataclass(frozen=True)
-class Discordance:
-    """McNemar's table of one slice under one way to count abstentions.
-
-    `abstention = wrong` uses every pair, and a question without an answer counts as wrong (`all answered` if there are
-    no abstentions). `both answered` uses only pairs with two answers. `p_exact` is two-sided, `p_mid` is the mid-p
-    value; both are None if trials are not independent.
-    """
-
-    reading: str
-    n_pairs: int
-    both_right: int
-    only_a: int
-    only_b: int
-    both_wrong: int
-    p_exact: float | None = None
-    p_mid: float | None = None
-    p_adjusted: float | None = None
-    slice: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """A comparison of two runs on the same questions: immutable rows, with a signature that records how they were made.
-
-    Parameters
-    ----------
-    names
-        The names of run A and run B.
-    differences
-        One `Difference` per metric and slice.
-    discordances
-        McNemar's tables.
-    signature
-        One line that records every choice behind the comparison.
-    warnings
-        What a reader of the comparison should know.
-    level
-        The level of the intervals.
-    correction
-        How p values were adjusted for multiple tests.
-    protocol
-        The name of the protocol, if one was used.
-    design
-        What was asked, and how each run was read.
-    """
-
-    names: tuple[str, str]
-    differences: tuple[Difference, ...]
-    discordances: tuple[Discordance, ...] = ()
-    signature: str = ""
-    warnings: tuple[str, ...] = ()
-    level: float = 0.95
-    correction: str = "holm"
-    protocol: str | None = None
-    design: Design | None = field(default=None, repr=False)
-    """What was asked, and how each run was read."""
-
-    def __iter__(self) -> Iterator[Difference]:
-        return iter(self.differences)
-
-    def __len__(self) -> int:
-        return len(self.differences)
-
-    def one(self, metric: str, *, average: str | None = None, **cell: str) -> Difference:
-        """Return the single difference of a metric in a slice; an error if there is none or more than one."""
-        found = [d for d in self if d.metric == metric and d.average == average and dict(d.slice) == cell]
-        if len(found) != 1:
-            known = sorted({d.metric for d in self})
-            raise UsageError(
-                f"{len(found)} differences of {metric!r} for average={average!r}, {cell}; metrics: {known}"
-            )
-        return found[0]
-
-    @property
-    def verdict(self) -> Verdict:
-        """What this comparison allows to conclude, as data: which run is better, and every slice, label or average in which it is worse."""
-        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
-        return made
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form.
-
-        It is `{"schema": 1, "kind": "comparison", "a": …, "b": …, "differences": [{…}], "mcnemar": [{…}]}`.
-        """
-        return {
-            "schema": SCHEMA,
-            "kind": "comparison",
-            "signature": self.signature,
-            "protocol": self.protocol,
-            "a": self.names[0],
-            "b": self.names[1],
-            "level": self.level,
-            "correction": self.correction,
-            **warning_fields(self.warnings),
-            "design": self.design.to_plain() if self.design is not None else None,
-            "differences": [told(d) for d in self],
-            "mcnemar": [told(d) for d in self.discordances],
-        }
-
-    def to_json(self, indent: int | None = 1) -> str:
-        """Return the JSON form as text."""
-        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file."""
-        artifacts.write(path, self.to_json() + "\n")
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return a polars frame with one row per difference; slices become columns."""
-        names = sorted({k for d in self for k in d.slice})
-        rows = [{**asdict(d), **{k: d.slice.get(k) for k in names}} for d in self]
-        for row in rows:
-            del row["slice"]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame with one row per difference (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_polars().to_dicts())
-
-    def __str__(self) -> str:
-        lines = [f"{_named(d)} {_number(d.delta)} {_interval(d)} {d.verdict}" for d in self]
-        return "\n".join([*lines, *(f"warning: {w}" for w in self.warnings), self.signature]).strip()
-
-    def _repr_html_(self) -> str:
-        shown: str = import_module("hitmiss.reports.notebook").html_of(self)  # by name: `engine` imports no reports
-        return shown
-
-
-def _named(d: Difference) -> str:
-    where = ", ".join(f"{k}={v}" for k, v in d.slice.items())
-    return " ".join(filter(None, (d.average, d.metric, f"[{where}]" if where else "")))
-
-
-def _number(value: float | None) -> str:
-    return "undefined" if value is None else f"{value:.4f}"
-
-
-def _interval(d: Difference) -> str:
-    return f"[{d.low:.4f}, {d.high:.4f}]" if d.low is not None and d.high is not None else ""
-
-
-# ----------------------------------------------------------------------
-# From the paired samples of two runs to the rows of a comparison: contrasts, averages over slices, families, verdicts.
+from hitmiss.stats import mcnemar
+from hitmiss.stats.corrections import adjusted
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.p_value import detectable
 
 ANSWERED: Final = 4
 """Outcome codes below this one are answers."""
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class ComparedSlice:
     """The contrast of a question on one sample, with the replicates of the difference if they were drawn."""
 
     question: Both
@@ -327,11 +93,11 @@ class Work:
         inside: list[list[PairedSample]] = [[] for _ in groupings]
         for whole in _in_turn(samples, "comparing"):
             draws = PairedDraws.prepare(self.plan, whole, self.zero_undefined)
-            with progress.step("all pairs", 1 + len(groupings)):
-                with progress.part():
+            with step("all pairs", 1 + len(groupings)):
+                with part():
                     tables[0] += map(self.row, self.cells(whole, self.questions, draws))
                 for place, grouping in enumerate(groupings):
-                    with progress.part():
+                    with part():
                         parts = slices(whole, grouping)
                         told = _in_turn(parts, f"by {' × '.join(grouping)}")
                         cells = [self.cells(sample, asked, draws) for sample in told]
@@ -345,18 +111,18 @@ class Work:
         counted = _adjusted_tables([d for sample in every for d in self.discordances(sample)], self.correction)
         return [judged(d, self.plan.level) for d in (*rows, *chain.from_iterable(averages))], counted
 
-    def cells(self, sample: PairedSample, questions: list[Both], draws: PairedDraws) -> list[Cell]:
+    def cells(self, sample: PairedSample, questions: list[Both], draws: PairedDraws) -> list[ComparedSlice]:
         """Compute every question on one sample."""
         tests = [choose_test(q, sample, self.test, bool(self.plan.unit)) for q in questions]
         need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t not in ("delong", NO_TEST)]
         drawn = draws.deltas([questions[i] for i in need], sample) if need else []
         deltas = dict(zip(need, drawn, strict=True))
         return [
-            Cell(q, sample, contrast(q, sample, t, draws, deltas.get(i)), deltas.get(i))
+            ComparedSlice(q, sample, contrast(q, sample, t, draws, deltas.get(i)), deltas.get(i))
             for i, (q, t) in enumerate(zip(questions, tests, strict=True))
         ]
 
-    def row(self, cell: Cell) -> Difference:
+    def row(self, cell: ComparedSlice) -> Difference:
         """Return a cell as a row; its p value is not adjusted yet."""
         found, sample, question = cell.found, cell.sample, cell.question[0]
         p = _known(found.p_value)
@@ -403,7 +169,9 @@ class Work:
             return replace(row, verdict=UNDEFINED, note="undefined: nothing to divide by")
         return replace(row, a=a, b=b, delta=b - a)
 
-    def macro(self, whole: PairedSample, grouping: Grouping, cells: list[Cell], draws: PairedDraws) -> Difference:
+    def macro(
+        self, whole: PairedSample, grouping: Grouping, cells: list[ComparedSlice], draws: PairedDraws
+    ) -> Difference:
         """Return the mean over the slices where both figures are defined; wins, ties and losses count slices."""
         good = [c for c in cells if not math.isnan(c.found.delta)]
         sign = -1.0 if cells[0].question[0].metric.best == "low" else 1.0
@@ -431,7 +199,7 @@ class Work:
             return replace(row, note="; ".join(filter(None, (note, why))))
         return self._macro_tested(row, good, draws)
 
-    def _macro_tested(self, row: Difference, good: list[Cell], draws: PairedDraws) -> Difference:
+    def _macro_tested(self, row: Difference, good: list[ComparedSlice], draws: PairedDraws) -> Difference:
         """Test a mean over slices: the slices are disjoint, so variances of areas add up.
 
         Other replicates are averaged.
@@ -480,7 +248,7 @@ class Work:
 
 def _in_turn(samples: list[PairedSample], what: str) -> Iterator[PairedSample]:
     """Yield the samples one after the other, and report progress by the number of pairs."""
-    return progress.each(samples, what, [sample.n for sample in samples])
+    return each(samples, what, [sample.n for sample in samples])
 
 
 def _known(value: float) -> float | None:
@@ -497,11 +265,11 @@ def _table(
     row = Discordance(reading, int(inside.sum()), both, only_a, only_b, neither, slice=dict(where))
     if not independent:
         return row
-    p = tests.exact(only_a, only_b)
-    return replace(row, p_exact=p, p_mid=tests.mid_p(only_a, only_b), p_adjusted=p)
+    p = mcnemar.exact(only_a, only_b)
+    return replace(row, p_exact=p, p_mid=mcnemar.mid_p(only_a, only_b), p_adjusted=p)
 
 
-def _undefined(cell: Cell, names: tuple[str, str]) -> str | None:
+def _undefined(cell: ComparedSlice, names: tuple[str, str]) -> str | None:
     if not math.isnan(cell.found.delta):
         return None
     sample, head = cell.sample, cell.sample.parts[0].a.columns.trials.header
@@ -545,10 +313,6 @@ def _adjusted_tables(rows: list[Discordance], correction: str) -> list[Discordan
         for row, p in zip(own, adjusted([r.p_exact for r in own], correction), strict=True)
     }
     return [replace(row, p_adjusted=new[id(row)]) for row in rows]
-
-
-# ----------------------------------------------------------------------
-# Compare: two runs on the same questions -> per metric and slice the difference, its interval, its test, a verdict.
 
 
 def compare(
@@ -640,8 +404,11 @@ def compare_design(
     plan = plan_for(paired.a, SamplingPlan(design.bootstrap, unit, design.seed, design.level))
     across = [c for one in derived for term in one.terms for c in term.columns]
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"] + across)]
-    columns = columns_of(paired, shared, OneClass(chosen.negative_only, chosen.positive_only), pooled)
-    questions = [(ask(m, columns[0].trials, chosen), ask(m, columns[1].trials, chosen)) for m in design.metrics]
+    columns = columns_of(paired, shared, OneClassColumns(chosen.negative_only, chosen.positive_only), pooled)
+    questions = [
+        (prepare_metric(m, columns[0].trials, chosen), prepare_metric(m, columns[1].trials, chosen))
+        for m in design.metrics
+    ]
     if not len(paired):
         raise DataError("there are no pairs to compare", code="no-pairs")
     wholes_ = wholes(*columns)
@@ -729,7 +496,9 @@ def _warnings(
     for i, (trials, name) in enumerate(zip((paired.a, paired.b), paired.names, strict=True)):
         found += [prefixed(f"{name}: ", note) for note in trials.header.notes]
         sides = [part.a if i == 0 else part.b for sample in samples for part in sample.parts]
-        found += [prefixed(f"{name}: ", alarm) for side in sides for alarm in alarms(side, [q[i] for q in questions])]
+        found += [
+            prefixed(f"{name}: ", alarm) for side in sides for alarm in check_scores(side, [q[i] for q in questions])
+        ]
     return found
 
 

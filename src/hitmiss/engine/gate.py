@@ -13,9 +13,9 @@ from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import one_or_several
 from hitmiss.core.registry import MetricSpec, all_metrics, find_metric, known_text, parse
 from hitmiss.core.results import Estimate, Results, demanded_results
-from hitmiss.engine.compare import IDENTICAL, Comparison, Difference
-from hitmiss.engine.measure import read_signature
-from hitmiss.engine.pairing import breaches_of
+from hitmiss.engine.comparability import breaches_of
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference
+from hitmiss.engine.signature import read_signature
 from hitmiss.metrics.bias import RANGES
 
 # ----------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Compare more than two runs: all on the same draws, every pair judged at once, with letters and ranks.
 
 Every run is measured on one shared stream of weights, so the work grows with the number of runs, not of pairs. Pairs
-are judged together by step-down max-T (see `stats.tests`): intervals, p values, letters and ranks hold for all pairs at
+are judged together by step-down max-T (see `stats.simultaneous`): intervals, p values, letters and ranks hold for all pairs at
 once. Without a `unit`, trials are resampled; if there are very many, in random blocks of equal size.
 """
 
@@ -24,12 +24,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts, progress
+from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.machine import cores
+from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
 from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
@@ -38,38 +39,29 @@ from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, demanded
 from hitmiss.core.verdict import Verdict
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.compare import (
-    IDENTICAL,
-    Comparison,
-    Difference,
-    compare_design,
-    digest,
-    judged,
-    told,
-    turned,
-    unused_unit,
-    with_sides,
-)
-from hitmiss.engine.contrasts import TESTS, each_once, same_columns
-from hitmiss.engine.measure import Work, alarms, ask, render
-from hitmiss.engine.pairing import (
-    REPEATS,
-    SHOWN,
-    breaches_of,
-    completed,
-    facts,
-    in_order,
-    incomplete,
-    pair,
-    size_of,
-    unchecked_of,
-)
-from hitmiss.engine.resample import Columns, Draws, OneClass, Question, Sample, samples_of_runs, samples_of_slices
-from hitmiss.stats.bootstrap import draw_units, generator
-from hitmiss.stats.forms import Form, MinimumCost
-from hitmiss.stats.intervals import effective_units, enough, unit_sizes
-from hitmiss.stats.paired import detectable
-from hitmiss.stats.tests import CORRECTIONS, Simultaneous, Unseen, adjusted, letters, max_t, ranks, spread_out
+from hitmiss.engine.columns import Columns, OneClassColumns, Sample
+from hitmiss.engine.comparability import breaches_of, facts, unchecked_of
+from hitmiss.engine.compare import compare_design, digest, turned, unused_unit, with_sides
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged, told
+from hitmiss.engine.contrasts import TESTS
+from hitmiss.engine.draws import Draws
+from hitmiss.engine.measurement import Measurement
+from hitmiss.engine.paired_samples import each_once, same_columns
+from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
+from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.prepared_metric import PreparedMetric
+from hitmiss.engine.samples import samples_of_runs, samples_of_slices
+from hitmiss.engine.score_checks import check_scores
+from hitmiss.engine.signature import render
+from hitmiss.stats.corrections import CORRECTIONS, adjusted
+from hitmiss.stats.enough_units import effective_units, enough, unit_sizes
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.letters import letters
+from hitmiss.stats.p_value import detectable
+from hitmiss.stats.random import generator
+from hitmiss.stats.simultaneous import Simultaneous, Unseen, max_t, ranks, spread_out
+from hitmiss.stats.units import draw_units
 
 MAX_T: Final = "max-t"
 """All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
@@ -81,7 +73,7 @@ MOST_BLOCKS: Final = 2000
 
 
 @dataclass(frozen=True)
-class Standing:
+class RankedRun:
     """A run's figure in a slice, with its letters and its rank.
 
     Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
@@ -120,7 +112,7 @@ class Ranking:
     names
         The names of the runs.
     standings
-        One `Standing` per metric, run and slice.
+        One `RankedRun` per metric, run and slice.
     duels
         One `Duel` per metric, pair of runs and slice.
     signature
@@ -138,7 +130,7 @@ class Ranking:
     """
 
     names: tuple[str, ...]
-    standings: tuple[Standing, ...]
+    standings: tuple[RankedRun, ...]
     duels: tuple[Duel, ...]
     signature: str = ""
     warnings: tuple[str, ...] = ()
@@ -325,10 +317,10 @@ class Together:
 
 
 @dataclass(frozen=True, eq=False)
-class Cell:
+class RankedSlice:
     """One metric on one sample: the figure and the replicates of every run."""
 
-    question: Question
+    question: PreparedMetric
     sample: Together
     values: Floats
     drawn: Floats
@@ -364,7 +356,7 @@ class Field:
 
     names: tuple[str, ...]
     columns: tuple[Columns, ...]
-    questions: tuple[tuple[Question, ...], ...]
+    questions: tuple[tuple[PreparedMetric, ...], ...]
     unit: tuple[str, ...]
     key: tuple[str, ...]
     left_out: Mapping[str, int]
@@ -415,8 +407,10 @@ class Field:
         trials, there = completed(trials, key)
         units = base.unit_names(unit) or (("item",) if repeats else ())
         shared = dict.fromkeys([c for g in groupings for c in g] + [u for u in units if u != "item"])
-        columns = same_columns(trials, names, key, [*shared], OneClass(protocol.negative_only, protocol.positive_only))
-        questions = tuple(tuple(ask(m, c.trials, protocol) for m in metrics) for c in columns)
+        columns = same_columns(
+            trials, names, key, [*shared], OneClassColumns(protocol.negative_only, protocol.positive_only)
+        )
+        questions = tuple(tuple(prepare_metric(m, c.trials, protocol) for m in metrics) for c in columns)
         return cls(names, tuple(columns), questions, units, key, lost, protocol.zero_undefined, there, first)
 
     @cached_property
@@ -461,7 +455,7 @@ class Field:
 
     def cells(
         self, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol
-    ) -> tuple[list[Cell], Alarmed]:
+    ) -> tuple[list[RankedSlice], Alarmed]:
         """Compute every metric on every sample, run by run, and collect the warnings about each run's figures."""
         wholes = self._wholes()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
@@ -476,7 +470,7 @@ class Field:
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
         unseen, units = np.zeros((*shape, 2)), np.zeros(len(samples))
         owners = [*wholes, *(whole for whole, _, parts in pieces for _ in parts)]
-        for whole in progress.each(wholes, "", [sample.n for sample in wholes]):
+        for whole in each(wholes, "", [sample.n for sample in wholes]):
             draws, mine = Shared.of(plan, self, whole), [s for s, owner in enumerate(owners) if owner is whole]
             units[mine] = [draws.units(samples[s]) for s in mine]
 
@@ -493,11 +487,11 @@ class Field:
             # Runs share nothing but the weights, so how many are measured at a time changes no digit.
             with ThreadPoolExecutor(self._at_once) as pool:
                 done = pool.map(measure_run, range(len(self.names)))
-                for _, warned in zip(progress.each(range(len(self.names)), "runs"), done, strict=True):
+                for _, warned in zip(each(range(len(self.names)), "runs"), done, strict=True):
                     alarmed.found.extend(warned.found)
                     alarmed.areas.extend(warned.areas)
         found = {
-            (s, i): Cell(
+            (s, i): RankedSlice(
                 self.questions[0][i],
                 sample,
                 values[s, i],
@@ -521,7 +515,7 @@ class Field:
         """How many runs are measured at a time: one per core if their arrays are large, because numpy then shares cores."""
         return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
 
-    def with_intervals(self, standings: list[Standing], plan: SamplingPlan, protocol: Protocol) -> list[Standing]:
+    def with_intervals(self, standings: list[RankedRun], plan: SamplingPlan, protocol: Protocol) -> list[RankedRun]:
         """Return the standings with the interval of each run's own figure over all trials, as `measure` gives it."""
         if not plan.bootstrap:
             return standings
@@ -529,7 +523,7 @@ class Field:
         for name, columns, questions in zip(self.names, self.columns, self.questions, strict=True):
             samples = samples_of_runs(columns)
             if len(samples) == 1:  # of repeated runs the standing is a mean, which has no interval here
-                work = Work(columns, [*questions], Draws.prepare(plan, columns, samples[0].rows), protocol)
+                work = Measurement(columns, [*questions], Draws.prepare(plan, columns, samples[0].rows), protocol)
                 own |= {(e.metric, name): e for e in work.estimates(samples[0])}
         return [
             replace(s, low=e.low, high=e.high) if (e := own.get((s.metric, s.run))) is not None else s
@@ -551,7 +545,7 @@ class Field:
         return [Together(tuple(own), {**whole.slice, **dict(key)}) for key, own in parts.items()]
 
 
-def _unseen(question: Question, samples: Sequence[Sample]) -> tuple[float, ...]:
+def _unseen(question: PreparedMetric, samples: Sequence[Sample]) -> tuple[float, ...]:
     """Return by how much one error of a kind that a sample of a run does not show would change a cost, kind by kind."""
     if not isinstance(question.form, Form) or not question.form.fewest_errors:
         return 0.0, 0.0
@@ -566,9 +560,11 @@ class Alarmed:
     found: list[str]
     areas: list[tuple[float, float]]
 
-    def look(self, name: str, samples: list[Sample], questions: Sequence[Question]) -> None:
+    def look(self, name: str, samples: list[Sample], questions: Sequence[PreparedMetric]) -> None:
         """Check the samples of a run."""
-        self.found.extend(prefixed(f"{name}: ", alarm) for sample in samples for alarm in alarms(sample, questions))
+        self.found.extend(
+            prefixed(f"{name}: ", alarm) for sample in samples for alarm in check_scores(sample, questions)
+        )
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
             self.areas.append(samples[0].steps.interval())
 
@@ -674,7 +670,7 @@ def _trial_stream(
     return Stream(rows, unit, weights)
 
 
-def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:
+def _macro(whole: Together, grouping: Grouping, cells: list[RankedSlice]) -> RankedSlice:
     """Return the mean over the slices in which every run's figure is defined.
 
     All slices use the same draws, so this is also correct for slices that share trials.
@@ -684,16 +680,16 @@ def _macro(whole: Together, grouping: Grouping, cells: list[Cell]) -> Cell:
     family = (cells[0].question.text, "macro", *sample.slice.items())
     if not good:
         nothing = np.full_like(cells[0].values, np.nan), np.full_like(cells[0].drawn, np.nan)
-        return Cell(cells[0].question, sample, *nothing, 0.0, family)
+        return RankedSlice(cells[0].question, sample, *nothing, 0.0, family)
     means = np.mean([c.values for c in good], axis=0), np.mean([c.drawn for c in good], axis=0)
-    return Cell(cells[0].question, sample, *means, min(c.units for c in good), family)
+    return RankedSlice(cells[0].question, sample, *means, min(c.units for c in good), family)
 
 
 @dataclass(frozen=True, eq=False)
 class Family:
     """The cells that are judged together: a single one, or the slices of a table."""
 
-    cells: list[Cell]
+    cells: list[RankedSlice]
 
     def duels(self, names: tuple[str, ...], plan: SamplingPlan, correction: str) -> list[Duel]:
         """Return every pair in every cell."""
@@ -709,7 +705,7 @@ class Family:
             for (cell, i, j), row, p in zip(places, rows, p_adjusted, strict=True)
         ]
 
-    def _judged(self, places: list[tuple[Cell, int, int]], plan: SamplingPlan, hidden: set[int]) -> Simultaneous:
+    def _judged(self, places: list[tuple[RankedSlice, int, int]], plan: SamplingPlan, hidden: set[int]) -> Simultaneous:
         """Judge all differences at once; where a run hides a kind of error, with as many as its trials leave open."""
         least = enough(plan.level)
         deltas = np.array([math.nan if c.units < least else c.values[j] - c.values[i] for c, i, j in places])
@@ -727,7 +723,7 @@ class Family:
         return max_t(deltas, replicates, plan.bootstrap, degrees, plan.level, unseen, is_least)
 
     def _row(
-        self, at: int, place: tuple[Cell, int, int], found: Simultaneous, plan: SamplingPlan, hidden: bool
+        self, at: int, place: tuple[RankedSlice, int, int], found: Simultaneous, plan: SamplingPlan, hidden: bool
     ) -> Difference:
         cell, i, j = place
         a, b = _known(cell.values[i]), _known(cell.values[j])
@@ -761,7 +757,7 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else float(value)
 
 
-def _why_not(cell: Cell, i: int, j: int, plan: SamplingPlan) -> str | None:
+def _why_not(cell: RankedSlice, i: int, j: int, plan: SamplingPlan) -> str | None:
     """Say why a pair has no test; None if it has one."""
     if np.isnan(cell.values[[i, j]]).any():
         return "undefined in one of the runs"
@@ -777,15 +773,15 @@ def _why_not(cell: Cell, i: int, j: int, plan: SamplingPlan) -> str | None:
     return None
 
 
-def _verdict(row: Difference, cell: Cell, i: int, j: int, level: float) -> Difference:
+def _verdict(row: Difference, cell: RankedSlice, i: int, j: int, level: float) -> Difference:
     """Add the verdict that follows from the adjusted p value; `identical` if all replicates of both runs are equal."""
     if row.delta == 0.0 and len(cell.drawn[i]) and np.array_equal(cell.drawn[i], cell.drawn[j]):
         return replace(row, verdict=IDENTICAL)
     return judged(row, level)
 
 
-def _families(cells: Sequence[Cell]) -> list[Family]:
-    found: dict[tuple[object, ...], list[Cell]] = {}
+def _families(cells: Sequence[RankedSlice]) -> list[Family]:
+    found: dict[tuple[object, ...], list[RankedSlice]] = {}
     for cell in cells:
         found.setdefault(cell.family, []).append(cell)
     return [Family(own) for own in found.values()]
@@ -796,9 +792,9 @@ def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
     return any({*grouping} <= {*where} for grouping in groupings)
 
 
-def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[Standing]:
+def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[RankedRun]:
     """Return, per metric and slice, the runs from best to worst with their letters and ranks."""
-    found: list[Standing] = []
+    found: list[RankedRun] = []
     cells: dict[tuple[object, ...], list[Duel]] = {}
     for duel in duels:
         d = duel.difference
@@ -817,7 +813,7 @@ def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> l
         for n in order:
             low, high = between.get(n, (None, None))
             sign = signs[n] if n in defined else ""
-            row = Standing(
+            row = RankedRun(
                 title_of(one), n, values.get(n), sign, one.best, dict(one.slice), one.average, one.n_pairs, low, high
             )
             found.append(row)

@@ -22,20 +22,22 @@ from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import kish
-from hitmiss.engine.resample import Columns, OneClass, Question, Rows, Sample
+from hitmiss.engine.columns import Columns, OneClassColumns, Rows, Sample
+from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.metrics.counts import OUTCOMES, Counts
-from hitmiss.stats.bootstrap import UnitSample
-from hitmiss.stats.intervals import Sizes, Steps
+from hitmiss.stats.delong import RocSteps
+from hitmiss.stats.enough_units import Sizes
+from hitmiss.stats.units import UnitSample
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and rows that is drawn."""
 UNDRAWN: Final = "no interval: with sampling weights it comes from draws, and none were asked for (--bootstrap 1000)"
 
 
-def columns_of_trials(trials: Trials, one_class: OneClass | None = None, pools_targets: bool = False) -> Columns:
+def columns_of_trials(trials: Trials, one_class: OneClassColumns | None = None, pools_targets: bool = False) -> Columns:
     """Return the columns of trials, with or without sampling weights."""
     kind = Columns if trials.header.weight is None else WeightedColumns
-    return kind(trials, one_class or OneClass(), pools_targets)
+    return kind(trials, one_class or OneClassColumns(), pools_targets)
 
 
 def plan_for(trials: Trials, plan: SamplingPlan) -> SamplingPlan:
@@ -56,7 +58,7 @@ def needs_whole_trials(metric: Metric, settings: Mapping[str, Setting]) -> bool:
     return metric.one_by_one or settings.get("ties") == "official"
 
 
-def refuse_unweighted(question: Question, trials: Trials) -> None:
+def refuse_unweighted(question: PreparedMetric, trials: Trials) -> None:
     """Refuse a metric that counts trials one by one if they have sampling weights."""
     name = question.metric.name
     if trials.header.weight is not None and needs_whole_trials(question.metric, question.settings):
@@ -131,10 +133,10 @@ class WeightedSample(Sample):
         return Tally.of(self.positive, self.score, self.weight)
 
     @cached_property
-    def steps(self) -> Steps:
+    def steps(self) -> RocSteps:
         """What its AUC needs, with weights that add up to the effective number of trials, for a rough interval."""
         scale = kish(self.weight) / self.mass
-        return Steps.of_tally(Tally.of(self.positive, self.score, self.weight * scale))
+        return RocSteps.of_tally(Tally.of(self.positive, self.score, self.weight * scale))
 
     @cached_property
     def outcomes(self) -> Floats:  # type: ignore[override]  # sums of weights, not counts

@@ -21,9 +21,10 @@ from hitmiss.io.reader import refuse_unread
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.loader import Fit, LengthRule, Load, Pooling, Transform
+    from hitmiss.detection.length import LengthRule, Pooling
     from hitmiss.detection.outputs import Extraction, OutputKind
-    from hitmiss.detection.scoring import Settings
+    from hitmiss.detection.preparation import Fit, Load, Transform
+    from hitmiss.detection.settings import Settings
     from hitmiss.media.image import PictureInput
 
 Input = Literal["audio", "image", "text", "path"]
@@ -140,8 +141,9 @@ def detect(
     >>> trials.frame.select("item", "label", "score").rows()[:2]
     [('a', 1, 0.6931471805599453), ('b', 0, -0.6931471805599453)]
     """
-    from hitmiss.detection.detector import as_detector, open_detector
+    from hitmiss.detection.detector import as_detector
     from hitmiss.detection.loop import detect as make_run
+    from hitmiss.detection.opening import open_detector
 
     said = ReadSpec().changed(**reading)
     manifest = find_manifest(data, protocol, said, root=root, suffix=suffix, file_column=file_column, limit=limit)
@@ -236,8 +238,9 @@ class Job:
         load: Load | None = None,
     ) -> Job:
         """Settle the options of a run; see `detect`."""
-        from hitmiss.detection.loader import fit_length, make_loader
-        from hitmiss.detection.scoring import Settings
+        from hitmiss.detection.length import fit_length
+        from hitmiss.detection.loader import make_loader
+        from hitmiss.detection.settings import Settings
 
         needs = (
             ("only", only is not None, "manipulate", manipulate is not None),
@@ -323,7 +326,7 @@ def _coded(
     """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
     if codecs is None:
         return None, manifest, None
-    from hitmiss.attacks.codecs import parse_conditions, read_codec_plan, usable
+    from hitmiss.attacks.codec_plan import parse_conditions, read_codec_plan, usable
     from hitmiss.attacks.conditions import CodedRows
 
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
@@ -343,7 +346,7 @@ def _manipulated(
     notes: list[str],
 ) -> tuple[Transform | None, Manifest, object]:
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
-    from hitmiss.attacks.audio import preset
+    from hitmiss.attacks.channels import preset
     from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
     from hitmiss.core.classes import same_class
 

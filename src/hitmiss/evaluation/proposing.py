@@ -12,7 +12,8 @@ from hitmiss.core.design import names_of
 from hitmiss.core.errors import Fault, HitmissError, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import USUAL_UNITS, measure
+from hitmiss.engine.measure import measure
+from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.evaluation.protocol import find_protocol
 from hitmiss.io.columns import ALIASES, Match, Role, class_of_score, fits, is_number, looks_headed, plain, recognise
 from hitmiss.io.parse import Ledger, Row, Shape, Stop

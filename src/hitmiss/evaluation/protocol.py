@@ -24,11 +24,12 @@ from hitmiss.core.settings import Settings, blamed
 from hitmiss.core.settings import find as find_settings
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.measure import USUAL_UNITS, measure_design
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
 
 if TYPE_CHECKING:
-    from hitmiss.engine.compare import Comparison
+    from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.rank import Ranking
 
 

@@ -57,8 +57,8 @@ from hitmiss.io.columns import (
     refuse_undeclared,
 )
 from hitmiss.io.parse import Content, Kinds, Ledger, Place, Shape, Stop, Table, expand, fetch, is_remote, quoted
-from hitmiss.io.runs import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 from hitmiss.io.tables import TextRows, find_reshaping, reshape
+from hitmiss.runs.manifest import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 
 # ----------------------------------------------------------------------
 # A finished run as a source: the table inside it, what the run says about its own scores, and where its files were.

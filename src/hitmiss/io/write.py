@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Final, Literal, get_args
 
@@ -36,13 +35,6 @@ def csv_of(frame: pl.DataFrame) -> str:
         for c in frame.get_columns()
     ]
     return pl.DataFrame(exact).write_csv(line_terminator="\n", quote_style="necessary")
-
-
-def parquet(frame: pl.DataFrame) -> bytes:
-    """Return a frame as the bytes of a Parquet file."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer)
-    return buffer.getvalue()
 
 
 def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:

@@ -11,7 +11,8 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats, Number
 from hitmiss.core.tally import Tally
-from hitmiss.stats.forms import ClassSums, Form
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.sums import ClassSums
 
 
 def _mean_of_all(sum1: Number, n1: Number, sum0: Number, n0: Number) -> Number:

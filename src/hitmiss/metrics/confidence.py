@@ -22,7 +22,7 @@ from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_weight
 from hitmiss.metrics.counts import outcome
-from hitmiss.stats.bootstrap import Random
+from hitmiss.stats.random import Random
 
 Closed = Literal["left", "right"]
 CLOSED = ("left", "right")

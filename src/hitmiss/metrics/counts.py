@@ -19,7 +19,7 @@ from hitmiss.core.rates import Rate
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, N
 from hitmiss.core.tally import check_label, check_weight
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 OUTCOMES = 8
 """How many outcomes a decision can have (see `outcome`)."""

@@ -19,9 +19,14 @@ from hitmiss.core.isotonic import pooled
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats, Number
 from hitmiss.core.tally import Tally
-from hitmiss.stats.forms import AtThreshold, ClassSums, Form, MinimumCost, Whole, equal_error, tie_steps
-from hitmiss.stats.intervals import equal_error_at_most
+from hitmiss.stats.forms.at_threshold import AtThreshold
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.crossing import equal_error, tie_steps
+from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.forms.sums import ClassSums
+from hitmiss.stats.forms.whole import Whole
 from hitmiss.stats.sketch import tally_for
+from hitmiss.stats.unseen import equal_error_at_most
 
 TieRule = Literal["grouped", "official", "interpolated", "hull"]
 

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import check_label, check_trials, check_weight
-from hitmiss.stats.forms import OfTerms
+from hitmiss.stats.forms.trials import OfTerms
 
 Terms = tuple[Floats, Floats]
 

@@ -15,7 +15,7 @@ from hitmiss.core.rates import Quantile
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import check_weight
-from hitmiss.stats.forms import OfWeights
+from hitmiss.stats.forms.trials import OfWeights
 
 
 @dataclass(frozen=True, eq=False)

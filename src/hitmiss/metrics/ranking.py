@@ -15,7 +15,10 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
-from hitmiss.stats.forms import Crossing, Form, PairShare, Whole
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.crossing import Crossing
+from hitmiss.stats.forms.sums import PairShare
+from hitmiss.stats.forms.whole import Whole
 from hitmiss.stats.sketch import tally_for
 
 

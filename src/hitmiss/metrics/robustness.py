@@ -30,7 +30,7 @@ from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import check_weight
 from hitmiss.metrics.ranking import roc_auc
-from hitmiss.stats.forms import OfTerms, OfWeights
+from hitmiss.stats.forms.trials import OfTerms, OfWeights
 
 Terms = tuple[Floats, Floats]
 """What each record adds to the numerator and to the denominator."""

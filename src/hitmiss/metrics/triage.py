@@ -17,7 +17,7 @@ from hitmiss.core.registry import metric
 from hitmiss.core.sorting import N
 from hitmiss.core.tally import check_weight
 from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of, share, specificity_of
-from hitmiss.stats.forms import OfCounts
+from hitmiss.stats.forms.trials import OfCounts
 
 FAKE = "fake"
 

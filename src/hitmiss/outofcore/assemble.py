@@ -16,7 +16,7 @@ from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.header import Header, Source, Threshold
 from hitmiss.core.score_keys import keys_of, scores_of
 from hitmiss.derive.decisions import describe_threshold
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.io.cells import check_labels
 from hitmiss.io.parse import Ledger, Table, quoted
 from hitmiss.io.reader import (
@@ -36,7 +36,7 @@ from hitmiss.outofcore.plan import ShardPlan
 from hitmiss.outofcore.shard_tally import Cell, ShardTally
 from hitmiss.outofcore.units import UnitRuns
 from hitmiss.stats import sketch
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms.base import Form
 
 
 def assemble(

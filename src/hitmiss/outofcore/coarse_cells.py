@@ -20,14 +20,15 @@ from hitmiss.core import progress
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.score_keys import EXACT, Keys, keys_of
 from hitmiss.core.tally import Tally
-from hitmiss.engine.measure import ties_differ
-from hitmiss.engine.resample import Rows
+from hitmiss.engine.columns import Rows
+from hitmiss.engine.score_checks import ties_differ
 from hitmiss.outofcore.binned import HIGHEST, NO_KEYS, Binned, Counts, Ends, KeptKeys, merge_binned, stretches
 from hitmiss.outofcore.exact_cells import classes_of, tally_of, tally_together
-from hitmiss.stats.bootstrap import UnitSample
-from hitmiss.stats.forms import Form, Passing, ReadTally
-from hitmiss.stats.intervals import PassingSteps, Steps
+from hitmiss.stats.delong import PassingSteps, RocSteps
+from hitmiss.stats.forms.base import Form, Passing
+from hitmiss.stats.forms.tallies import ReadTally
 from hitmiss.stats.sketch import LEVELS, condense, heavy_bins, leaves, opened, thresholds
+from hitmiss.stats.units import UnitSample
 
 TIED_BITS: Final = 32
 """A bin with this many bits that is still heavy is probably one score with many trials: its scores are counted."""
@@ -59,14 +60,14 @@ class CoarseCells:
     cells: Sequence[KeptKeys]
     forms: tuple[Form, ...]
     memory: int
-    _known: dict[SampleKey, tuple[Tally, Steps]] = field(default_factory=dict)
+    _known: dict[SampleKey, tuple[Tally, RocSteps]] = field(default_factory=dict)
     is_short: ClassVar[bool] = True
 
     def tally(self, positive: Rows, negative: Rows) -> Tally:
         """Return the tally of some cells, shortened, with its figures."""
         return self._sample(positive, negative)[0]
 
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
+    def steps(self, positive: Rows, negative: Rows) -> RocSteps:
         """Return the steps of the AUC of some cells; from their bins if nothing depends on its exact value."""
         return self._sample(positive, negative)[1]
 
@@ -75,18 +76,18 @@ class CoarseCells:
         del rows, positive, unit, n_units
         raise UsageError("drawing units needs every score at once, and these are too many to keep; raise --memory")
 
-    def _sample(self, positive: Rows, negative: Rows) -> tuple[Tally, Steps]:
+    def _sample(self, positive: Rows, negative: Rows) -> tuple[Tally, RocSteps]:
         key = tuple(positive.tolist()), tuple(negative.tolist())
         if key not in self._known:
             self._known[key] = self._read([[self.cells[row] for row in rows] for rows in key])
         return self._known[key]
 
-    def _read(self, sides: list[list[KeptKeys]]) -> tuple[Tally, Steps]:
+    def _read(self, sides: list[list[KeptKeys]]) -> tuple[Tally, RocSteps]:
         cuts = thresholds(self.forms)
         binned = self._refined(sides, [merge_binned([kept.coarse(cuts) for kept in side]) for side in sides], cuts)
         coarse = tally_of(binned)
         short = condense(tally_of(self._opened(sides, binned, coarse, cuts)), self.forms)
-        steps, figures, tied = Steps.of_tally(coarse), dict[Form, float](), None
+        steps, figures, tied = RocSteps.of_tally(coarse), dict[Form, float](), None
         # besides figures, warnings about reversed scores and about ties quote a value that needs every score
         is_quoted = short.has_both_classes and (steps.area < 0.51 or ties_differ(short))
         if is_quoted or any(form.every_score for form in self.forms):
@@ -138,10 +139,10 @@ class CoarseCells:
             classes = None if own else classes_of(held)
             if classes is not None:
                 for both in _class_pieces(*classes):
-                    pairs.add(Steps.of_classes(*both, is_positive=True))
+                    pairs.add(RocSteps.of_classes(*both, is_positive=True))
                 continue
             for piece in _in_pieces(tally_together(held)):
-                pairs.add(Steps.of_tally(piece, is_positive=True))
+                pairs.add(RocSteps.of_tally(piece, is_positive=True))
                 for reader in own.values():
                     reader.add(piece)
 

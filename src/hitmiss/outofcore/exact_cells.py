@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from hitmiss.core.score_keys import Keys, scores_of
 from hitmiss.core.tally import Tally
-from hitmiss.engine.resample import Rows
+from hitmiss.engine.columns import Rows
 from hitmiss.outofcore.binned import NO_KEYS, Binned, Counts, merge_binned, ordered
-from hitmiss.stats.bootstrap import UnitSample
-from hitmiss.stats.intervals import Steps
+from hitmiss.stats.delong import RocSteps
+from hitmiss.stats.units import UnitSample
 
 SPARSE: Final = 4
 """Scores with fewer repeats than this on average are written out one by one: sorting them is faster."""
@@ -31,11 +31,11 @@ class ExactCells:
         """Return the scores of some positive and some negative cells, counted together."""
         return tally_together(self._sides(positive, negative))
 
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
+    def steps(self, positive: Rows, negative: Rows) -> RocSteps:
         """Return what the AUC of some cells and its variance need."""
         # keys have the order of the scores, and the AUC needs only the order
         classes = classes_of(self._sides(positive, negative))
-        return Steps.of_tally(self.tally(positive, negative)) if classes is None else Steps.of_classes(*classes)
+        return RocSteps.of_tally(self.tally(positive, negative)) if classes is None else RocSteps.of_classes(*classes)
 
     def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: Counts, n_units: int) -> UnitSample:
         """Return the trials of some cells with their units."""

@@ -20,8 +20,9 @@ from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
 from hitmiss.derive.decisions import at_threshold
-from hitmiss.engine.measure import USUAL_UNITS, form_of, inside
-from hitmiss.engine.resample import TalliedTrials
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.natural_unit import USUAL_UNITS
+from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
 from hitmiss.io.checks import Coverage, note_missing
 from hitmiss.io.columns import SYSTEM_PREFIX, may_name_runs, unused_weights
@@ -45,8 +46,8 @@ from hitmiss.robustness.attacks import measure_parts
 from hitmiss.robustness.campaign import CLEAN
 from hitmiss.robustness.manipulation import clean_rows, drift_parts
 from hitmiss.stats import sketch
-from hitmiss.stats.bootstrap import StoredTrials
-from hitmiss.stats.forms import Form
+from hitmiss.stats.forms.base import Form
+from hitmiss.stats.stored import StoredTrials
 
 MEMORY: Final = 10**9
 

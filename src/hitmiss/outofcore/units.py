@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.tally import Tally
-from hitmiss.engine.resample import Rows, Scored, TalliedTrials
+from hitmiss.engine.columns import Rows
+from hitmiss.engine.counted import Scored, TalliedTrials
 from hitmiss.outofcore.binned import Binned, Counts
 from hitmiss.outofcore.disk import writing
 from hitmiss.outofcore.shard_tally import Cell, ShardTally, refuse_cells
-from hitmiss.stats.bootstrap import StoredTrials, UnitSample
-from hitmiss.stats.intervals import Steps
+from hitmiss.stats.delong import RocSteps
+from hitmiss.stats.stored import StoredTrials
+from hitmiss.stats.units import UnitSample
 
 DISK_BYTES: Final = 66
 """The disk space per trial: the keys of its score and its id, its key and cell, and its entries in a sample."""
@@ -99,7 +101,7 @@ class UnitCells:
         """See `Scored`."""
         return self.scored.tally(self._groups(positive), self._groups(negative))
 
-    def steps(self, positive: Rows, negative: Rows) -> Steps:
+    def steps(self, positive: Rows, negative: Rows) -> RocSteps:
         """See `Scored`."""
         return self.scored.steps(self._groups(positive), self._groups(negative))
 

@@ -27,8 +27,8 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Array
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure_share
-from hitmiss.stats.bootstrap import Random, generator
 from hitmiss.stats.intervals import wilson
+from hitmiss.stats.random import Random, generator
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
 

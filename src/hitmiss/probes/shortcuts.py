@@ -23,7 +23,7 @@ from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure
 from hitmiss.io.manifest import Manifest, inside
 from hitmiss.media.audio import Clip, load_audio
-from hitmiss.stats.bootstrap import generator
+from hitmiss.stats.random import generator
 
 FEATURES: Final = ("duration", "silence", "lead_silence", "tail_silence", "zeros", "level", "peak")
 ALL: Final = "all together"

@@ -30,12 +30,15 @@ from hitmiss.core.errors import AssumedMeaning, DataError, UsageError
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_trials
-from hitmiss.engine.measure import form_of
+from hitmiss.engine.prepare import form_of
 from hitmiss.metrics import detection
 from hitmiss.probes.domain import accuracy_as_documented
-from hitmiss.stats import intervals
-from hitmiss.stats.bootstrap import Random, cut, generator, resampled, trial_replicates
-from hitmiss.stats.forms import Form, OfCounts, Replicated
+from hitmiss.stats import intervals, jackknife
+from hitmiss.stats.cells import cut
+from hitmiss.stats.forms.base import Form, Replicated
+from hitmiss.stats.forms.trials import OfCounts
+from hitmiss.stats.random import Random, generator
+from hitmiss.stats.replicates import resampled, trial_replicates
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -211,7 +214,7 @@ def bootstrap_ci(
 
 
 def _acceleration(tally: Tally, form: Form) -> float:
-    return intervals.acceleration_of_trials(form, cut(tally, [form]))
+    return jackknife.acceleration_of_trials(form, cut(tally, [form]))
 
 
 def _resampled(

@@ -30,7 +30,7 @@ from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, GroupThreshold, decide_groups, decided_trials
 from hitmiss.engine.bias import measure_bias
-from hitmiss.engine.measure import render
+from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.cells import to_numbers, word_of
 from hitmiss.io.checks import note_missing

@@ -24,8 +24,9 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.recalibration import recalibrate
+from hitmiss.engine.columns import Columns, Sample
 from hitmiss.engine.measure import measure_design
-from hitmiss.engine.resample import Columns, Sample, samples_of_runs
+from hitmiss.engine.samples import samples_of_runs
 from hitmiss.evaluation.protocol import Protocol, find_protocol, fitting, left_out, read_trials
 from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts

@@ -13,8 +13,9 @@ from hitmiss._version import __version__
 from hitmiss.core.convert import fit
 from hitmiss.core.rates import Rate
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import ask
-from hitmiss.engine.resample import Columns, Sample, samples_of_runs
+from hitmiss.engine.columns import Columns, Sample
+from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.samples import samples_of_runs
 from hitmiss.evaluation.protocol import Protocol
 from hitmiss.metrics.counts import share
 from hitmiss.stats.intervals import wilson
@@ -132,7 +133,7 @@ def _documented(sample: Sample, undefined: str) -> dict[str, object]:
 
 
 def _figure(metric: str, sample: Sample) -> float:
-    return ask(metric, sample.columns.trials, Protocol()).value(sample)
+    return prepare_metric(metric, sample.columns.trials, Protocol()).value(sample)
 
 
 def _ours(sample: Sample, frame: pl.DataFrame, shares: Mapping[str, float], undefined: str) -> dict[str, object]:

@@ -13,17 +13,15 @@ from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
-from hitmiss.engine.compare import Comparison, Difference, Discordance
+from hitmiss.engine.comparison import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
-from hitmiss.engine.rank import Duel, Ranking, Standing
-from hitmiss.reports import gate_report, verb_tables
+from hitmiss.engine.rank import Duel, RankedRun, Ranking
+from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.page import OfCounts, Page, Part, glossary
 from hitmiss.reports.summary import Summary
-from hitmiss.reports.tabular import Cell, Table
+from hitmiss.reports.table import Table, TableCell
 
 KINDS: Final = ("comparison", "ranking", "gate")
-
-
 T = TypeVar("T")
 
 
@@ -80,7 +78,7 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
         duels.append(Duel(fit(str, row["run_a"]), fit(str, row["run_b"]), declare(Difference, inner)))
     return Ranking(
         tuple(fit(list[str], data["runs"])),
-        _rows(Standing, data["standings"]),
+        _rows(RankedRun, data["standings"]),
         tuple(duels),
         fit(str, data["signature"]),
         _warnings(data),
@@ -92,8 +90,8 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
 def contest_tables(found: Comparison | Ranking | list[Check]) -> list[Table]:
     """Return the tables of a comparison, a ranking or a gate."""
     if isinstance(found, Comparison):
-        return verb_tables.tables(found)
-    return verb_tables.ranking_tables(found) if isinstance(found, Ranking) else [gate_report.table(found)]
+        return comparison_tables.tables(found)
+    return ranking_tables.ranking_tables(found) if isinstance(found, Ranking) else [gate_report.table(found)]
 
 
 def contest_page(path: str | Path, title: str = "") -> Page:
@@ -104,7 +102,7 @@ def contest_page(path: str | Path, title: str = "") -> Page:
         name = f"{found.names[0]} against {found.names[1]}"
         first = found.differences[0] if found.differences else None
         tested = f"{first.n_pairs:,} pairs ({first.n_positive:,} positive)" if first is not None else "no pairs"
-        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", verb_tables.LEGEND)
+        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", comparison_tables.LEGEND)
         metrics = [d.metric for d in found]
         return _page(title or name, tested, conclude_comparison(found), tables, notes, found.signature, metrics)
     if isinstance(found, Ranking):
@@ -125,7 +123,9 @@ def _page(
     metrics: list[str],
 ) -> Page:
     rows = tuple(
-        (Cell(part.partition(":")[0]), Cell(part.partition(":")[2])) for part in signature.split("|") if ":" in part
+        (TableCell(part.partition(":")[0]), TableCell(part.partition(":")[2]))
+        for part in signature.split("|")
+        if ":" in part
     )
     part = Part(
         "e1",

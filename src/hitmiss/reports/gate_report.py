@@ -9,8 +9,8 @@ from typing import Final
 from xml.etree import ElementTree
 
 from hitmiss.engine.gate import Check
-from hitmiss.reports.exports import md
-from hitmiss.reports.tabular import Cell, Table
+from hitmiss.reports.markdown import md
+from hitmiss.reports.table import Table, TableCell
 
 SUMMARY_LIMIT: Final = 900_000
 """Maximum bytes of a step summary; GitHub drops one above 1 MiB completely."""
@@ -20,7 +20,12 @@ def table(checks: Sequence[Check]) -> Table:
     """Return one line per check, failed ones first."""
     ordered = sorted(checks, key=lambda c: c.passed)
     rows = [
-        (Cell("pass" if c.passed else "FAIL", strong=not c.passed), Cell(c.figure), Cell(c.rule), Cell(c.reason))
+        (
+            TableCell("pass" if c.passed else "FAIL", strong=not c.passed),
+            TableCell(c.figure),
+            TableCell(c.rule),
+            TableCell(c.reason),
+        )
         for c in ordered
     ]
     return Table("gate", ("", "figure", "fails if", "found"), tuple(rows), 4)

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Final, cast
 from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_invisible
-from hitmiss.engine.compare import Comparison
-from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
-from hitmiss.reports.verb_tables import tables as comparison_tables
+from hitmiss.engine.comparison import Comparison
+from hitmiss.reports.comparison_tables import tables as comparison_tables
+from hitmiss.reports.result_tables import tables
+from hitmiss.reports.table import LABEL, Table, TableCell
+from hitmiss.reports.table_style import TableStyle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,7 +68,7 @@ class Drawn:
 def html_of(results: Results | Comparison) -> str:
     """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
     if isinstance(results, Results):
-        found, said = tables(results, "", Look()), conclude(results).headline if len(results) else ""
+        found, said = tables(results, "", TableStyle()), conclude(results).headline if len(results) else ""
     else:
         found = comparison_tables(results)
         said = f"{conclude_comparison(results)} (A = {results.names[0]}, B = {results.names[1]})"
@@ -90,7 +92,7 @@ def _table(table: Table) -> str:
     return f"<table><caption>{_text(table.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def _cell(cell: Cell, kind: str) -> str:
+def _cell(cell: TableCell, kind: str) -> str:
     if kind == LABEL:
         return f"<th>{_text(cell.text)}</th>"
     if cell.text == "–" and cell.about:

@@ -18,10 +18,12 @@ from hitmiss.core.text import escape_invisible
 from hitmiss.engine.rank import Ranking
 from hitmiss.findings.wording import explain, figure, is_share, places
 from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.exports import Marks, tex
+from hitmiss.reports.grids import groupings, runs
 from hitmiss.reports.heat import heat_map
-from hitmiss.reports.plates import Plate, forest_plate, heat_plate, ranks_plate
-from hitmiss.reports.tabular import groupings, runs
+from hitmiss.reports.latex import tex
+from hitmiss.reports.plate import Plate
+from hitmiss.reports.significance import Marks
+from hitmiss.reports.slice_plates import forest_plate, heat_plate, ranks_plate
 
 MOST_ACROSS: Final = 8
 """Conditions side by side; this many figures of four digits fit one of two columns."""
@@ -44,8 +46,6 @@ SYMBOLS: Final = {
     "f1": "F1",
 }
 """The names of metrics in papers."""
-
-
 CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the figures"
 
 
@@ -155,7 +155,7 @@ def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks:
 
 
 def _run(run: str, evaluation: Evaluation) -> str:
-    return tex(run or evaluation.lanes[0].name)
+    return tex(run or evaluation.members[0].name)
 
 
 def _format(own: Sequence[Estimate], digits: int, scale: float) -> str:

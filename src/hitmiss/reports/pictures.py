@@ -21,9 +21,13 @@ from hitmiss.core.convert import InvalidField, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.resample import TalliedTrials
-from hitmiss.reports.displays import Costs, Display, PrDisplay, RocDisplay, read_display
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
+from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.displays import Costs, Display
 from hitmiss.reports.figures import displays
+from hitmiss.reports.histogram_display import HistogramDisplay
+from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
 from hitmiss.verdicts.stability import is_repeated, pooled
 
 MOST_RUNS: Final = 12
@@ -145,3 +149,15 @@ def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
         raise DataError(
             f"its pictures are not of the form that hitmiss writes: {error}", code="malformed-pictures"
         ) from None
+
+
+def read_display(data: Mapping[str, object]) -> Display:
+    """Read a display of any kind from its JSON form."""
+
+    known: tuple[type[Display], ...] = (
+        DetDisplay, RocDisplay, PrDisplay, HistogramDisplay, ReliabilityDisplay, BayesErrorDisplay, TippettDisplay, RiskCoverageDisplay,
+    )  # fmt: skip
+    kinds = {display.kind: display for display in known}
+    if data.get("kind") not in kinds:
+        raise DataError(f"unknown kind of curve {data.get('kind')!r}; known: {', '.join(kinds)}")
+    return kinds[str(data["kind"])].from_dict(data)

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials
-from hitmiss.reports.displays import RobustnessDisplay
 from hitmiss.reports.matplots import FORMATS, save, together
 from hitmiss.reports.notebook import Drawn
 from hitmiss.reports.pictures import Picture, pictures, read_pictures
 from hitmiss.reports.readings import READINGS
+from hitmiss.reports.robustness_display import RobustnessDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

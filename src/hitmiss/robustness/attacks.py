@@ -22,9 +22,12 @@ from hitmiss.core.registry import find_metric, parse
 from hitmiss.core.results import FORCED, Estimate, Remark, Results
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
-from hitmiss.engine.compare import Comparison, Difference, compare_design, digest_of, with_sides
-from hitmiss.engine.measure import GAPS_JOIN, measure_design, read_signature, render, signed
-from hitmiss.engine.pairing import Breach, pair
+from hitmiss.engine.comparability import Breach
+from hitmiss.engine.compare import compare_design, digest_of, with_sides
+from hitmiss.engine.comparison import Comparison, Difference
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.pairing import pair
+from hitmiss.engine.signature import GAPS_JOIN, read_signature, render, signed
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.robustness.health import health
 

@@ -17,8 +17,8 @@ import numpy as np
 from hitmiss.core.results import ATTACK_SUSPECT, CONSTANT, REVERSED, Remark
 from hitmiss.core.tally import Tally
 from hitmiss.robustness.campaign import CONTROL, Campaign, Cell, strength_of
-from hitmiss.stats.intervals import auc_interval
-from hitmiss.stats.tests import exact
+from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.mcnemar import exact
 
 OVER: Final = 1e-9
 SIGNIFICANT: Final = 0.01

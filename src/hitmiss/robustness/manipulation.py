@@ -23,7 +23,8 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
-from hitmiss.engine.measure import USUAL_LEVEL, measure_design, signed
+from hitmiss.engine.measure import measure_design
+from hitmiss.engine.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")

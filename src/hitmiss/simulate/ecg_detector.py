@@ -21,7 +21,7 @@ from hitmiss.detection.detector import Base, Batch, need
 from hitmiss.detection.outputs import OutputKind
 from hitmiss.simulate.ecg import CLASSES, FS
 from hitmiss.simulate.saved_detectors import save_detector
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 F32 = NDArray[np.float32]
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hitmiss.core.sorting import Floats
 from hitmiss.metrics.counts import Counts
-from hitmiss.stats.intervals import Steps
+from hitmiss.stats.delong import RocSteps
 
 RUN_TAG: Final = "baseline"
 MICRO_AUC: Final = 0.9661
@@ -98,7 +98,7 @@ def _even(n: int) -> Floats:
 
 
 def _auc(laid: Layout) -> float:
-    return Steps.of_classes(laid.score[laid.positive], laid.score[~laid.positive]).area
+    return RocSteps.of_classes(laid.score[laid.positive], laid.score[~laid.positive]).area
 
 
 def _exchange(positive: np.ndarray[tuple[int], np.dtype[np.bool_]], below: int, gain: int) -> None:
@@ -133,7 +133,7 @@ def pooled_auc(parts: dict[str, Layout]) -> float:
     """Return the AUC over the rows of all languages."""
     positives = np.sort(np.concatenate([p.score[p.positive] for p in parts.values()]))
     negatives = np.sort(np.concatenate([p.score[~p.positive] for p in parts.values()]))
-    return Steps.of_classes(positives, negatives).area
+    return RocSteps.of_classes(positives, negatives).area
 
 
 def write(folder: str | Path, share: float = 1.0) -> Path:

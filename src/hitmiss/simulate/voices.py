@@ -12,7 +12,7 @@ from numpy.random import Generator
 
 from hitmiss.media.audio import Clip, save_audio
 from hitmiss.simulate.spoofs import SPOOFS, Floats
-from hitmiss.stats.bootstrap import noise_generator
+from hitmiss.stats.random import noise_generator
 
 RATE: Final = 16000
 

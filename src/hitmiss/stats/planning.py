@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.stats.intervals import enough, t_quantile
+from hitmiss.stats.enough_units import enough
+from hitmiss.stats.students_t import t_quantile
 
 MOST = 10**12
 """Larger numbers than this are not planned."""

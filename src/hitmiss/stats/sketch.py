@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.score_keys import COARSE, EXACT, Keys, keys_of, scores_of
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_trials
-from hitmiss.stats.forms import Form, Located
+from hitmiss.stats.forms.base import Form, Located
 
 # ----------------------------------------------------------------------
 # Shorten a tally of very many trials: exact where replicates look at single trials, bins of scores elsewhere.
@@ -24,7 +24,6 @@ from hitmiss.stats.forms import Form, Located
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
-
 LARGE: Final = 1 << 22
 """With more trials than this, resampling uses condensed tallies."""
 LEVELS: Final = (COARSE, 26, 32, 38, 44, 50, 56, EXACT)

@@ -16,9 +16,13 @@ from hitmiss.core.header import Header
 from hitmiss.core.registry import Metric
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import Work
-from hitmiss.engine.resample import SAME, Columns, Draws, Question, samples_of_runs
-from hitmiss.stats.forms import OfWeights
+from hitmiss.engine.columns import Columns
+from hitmiss.engine.draws import Draws
+from hitmiss.engine.interval import SAME
+from hitmiss.engine.measurement import Measurement
+from hitmiss.engine.prepared_metric import PreparedMetric
+from hitmiss.engine.samples import samples_of_runs
+from hitmiss.stats.forms.trials import OfWeights
 from hitmiss.stats.intervals import wilson
 
 Counts = NDArray[np.float64]
@@ -136,8 +140,8 @@ def _measured(
     # The plain scale: near 1, where alpha often lies, a scale bounded by 1 makes one disagreement look like many.
     entry = Metric("alpha", _alpha_of, "high", (-math.inf, math.inf), ("answers",), {})
     (sample,) = samples_of_runs(columns)
-    question = Question("alpha", entry, {}, _Alpha(_alpha_of, ("answers",)))
-    work = Work(columns, [question], Draws.prepare(plan, columns, sample.rows))
+    question = PreparedMetric("alpha", entry, {}, _Alpha(_alpha_of, ("answers",)))
+    work = Measurement(columns, [question], Draws.prepare(plan, columns, sample.rows))
     (found,) = work.estimates(sample)
     lost = int(np.isnan(work.replicates[sample.name][0]).sum())
     if lost > MOST_UNDEFINED * plan.bootstrap:

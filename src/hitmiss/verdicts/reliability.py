@@ -10,8 +10,11 @@ import numpy as np
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import Work, ask
-from hitmiss.engine.resample import Columns, Draws, Sample, samples_of_runs
+from hitmiss.engine.columns import Columns, Sample
+from hitmiss.engine.draws import Draws
+from hitmiss.engine.measurement import Measurement
+from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.samples import samples_of_runs
 from hitmiss.metrics.confidence import bin_of
 from hitmiss.verdicts.stability import USUAL
 
@@ -40,16 +43,16 @@ def reliability(trials: Trials, plan: SamplingPlan = USUAL, *, bins: int = 10, c
     [((0.7, 0.8), 2, 0.7, 0.5), ((0.9, 1.0), 2, 0.9, 1.0)]
     """
     columns = Columns(trials)
-    asked, found = [ask("accuracy_answered", trials, Protocol())], []
+    asked, found = [prepare_metric("accuracy_answered", trials, Protocol())], []
     for sample in samples_of_runs(columns):
         over = plan.unit or (("item",) if sample.is_repeated else ())
         drawn = replace(plan, unit=over, bootstrap=plan.bootstrap if over else 0)
-        work = Work(columns, asked, Draws.prepare(drawn, columns, sample.rows))
+        work = Measurement(columns, asked, Draws.prepare(drawn, columns, sample.rows))
         found += _bins(work, sample, bins, closed)
     return found
 
 
-def _bins(work: Work, sample: Sample, bins: int, closed: str) -> list[Bin]:
+def _bins(work: Measurement, sample: Sample, bins: int, closed: str) -> list[Bin]:
     stated, happened = sample.columns.named("confidence")[sample.rows], sample.columns.outcome[sample.rows]
     used = np.flatnonzero((happened < 4) & ~np.isnan(stated))
     place = bin_of(stated[used], bins, closed)

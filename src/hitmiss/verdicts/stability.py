@@ -23,7 +23,8 @@ from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
-from hitmiss.engine.measure import digest_of, measure_design, measure_share, read_signature, render
+from hitmiss.engine.measure import measure_design, measure_share
+from hitmiss.engine.signature import digest_of, read_signature, render
 
 TRIAL: Final = "trial"
 USUAL: Final = SamplingPlan(1000)

@@ -1,0 +1,131 @@
+"""Derived estimates: the value of an expression of metrics, with its interval (see `registry.Derived`).
+
+The interval comes from the value of the expression in each replicate. All its parts must therefore come from the same
+draws; if no unit is resampled, every trial is a unit.
+
+The greatest of several noisy numbers is too high in the sample, and even more so in every replicate: the percentile
+interval of a maximum over eight equal slices covers the truth in a quarter of all samples, the reflected interval
+(2 · value − quantile) in 93 to 96 of 100. So expressions with `max` or `min` get the reflected interval.
+
+One number has one interval: an expression that only names a metric, its mean over slices or its worst slice is the
+number of a row of the tables, and has the interval of this row if there is one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hitmiss.core.registry import Derived, Term
+from hitmiss.core.results import (
+    Estimate,
+)
+from hitmiss.core.sorting import Floats
+from hitmiss.engine.averages import by_slices
+from hitmiss.engine.columns import Sample
+from hitmiss.engine.draws import Draws
+from hitmiss.engine.interval import SAME
+from hitmiss.engine.measurement import Measurement, weighed
+from hitmiss.engine.prepared_metric import PreparedMetric
+from hitmiss.engine.samples import samples_of_slices
+from hitmiss.stats import intervals
+
+MOST_WEIGHTS: Final = 1 << 28
+"""The largest product of replicates and trials that is drawn if every trial is a unit."""
+TOO_MANY: Final = (
+    "no interval: its figures share trials, and those are too many to resample together; resample a --unit"
+)
+
+
+def derived_rows(work: Measurement, whole: Sample, derived: Sequence[Derived]) -> list[Estimate]:
+    """Return every derived figure of one run, computed from the metrics that the work measures."""
+    if not derived:
+        return []
+    joint, questions = _joint(work, whole), {q.text: q for q in work.questions}
+    return [_as_shown(work, whole, _row(joint, whole, one, questions), one, questions) for one in derived]
+
+
+def _as_shown(
+    work: Measurement, whole: Sample, row: Estimate, derived: Derived, questions: Mapping[str, PreparedMetric]
+) -> Estimate:
+    """Return a derived figure with the interval that the tables have for the same number."""
+    term = derived.alone
+    if term is None or row.value is None:
+        return row
+    own = replace(work, questions=[questions[term.metric]], replicates={})
+    worst = "max" if own.questions[0].metric.best == "low" else "min"
+    average = {"": None, "mean": "macro", worst: "worst"}.get(term.over, "none")
+    found = by_slices(own, whole, term.columns, []) if term.over else own.estimates(whole)
+    same = next((e for e in found if e.average == average and e.low is not None), None)
+    if same is None or same.value != row.value:
+        return row
+    return replace(row, low=same.low, high=same.high, method=same.method, note=same.note)
+
+
+def _joint(work: Measurement, whole: Sample) -> Measurement:
+    """Return work whose samples all come from the same draws: those of units, or with every trial as a unit."""
+    plan, n = work.draws.plan, whole.n
+    if not plan.bootstrap or plan.unit:
+        return work
+    if plan.bootstrap * n > MOST_WEIGHTS or len(whole.rows) != n:  # rows that are counts of trials
+        return replace(work, draws=Draws(plan, work.columns, whole.rows))
+    return replace(work, draws=Draws.prepare(replace(plan, unit=("item",)), work.columns, whole.rows))
+
+
+def _row(work: Measurement, whole: Sample, derived: Derived, questions: Mapping[str, PreparedMetric]) -> Estimate:
+    asked, plan = [questions[term.metric] for term in derived.terms], work.draws.plan
+    row = Estimate(
+        derived.name,
+        None,
+        n=whole.n,
+        n_positive=whole.n_positive,
+        run=dict(whole.run),
+        settings={"of": derived.text},
+        best=asked[0].metric.best,
+    )
+    row = weighed(row, whole)
+    parts = [_samples(whole, term, question) for term, question in zip(derived.terms, asked, strict=True)]
+    lost = next((str(term) for term, part in zip(derived.terms, parts, strict=True) if not part), None)
+    if lost is not None:
+        return replace(row, note=f"undefined: {lost} is")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        figures = [over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
+        value = float(derived.of(figures))
+    if math.isnan(value):
+        return replace(row, note="undefined: nothing to divide by")
+    row = replace(row, value=value)
+    if not plan.bootstrap:
+        return row
+    if work.draws.weights is None:
+        return replace(row, note=TOO_MANY)
+    drawn = [
+        over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
+        for term, question, part in zip(derived.terms, asked, parts, strict=True)
+    ]
+    little = next(filter(None, (work.draws.too_few(sample) for part in parts for sample, _ in part)), None)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = intervals.percentile(np.asarray(derived.of(drawn)), plan.level)
+    if little is not None or not low < high:
+        return replace(row, note=little or SAME)
+    if derived.is_extreme:
+        least, most = derived.range([q.metric.range for q in asked])
+        low, high = max(2 * value - high, least), min(2 * value - low, most)
+    kind = "reflected" if derived.is_extreme else "percentile"
+    return replace(row, low=low, high=high, method=f"bootstrap {replace(plan, method='percentile')}, {kind}")
+
+
+def _samples(whole: Sample, term: Term, question: PreparedMetric) -> list[tuple[Sample, float]]:
+    """Return the samples of a term in which its metric is defined, with their figures."""
+    samples = samples_of_slices(whole, term.columns) if term.columns else [whole]
+    figures = [(sample, float(question.value(sample))) for sample in samples]
+    return [(sample, value) for sample, value in figures if not math.isnan(value)]
+
+
+def over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
+    """Return the value of a term, given the figures of its samples (sample × replicate)."""
+    table = np.asarray(values, dtype=np.float64)
+    return np.asarray(getattr(table, term.over)(axis=0) if term.over else table[0])

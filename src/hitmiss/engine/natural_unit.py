@@ -1,0 +1,99 @@
+"""The natural unit of trials (speakers, patients), and what drawing it would change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from hitmiss.core.columns import find_column
+from hitmiss.core.design import names_of
+from hitmiss.core.results import (
+    UNUSED,
+    Estimate,
+    Remark,
+)
+from hitmiss.core.sampling import SamplingPlan
+from hitmiss.core.text_codes import is_text
+from hitmiss.engine.columns import Sample
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.draws import Draws
+from hitmiss.engine.measurement import Measurement
+from hitmiss.stats.forms.base import Form
+
+USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")
+"""Columns that usually name units with several trials; used if no protocol lists its own."""
+HINTED: Final = 100
+"""Number of replicates from which a warning estimates roughly how much wider an interval would be."""
+HINTED_METRICS: Final = 4
+
+
+def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
+    """Return the first unit whose columns exist, vary, and have several trials per value; empty if there is none."""
+    known = whole.columns.trials.frame.columns
+    named = map(names_of, candidates)
+    return next((names for names in named if all(_repeats(whole, find_column(name, known)) for name in names)), ())
+
+
+def _repeats(whole: Sample, name: str | None) -> bool:
+    """Return whether a text column has at least two values in a sample, none of them blank, but fewer than trials."""
+    frame = whole.columns.trials.frame
+    if name is None or not is_text(frame[name].dtype):
+        return False
+    codes, values = whole.columns.codes(name)
+    return 1 < len(np.unique(codes[whole.rows])) < whole.n and all(value.strip() for value in values)
+
+
+def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> list[str]:
+    """Say what resampling the natural unit would change, if trials were resampled although the data have one."""
+    plan, trials = work.draws.plan, work.columns.trials
+    if plan.unit or not plan.bootstrap or plan.method == "bca" or isinstance(trials, TalliedTrials):
+        return []
+    unit = natural_unit(whole, work.protocol.natural or USUAL_UNITS)
+    cheap = [
+        q for q in work.questions if q.metric.interval and (isinstance(q.form, Form) or q.form.kind == "decisions")
+    ]
+    if not unit or not cheap:
+        return []
+    drawn = replace(plan, unit=unit, bootstrap=HINTED, stratify=None)
+    draws = Draws.prepare(drawn, work.columns, whole.rows)
+    other = Measurement(work.columns, cheap[:HINTED_METRICS], draws, work.protocol)
+    now = {e.metric: e for e in found if not e.slice and e.average is None and dict(e.run) == dict(whole.run)}
+    name, option = " × ".join(unit), ",".join(unit)
+    head = f"trials were drawn one by one, and those of one {name} are not independent"
+    wider = other.estimates(whole)
+    ratios = {
+        e.metric: (e.high - e.low) / (own.high - own.low)
+        for e in wider
+        if e.low is not None
+        and e.high is not None
+        and (own := now.get(e.metric)) is not None
+        and own.low is not None
+        and own.high is not None
+        and own.high > own.low
+    }
+    if not ratios:
+        why = next((e.note for e in wider if e.note and "no interval" in e.note), None)
+        return [Remark(f"{head}; with --unit {option}: {why}", UNUSED)] if why else []
+    return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
+
+
+def widths(option: str, ratios: Mapping[str, float]) -> str:
+    """Say how wide intervals would be if whole units were drawn, compared with now.
+
+    >>> widths("speaker", {"eer": 2.91})
+    'with --unit speaker intervals would be about so many times as wide: eer 2.9'
+    """
+    told = ", ".join(f"{metric} {ratio:.1f}" for metric, ratio in ratios.items())
+    return f"with --unit {option} intervals would be about so many times as wide: {told}"
+
+
+def undrawn(plan: SamplingPlan) -> list[str]:
+    """Warn about a unit that was asked for and is not resampled; repeated runs use items as units by themselves."""
+    if plan.bootstrap or plan.unit in ((), ("item",)):
+        return []
+    return [
+        f"no intervals: the unit {' × '.join(plan.unit)} is resampled by a bootstrap, and none was requested (--bootstrap 1000)"
+    ]

@@ -1,0 +1,86 @@
+"""Prepare a metric for trials: its settings, its form, and the columns and score kind that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+
+from hitmiss.core import errors
+from hitmiss.core.classes import same_class
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.protocol import Protocol
+from hitmiss.core.registry import Metric, MetricSpec, Setting, resolve
+from hitmiss.core.scale import ScoreScale
+from hitmiss.core.trials import Trials
+from hitmiss.engine.prepared_metric import PreparedMetric
+from hitmiss.engine.weighted import refuse_unweighted
+from hitmiss.stats.forms.base import Functional
+from hitmiss.stats.forms.trials import OfColumns, OfConfidences
+
+
+def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol) -> PreparedMetric:
+    """Prepare a metric for these trials: fill in the settings of the protocol and check the score kind."""
+    spec, entry, _ = resolve(metric)
+    spec = MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
+    settings = entry.settings(spec)
+    shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
+    refuse_absent(spec.name, entry, trials)
+    kind = trials.header.score_kind
+    if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
+        raise DataError(
+            f"{spec.name} needs {' or '.join(entry.kinds)} scores and these are declared {kind!r}; "
+            f"declare the kind if you know better, or calibrate on a development set",
+            code="wrong-score-kind",
+        )
+    if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
+        raise DataError(
+            f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
+            f"{trials.header.positive!r}; read them with --positive {entry.positive}",
+            code="wrong-positive",
+        )
+    form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
+    question = PreparedMetric(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
+    refuse_unweighted(question, trials)
+    return question
+
+
+def inside(settings: Mapping[str, Setting], scale: ScoreScale) -> Mapping[str, Setting]:
+    """Return the settings of a metric with a threshold of the file as one of the scores inside."""
+    given = settings.get("threshold")
+    if not scale.is_reversed or not isinstance(given, int | float):
+        return settings
+    return {**settings, "threshold": scale.to_inside(float(given))}
+
+
+def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
+    """Refuse a metric whose columns the trials do not have, and say what to do about it."""
+    absent = [c for c in entry.columns if c not in trials.frame.columns]
+    if not absent:
+        return
+    if absent[0] == "decision":
+        how = f"decide at a threshold: {'--threshold 0.5' if errors.is_command else 'hm.decide(trials, 0.5)'}"
+        raise UsageError(f"{name} needs decisions, and these trials have none; {how}", code="no-decisions")
+    own = sorted({*trials.frame.columns} - {"item", "target"})
+    raise UnknownName(f"column that {name} needs", absent[0], own)
+
+
+def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
+    """Return the form of a metric with its settings; equal requests give the same object, so it can be looked up."""
+    if entry.form is not None:
+        return _made(entry.form, tuple(sorted(settings.items())))
+    if entry.judged is not None:
+        return OfConfidences(entry.function, entry.columns, settings, judged=entry.judged)
+    return OfColumns(entry.function, entry.columns, settings)
+
+
+@cache
+def _made(form: Callable[..., object], settings: tuple[tuple[str, Setting], ...]) -> Functional:
+    made = form(**dict(settings))
+    if not isinstance(made, Functional):
+        raise UsageError(f"the form of a metric is made of hitmiss.stats.forms; found {type(made).__name__}")
+    return made
+
+
+def _takes(wanted: str, positive: str) -> bool:
+    """Return whether a metric's positive class is that of the trials; an undeclared class (`positive`) is accepted."""
+    return positive == "positive" or same_class(wanted, positive)

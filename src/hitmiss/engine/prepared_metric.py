@@ -1,0 +1,33 @@
+"""A metric with its settings, prepared for samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hitmiss.core.registry import Metric, MetricSpec, Setting
+from hitmiss.engine.columns import Sample
+from hitmiss.stats.forms.base import Functional
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedMetric:
+    """A metric with its settings, prepared for samples."""
+
+    text: str
+    metric: Metric
+    settings: dict[str, Setting]
+    form: Functional
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the figure uses the true class; times and shares of changed records do not."""
+        return "label" in self.metric.columns
+
+    @property
+    def stream(self) -> str:
+        """The metric with all its settings, for random streams; `text` leaves out those that are usual."""
+        return str(MetricSpec.of(self.metric.name, **self.settings))
+
+    def value(self, sample: Sample) -> float:
+        """Return the figure of a sample."""
+        return self.form.measure(sample)

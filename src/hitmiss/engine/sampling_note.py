@@ -1,0 +1,102 @@
+"""What the intervals of a table treat as random: one sentence under the table, from the methods of its estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from hitmiss.core.results import Estimate
+from hitmiss.core.sampling import BY_CLASS, OF_ALL
+from hitmiss.engine.interval import OVER_UNITS
+
+PLAIN = {
+    "wilson": "shares of independent trials (Wilson)",
+    OVER_UNITS: "shares of whole units (Wilson)",
+    "delong": "independent trials of both classes (DeLong)",
+    "newcombe": "independent trials of both classes (Newcombe)",
+    "order statistics": "independent trials (order statistics)",
+    "unseen": "what so few trials leave open",
+}
+
+
+def sampling(estimates: Iterable[Estimate]) -> str | None:
+    """Say what is random in the intervals, metric by metric; None if there is no interval.
+
+    >>> e = Estimate("f1", 0.5, 0.4, 0.6, method="bootstrap 1000,trials from all,auto,0.95,seed=0")
+    >>> sampling([e])
+    'intervals: 1,000 draws of all trials, so how many are positive varies too (f1)'
+    """
+    told: dict[str, dict[str, None]] = {}
+    for e in estimates:
+        if e.low is not None and e.method:
+            told.setdefault(_said(e), {})[e.metric] = None
+    if not told:
+        return None
+    if len(told) > 1 or len(next(iter(told.values()))) == 1:
+        parts = [f"{how} ({', '.join(names)})" for how, names in told.items()]
+        return f"intervals: {'; '.join(parts)}"
+    return f"intervals: {next(iter(told))}"
+
+
+def units_said(estimates: Iterable[Estimate]) -> str | None:
+    """Say how many units the intervals are based on, if units are resampled.
+
+    >>> units_said([Estimate("eer", 0.1, units=12, units_effective=9.62)])
+    '12 units, as many as 9.6 of equal size'
+    """
+    held = [(e.units, e.units_effective) for e in estimates if e.units is not None and e.units_effective is not None]
+    if not held:
+        return None
+    fewest, most = min(held), max(held)
+    if fewest[0] != most[0]:
+        return f"{fewest[0]} to {most[0]} units"
+    alike = "" if round(fewest[1], 1) == fewest[0] else f", as many as {fewest[1]:.1f} of equal size"
+    return f"{fewest[0]} units{alike}"
+
+
+def under(estimates: Iterable[Estimate]) -> str | None:
+    """Return the lines under a table: what is random, from how many units, and why slices have no interval."""
+    rows = list(estimates)
+    said, units = sampling(rows), units_said(rows)
+    if said is None:
+        return None
+    return "\n".join([said if units is None else f"{said}; {units}", *_missing(rows)])
+
+
+NAMED_SLICES: Final = 3
+"""How many slices without an interval are named under a table; the others are counted."""
+
+
+def _missing(rows: Sequence[Estimate]) -> list[str]:
+    """Say which slices have no interval, and why: a table by slices has no room for it.
+
+    >>> cells = [Estimate("eer", 0.1, slice={"codec": f"C{i}"}, note="no interval: one unit alone") for i in range(5)]
+    >>> print("\\n".join(_missing(cells)[2:]))
+    no interval for eer, codec C2: one unit alone
+    no interval for 2 more (--json says why)
+    """
+    start = "no interval: "
+    found = [e for e in rows if e.slice and e.average is None and e.low is None and (e.note or "").startswith(start)]
+    lines = [
+        f"no interval for {e.title or e.metric}, {', '.join(f'{name} {value}' for name, value in e.slice.items())}: "
+        f"{(e.note or '').removeprefix(start)}"
+        for e in found[:NAMED_SLICES]
+    ]
+    more = len(found) - len(lines)
+    return [*lines, f"no interval for {more:,} more (--json says why)"] if more else lines
+
+
+def _said(e: Estimate) -> str:
+    kind, _, rest = (e.method or "").partition(" ")
+    if kind != "bootstrap":
+        return PLAIN.get(e.method or "", e.method or "")
+    if "," not in rest:  # `bootstrap over source`, of a drift table
+        return f"draws of whole units ({rest.removeprefix('over ')})"
+    count, what = rest.split(",")[:2]
+    draws = f"{int(count):,} draws of "
+    if what == f"trials {BY_CLASS}":
+        return f"{draws}trials within each class"
+    if what == f"trials {OF_ALL}":
+        return f"{draws}all trials, so how many are positive varies too"
+    unit, _, how = what.removeprefix("unit=").partition(" ")
+    return f"{draws}whole units ({unit.replace('*', ' × ')}){f', {how}' if how else ''}"

@@ -1,0 +1,189 @@
+"""The signature: one line that records every choice behind a table of estimates, and a hash of the estimates.
+
+`hitmiss:0.2.0|protocol:asvspoof5|metrics:eer(ties=official)+…|pos:bonafide|kind:llr|by:codec|boot:1000,…|n:5/3|data:…|out:…`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from hitmiss._version import __version__
+from hitmiss.core.artifacts import SHORT
+from hitmiss.core.design import Grouping
+from hitmiss.core.errors import UsageError
+from hitmiss.core.protocol import Gap
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.registry import MetricSpec
+from hitmiss.core.results import (
+    Estimate,
+    Results,
+)
+from hitmiss.core.sampling import SamplingPlan
+from hitmiss.core.trials import Trials
+from hitmiss.engine.prepared_metric import PreparedMetric
+
+ELSEWHERE = ("score_kind", "on_nan", "dedupe", "allow_missing")
+"""Read options that other parts of the signature record."""
+USUAL_LEVEL = 0.95
+"""The default level of intervals; a signature leaves it out if nothing is resampled."""
+GAPS_JOIN: Final = " & "
+"""Between the gaps of a signature."""
+
+
+def sign(
+    results: Results,
+    trials: Trials,
+    questions: Sequence[PreparedMetric],
+    plan: SamplingPlan,
+    groupings: Sequence[Grouping],
+    gaps: Sequence[Gap],
+    slices: str = "none",
+) -> str:
+    """Return the signature of a measurement; `slices` is "all" if metrics beyond the protocol's choice are sliced."""
+    asked = "+".join(str(MetricSpec.of(q.metric.name, **q.settings)).replace(" ", "") for q in questions)
+    by = ",".join("*".join(g) for g in groupings)
+    level = "none" if plan.bootstrap or plan.level == USUAL_LEVEL else f"{plan.level:g}"
+    gap = GAPS_JOIN.join(map(str, gaps)) or "none"
+    return signed(results, trials, metrics=asked, by=by or "none", slices=slices, gap=gap, boot=str(plan), level=level)
+
+
+def signed(
+    results: Results,
+    trials: Trials,
+    *,
+    metrics: str = "none",
+    by: str = "none",
+    slices: str = "none",
+    gap: str = "none",
+    boot: str = "none",
+    level: str = "none",
+    drift: str = "none",
+) -> str:
+    """Return a signature from what was asked and how intervals were made; parts that are "none" are left out."""
+    head = trials.header
+    parts = {
+        "hitmiss": __version__,
+        "protocol": results.protocol or "none",
+        "drift": drift,
+        "metrics": metrics,
+        "pos": head.positive,
+        "kind": head.score_kind,
+        "read": _read_text(results),
+        "by": by,
+        "slices": slices,
+        "gap": gap,
+        "boot": boot,
+        "units": _units(results.estimates) if "unit=" in boot else "none",
+        "level": level,
+        "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
+        "choices": "+".join(head.choices) or "none",
+        "complete": share_there(trials),
+        "n": f"{len(trials)}/{trials.n_positive}",
+        "data": trials.digest,
+        "numpy": np.__version__,
+        "out": digest_of(results.estimates),
+    }
+    return render(parts)
+
+
+def share_there(trials: Trials) -> str:
+    """Return how many trials are there of those that there should be, as `81/120`; "none" if no trial is missing."""
+    found = trials.completeness
+    return "none" if found.is_full else f"{found.n}/{found.of}"
+
+
+def missing_trials(trials: Trials) -> list[str]:
+    """Say which runs lack which questions; what a key lists and no file scores was said when the files were read."""
+    found = trials.completeness
+    return [found.said] if found.short else []
+
+
+def _units(estimates: Sequence[Estimate]) -> str:
+    """Return the largest number of units behind a figure, which is that of all trials."""
+    held = [e.units for e in estimates if e.units is not None]
+    return str(max(held)) if held else "none"
+
+
+def render(parts: Mapping[str, str]) -> str:
+    """Build a signature from its parts. Parts that are "none" are left out, and a `|` inside a part is escaped.
+
+    >>> render({"hitmiss": "0.2.0", "pos": "fa|ke", "gap": "none", "n": "5/3"})
+    'hitmiss:0.2.0|pos:fa\\\\|ke|n:5/3'
+    """
+    return "|".join(f"{name}:{_escaped(text)}" for name, text in parts.items() if text != "none")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "\\n").replace("\r", "\\r")
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\([|nr\\])", lambda found: {"n": "\n", "r": "\r"}.get(found[1], found[1]), text)
+
+
+def short(signature: str) -> str:
+    """Shorten a signature to at most 60 characters, for a paper: version, protocol, and two hashes.
+
+    The hashes are those of all choices and of the figures.
+
+    >>> len(short("hitmiss:0.2.0|protocol:deepfake-audio|n:5/3|data:2c26b46b68ff|out:fcde2b2edba5")) <= 60
+    True
+    """
+    parts = read_signature(signature.splitlines()[0])
+    digest = hashlib.sha256(signature.encode()).hexdigest()[:12]
+    ends = f"|sig:{digest}|out:{parts.get('out', '-')[:12]}"
+    begin = f"hitmiss:{parts['hitmiss']}|{parts.get('protocol') or parts.get('metrics', '')}"
+    return begin[: 60 - len(ends)].rstrip("|") + ends
+
+
+def _read_text(results: Results) -> str:
+    """Return the read options that neither the protocol nor another part of the signature states, as compact JSON."""
+    spec = results.reading
+    if spec is None:
+        return "none"
+    rules = results.design.protocol.read if results.design is not None and results.design.protocol else ReadSpec()
+    own = [f for f in spec.stated if f not in ELSEWHERE and getattr(spec, f) != getattr(rules, f)]
+    told = spec.to_plain()
+    return json.dumps({f: told[f] for f in own}, separators=(",", ":"), ensure_ascii=False) if own else "none"
+
+
+def digest_of(estimates: Sequence[Estimate]) -> str:
+    """Return a short hash of the figures to ten significant digits; their order does not matter."""
+    rows = sorted(
+        repr(
+            (
+                e.metric,
+                sorted(e.run.items()),
+                sorted(e.slice.items()),
+                e.average,
+                *map(_rounded, (e.value, e.low, e.high)),
+                e.n,
+            )
+        )
+        for e in estimates
+    )
+    return hashlib.sha256("\n".join(rows).encode()).hexdigest()[:SHORT]
+
+
+def _rounded(value: float | None) -> str:
+    return "-" if value is None else f"{value:.9e}"
+
+
+def read_signature(text: str) -> dict[str, str]:
+    """Split a signature into its parts by name.
+
+    >>> read_signature("hitmiss:0.2.0|protocol:asvspoof5|n:5/3")["protocol"]
+    'asvspoof5'
+    """
+    pieces = re.split(r"(?<!\\)((?:\\\\)*)\|", text.strip())
+    whole = [piece + slashes for piece, slashes in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
+    parts = {name: _plain(value) for name, colon, value in (p.partition(":") for p in whole) if colon}
+    if "hitmiss" not in parts or "n" not in parts:
+        raise UsageError(f"{text[:60]!r} is not a hitmiss signature", code="not-a-signature")
+    return parts

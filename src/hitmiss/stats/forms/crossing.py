@@ -1,0 +1,214 @@
+"""Crossing: read where a condition begins to hold along the thresholds (EER, TPR at an FPR)."""
+
+# ruff: noqa: ARG002  (a method of the base class answers for the forms that need nothing)
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from hitmiss.core.errors import UnknownName
+from hitmiss.core.sorting import Floats, Number
+from hitmiss.core.tally import Tally
+from hitmiss.stats import intervals, jackknife
+from hitmiss.stats.unseen import equal_error_at_most
+
+if TYPE_CHECKING:
+    from hitmiss.stats.curve import Curve
+    from hitmiss.stats.search import Stretches
+from hitmiss.stats.forms.base import Few, Left, Located, Mask, Replicated
+
+Ties = Literal["grouped", "official", "interpolated"]
+
+
+@dataclass(frozen=True)
+class Crossing(Located):
+    """A figure read at the first threshold at which a condition holds; from there on it always holds.
+
+    `passed(cp, cn, n1, n0)`: whether the point that rejects `cp` positives and `cn` negatives is past the crossing;
+    `read(cp, cn, p, q, n1, n0)`: the figure, given the counts below and inside the group of equal scores that crosses;
+    `unseen(n1, n0, level)`: the upper end if the figure is 0 and no error was seen, if it is known.
+    """
+
+    passed: Callable[[Number, Number, Number, Number], bool | Mask]
+    read: Callable[[Number, Number, Number, Number, Number, Number], Number]
+    unseen: Callable[[int, int, float], float] | None = None
+
+    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Ends:
+        """Return Student's interval without the jackknife error, which is not valid for what is read at a quantile."""
+        left = without(self)
+        return intervals.student(of.replicates, of.value, few.degrees, few.bounds, few.level, left, smooth=False)
+
+    def value(self, tally: Tally) -> float:
+        """Return the figure at the crossing; NaN without both classes."""
+        if not tally.has_both_classes:
+            return float("nan")
+        n1, n0 = float(tally.n_positive), float(tally.n_negative)
+        low = self.point(tally)
+        # Where even the first point is past the crossing there is no group to read inside: it is empty.
+        high = min(low + 1, len(tally.score)) if not self.passed(0.0, 0.0, n1, n0) else low
+        cp, cn, cp_high, cn_high = (float(c[i]) for i in (low, high) for c in (tally.positives, tally.negatives))
+        return float(self.read(cp, cn, cp_high - cp, cn_high - cn, n1, n0))
+
+    def point(self, tally: Tally) -> int:
+        """Return the last point of the error curve that is not past the crossing (0 if all are)."""
+        n1, n0 = float(tally.n_positive), float(tally.n_negative)
+        # Once the condition holds it always holds, so halving finds the place among millions of points.
+        low, high = 0, len(tally.score) + 1
+        while high - low > 1:
+            middle = (low + high) // 2
+            if self.passed(float(tally.positives[middle]), float(tally.negatives[middle]), n1, n0):
+                high = middle
+            else:
+                low = middle
+        return low
+
+    def past(self, cp: Number, cn: Number, n1: Number, n0: Number) -> Mask:
+        """Return which of many points are past the crossing."""
+        return np.asarray(self.passed(cp, cn, n1, n0), dtype=np.bool_)
+
+    def at_ends(self, n1: Number, n0: Number, zero: Floats) -> Floats:
+        """Return what is read if the crossing lies before the first or after the last group."""
+        return np.asarray(
+            np.where(
+                self.passed(zero, zero, n1, n0),
+                self.read(zero, zero, zero, zero, n1, n0),
+                self.read(zero + n1, zero + n0, zero, zero, n1, n0),
+            ),
+            dtype=np.float64,
+        )
+
+    def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
+        """Return where the condition begins to hold."""
+        passed = self.past(cp, cn, n1, n0)
+        # The condition holds from one point on, so at most one stretch per curve is open.
+        return np.asarray(~passed[..., :-1] & passed[..., 1:])
+
+    def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
+        """Return the ends of the curves, and the cell with the crossing."""
+        n1, n0 = cp[:, -1], cn[:, -1]
+        return self.at_ends(n1, n0, np.zeros(len(n1))), self.open_between(cp, cn, n1[:, None], n0[:, None])
+
+    def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
+        """Return whether the condition begins to hold inside."""
+        return np.asarray(~self.past(s.cp, s.cn, n1, n0) & self.past(s.cp + s.p, s.cn + s.q, n1, n0))
+
+    def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
+        """Read the figure there."""
+        found[s.replicate] = self.read(s.cp, s.cn, s.p, s.q, n1, n0)
+
+    def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
+        """Read the figure at the first point past the crossing."""
+        row = np.flatnonzero(self.can_be_in(found, s, n1, n0))
+        # The group that crosses begins where the point before it ends: at the start of the stretch for the first point.
+        first = np.argmax(self.passed(cp[row], cn[row], n1[row, None], n0[row, None]), axis=1)
+        a, b = (
+            np.where(first > 0, c[row, np.maximum(first, 1) - 1], start[row]) for c, start in ((cp, s.cp), (cn, s.cn))
+        )
+        found[s.replicate[row]] = self.read(a, b, cp[row, first] - a, cn[row, first] - b, n1[row], n0[row])
+
+    def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
+        """See `unseen`."""
+        return None if self.unseen is None else self.unseen(n_positive, n_negative, level)
+
+    def points(self, tally: Tally) -> list[int]:
+        """Return both sides of the sample's own crossing."""
+        low = self.point(tally)
+        return [low, low + 1]
+
+    def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
+        """Return where the condition begins to hold within this many standard deviations of the counts."""
+        # The number of drawn trials below a point is binomial. More of either class bring the crossing forward, fewer put
+        # it off.
+        away = [deviations * np.sqrt(c * (n - c) / n) for c, n in ((cp, n1), (cn, n0))]
+        early = self.past(np.minimum(cp + away[0], n1), np.minimum(cn + away[1], n0), n1, n0)
+        late = self.past(np.maximum(cp - away[0], 0.0), np.maximum(cn - away[1], 0.0), n1, n0)
+        return np.asarray(early[1:] & ~late[:-1])
+
+    def expected(self, tally: Tally, deviations: float) -> tuple[int, int] | None:
+        """Return the groups between the crossings with this many standard deviations more and fewer."""
+        n1, n0 = float(tally.n_positive), float(tally.n_negative)
+
+        def first_passed(away: float) -> int:
+            # As in `point`, on the curve moved by this many standard deviations; replicates that leave it are found later.
+            low, high = -1, len(tally.score) + 1
+            while high - low > 1:
+                middle = (low + high) // 2
+                cp, cn = float(tally.positives[middle]), float(tally.negatives[middle])
+                cp += away * np.sqrt(cp * (n1 - cp) / n1)
+                cn += away * np.sqrt(cn * (n0 - cn) / n0)
+                low, high = (low, middle) if self.passed(cp, cn, n1, n0) else (middle, high)
+            return high
+
+        return first_passed(deviations) - 1, first_passed(-deviations)
+
+    def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
+        """See `Curve.at_crossing`."""
+        return curve.at_crossing(self)
+
+
+def equal_error(ties: Ties) -> Crossing:
+    """Return the form of the equal error rate under a rule for ties."""
+    if ties not in _AT_TIES:
+        raise UnknownName("tie rule", ties, (*_AT_TIES, "hull"))
+    # Strictly above: a point with equal rates is then the near end of the group that is read, and gives its own rate.
+    return Crossing(lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties], equal_error_at_most)
+
+
+def _nearest_end(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
+    frr, far = cp / n1, (n0 - cn) / n0
+    frr_after, far_after = (cp + p) / n1, (n0 - cn - q) / n0
+    # Between two points there is no threshold: the nearer one is reported, of two equally near ones the first.
+    first = np.abs(frr - far) <= np.abs(frr_after - far_after)
+    return np.where(first, (frr + far) / 2, (frr_after + far_after) / 2)
+
+
+def _on_the_straight_line(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
+    frr, far = cp / n1, (n0 - cn) / n0
+    rise, fall = p / n1, q / n0
+    step = rise + fall
+    # An empty group has no length to go along; its point is read.
+    return frr + rise * ((far - frr) / np.where(step > 0, step, 1.0))
+
+
+def _along_the_tie(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
+    """Walk the tied trials one by one, positives first, and stop where the two rates are nearest."""
+    if isinstance(cp, float):  # a single point, of which a jackknife asks for thousands: plain numbers are far quicker
+        return _along_one_tie(cp, float(cn), float(p), float(q), float(n1), float(n0))
+    steps = tie_steps(cp, cn, p, q, n1, n0)
+    frr = np.stack([np.asarray((cp + i) / n1, dtype=np.float64) for i, _ in steps])
+    far = np.stack([np.asarray((n0 - (cn + j)) / n0, dtype=np.float64) for _, j in steps])
+    nearest = np.argmin(np.abs(frr - far), axis=0)  # the first of equal ones, as in the official package
+    pick = np.expand_dims(nearest, 0)
+    return np.asarray((np.take_along_axis(frr, pick, 0)[0] + np.take_along_axis(far, pick, 0)[0]) / 2)
+
+
+def _along_one_tie(cp: float, cn: float, p: float, q: float, n1: float, n0: float) -> float:
+    """Do the same for one tie, with the operations of `tie_steps` in the same order, so that no bit differs."""
+    up, down = math.floor((n0 - cn) / n0 * n1 - cp), math.floor((n0 - cn) - (cp + p) / n1 * n0)
+    nearest, found = math.inf, math.nan
+    for i, j in (
+        *((min(max(up + d, 0.0), p), 0.0) for d in (-1, 0, 1, 2)),
+        *((p, min(max(down + d, 0.0), q)) for d in (-1, 0, 1, 2)),
+    ):
+        frr, far = (cp + i) / n1, (n0 - (cn + j)) / n0
+        if abs(frr - far) < nearest:
+            nearest, found = abs(frr - far), (frr + far) / 2
+    return found
+
+
+def tie_steps(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> list[tuple[Number, Number]]:
+    """Return the steps (positives taken, negatives taken) around the crossing inside one tie, in walking order."""
+    up = np.floor((n0 - cn) / n0 * n1 - cp)  # positives that fit before the miss rate overtakes
+    down = np.floor((n0 - cn) - (cp + p) / n1 * n0)  # then negatives, if all positives fit
+    # The nearest step is next to the crossing; one more on each side allows for rounding of the division.
+    positives = [np.clip(up + d, 0, p) for d in (-1, 0, 1, 2)]
+    negatives = [np.clip(down + d, 0, q) for d in (-1, 0, 1, 2)]
+    return [(i, np.zeros_like(i)) for i in positives] + [(p + np.zeros_like(j), j) for j in negatives]
+
+
+_AT_TIES = {"grouped": _nearest_end, "official": _along_the_tie, "interpolated": _on_the_straight_line}
