@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
     Completing = Callable[[click.Context, click.Parameter, str], list[str]]
 
-FILES: Final = ("key", "scores", "runs", "files", "predictions")
-"""Parameters that name files with columns."""
+WORDS: Final = "hitmiss.words"
+"""Where the words of the command line are noted in its context."""
 
 
 def values_of(what: str, choices: tuple[str, ...] = ()) -> Completing | None:
@@ -25,37 +25,35 @@ def values_of(what: str, choices: tuple[str, ...] = ()) -> Completing | None:
         return None
 
     def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
-        known = SOURCES[what](ctx.params) if what else iter(choices)
+        known = SOURCES[what](ctx.meta.get(WORDS, ())) if what else iter(choices)
         head, comma, tail = incomplete.rpartition(",")
         return [f"{head}{comma}{value}" for value in known if value.startswith(tail)]
 
     return complete
 
 
-def _metrics(_: Mapping[str, object]) -> Iterator[str]:
+def _metrics(_: Sequence[str]) -> Iterator[str]:
     from hitmiss.core.registry import all_metrics
 
     yield from sorted(all_metrics())
 
 
-def _protocols(_: Mapping[str, object]) -> Iterator[str]:
+def _protocols(_: Sequence[str]) -> Iterator[str]:
     from hitmiss.evaluation.protocol import protocols
 
     yield from sorted(protocols())
 
 
-def _columns(given: Mapping[str, object]) -> Iterator[str]:
-    """Return the columns named in the first lines of the given files."""
-    for name in FILES:
-        value = given.get(name)
-        for path in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(path, str) and Path(path).is_file():
-                with Path(path).open(encoding="utf-8", errors="replace") as file:
-                    first = file.readline(100_000).rstrip("\r\n")
-                yield from first.split("\t" if "\t" in first else "," if "," in first else " ")
+def _columns(words: Sequence[str]) -> Iterator[str]:
+    """Return the columns named in the first lines of the files among the words."""
+    for path in (Path(word) for word in words):
+        if path.is_file():
+            with path.open(encoding="utf-8", errors="replace") as file:
+                first = file.readline(100_000).rstrip("\r\n")
+            yield from first.split("\t" if "\t" in first else "," if "," in first else " ")
 
 
-SOURCES: Final[Mapping[str, Callable[[Mapping[str, object]], Iterator[str]]]] = {
+SOURCES: Final[Mapping[str, Callable[[Sequence[str]], Iterator[str]]]] = {
     "metrics": _metrics,
     "protocols": _protocols,
     "columns": _columns,

@@ -8,26 +8,20 @@
 | 3    | the data is wrong (`DataError`), or a file is missing or cannot be read                    |
 | 4    | a run has not finished (`IncompleteRun`)                                                   |
 | 5    | this machine lacks something (`EnvironmentFault`, disk full, no memory), or a bug in hitmiss |
-| 130  | interrupted                                                                                |"""
+| 130  | interrupted                                                                                |
+"""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
-from typer import Abort, TyperException
+import click
 
-from hitmiss.cli import common
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError
+from hitmiss.core.options import option_name, option_words
 from hitmiss.core.text import escape_invisible
-
-if TYPE_CHECKING:
-    from typer._click.core import Context, Parameter
-
-    Completing = Callable[[Context, Parameter, str], list[str]]
-
 
 SCHEMA = 1
 INTERRUPTED = 130
@@ -40,9 +34,9 @@ def exit_code(error: BaseException) -> int:
     >>> exit_code(DataError("a score is missing")), exit_code(FileNotFoundError()), exit_code(ZeroDivisionError())
     (3, 3, 5)
     """
-    if isinstance(error, HitmissError | TyperException):
+    if isinstance(error, HitmissError | click.ClickException):
         return error.exit_code
-    if isinstance(error, KeyboardInterrupt | Abort):
+    if isinstance(error, KeyboardInterrupt | click.Abort):
         return INTERRUPTED
     return DataError.exit_code if _is_about_a_file(error) else EnvironmentFault.exit_code
 
@@ -55,11 +49,11 @@ def sentence(error: BaseException) -> str:
     """
     if isinstance(error, DataError):
         return "\n".join([escape_invisible(str(error)), *_fault_lines(error)])
-    if isinstance(error, TyperException):
+    if isinstance(error, click.ClickException):
         return escape_invisible(f"{error.format_message()} See `{_command(error)} --help`.")
     if isinstance(error, HitmissError):
         return escape_invisible(str(error))
-    if isinstance(error, KeyboardInterrupt | Abort):
+    if isinstance(error, KeyboardInterrupt | click.Abort):
         return "interrupted"
     if isinstance(error, OSError):
         return escape_invisible(_file_sentence(error))
@@ -79,9 +73,9 @@ def code_of(error: BaseException) -> str:
     """
     if isinstance(error, HitmissError):
         return error.code
-    if isinstance(error, TyperException):
+    if isinstance(error, click.ClickException):
         return "usage"
-    if isinstance(error, KeyboardInterrupt | Abort):
+    if isinstance(error, KeyboardInterrupt | click.Abort):
         return "interrupted"
     if isinstance(error, FileNotFoundError):
         return "missing-file"
@@ -100,9 +94,9 @@ def completed_commands(error: BaseException, words: Sequence[str]) -> list[str]:
     """
     found = []
     for choice in error.choices if isinstance(error, HitmissError) else ():
-        names = {f"--{name.replace('_', '-')}" for name in choice}
+        names = {option_name(name) for name in choice}
         kept = [w for w, before in zip(words, ["", *words], strict=False) if not {w.partition("=")[0], before} & names]
-        found.append(f"{shlex.join(['hitmiss', *kept])} {common.options(choice)}")
+        found.append(f"{shlex.join(['hitmiss', *kept])} {shlex.join(option_words(choice))}")
     return found
 
 
@@ -118,7 +112,7 @@ def document(error: BaseException, commands: Sequence[str] = ()) -> dict[str, ob
     return {"schema": SCHEMA, "error": {**told, "commands": list(commands)} if commands else told}
 
 
-def _command(error: TyperException) -> str:
+def _command(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     return context.command_path if context is not None else "hitmiss"
 

@@ -19,7 +19,7 @@ ALWAYS: Final = (
     ("-h, --help", "Show the common options and stop."),
     ("--help-all", "Show every option and stop."),
 )
-WIDTH: Final = 100
+WIDTH: Final = 80
 
 
 def verb_help(verb: Verb, *, is_whole: bool) -> str:
@@ -27,11 +27,10 @@ def verb_help(verb: Verb, *, is_whole: bool) -> str:
     formatter = click.HelpFormatter(max_width=WIDTH)
     ctx = click.Context(verb, info_name=f"hitmiss {verb.name}")
     formatter.write_usage(f"hitmiss {verb.name}", " ".join(verb.collect_usage_pieces(ctx)))
-    formatter.write_paragraph()
     with formatter.indentation():
         for paragraph in (verb.help or "").split("\n\n"):
-            formatter.write_text(" ".join(paragraph.split()))
             formatter.write_paragraph()
+            formatter.write_text(" ".join(paragraph.split()))
     arguments = [p for p in verb.params if isinstance(p, click.Argument)]
     _section(formatter, "Arguments", [(a.make_metavar(ctx), getattr(a, "about", "")) for a in arguments])
     options = [p for p in verb.params if isinstance(p, VerbOption)]

@@ -15,7 +15,7 @@ code. An option that the verb declares itself replaces the field of a spec that 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -79,7 +79,7 @@ class Part:
 class VerbOption(click.Option):
     """An option with what its declaration says: its group, and whether it stands in the short help."""
 
-    def __init__(self, declared: Option, name: str, hint: object, default: object) -> None:
+    def __init__(self, declared: Option, name: str, hint: object, default: object, part: str = "") -> None:
         self.declared = declared
         kind, several = _kind_of(hint)
         spellings = declared.spellings(name)
@@ -88,7 +88,7 @@ class VerbOption(click.Option):
             spellings = (f"{spellings[0]}/--no-{spellings[0][2:]}", *spellings[1:])
         many = several and not declared.is_single
         super().__init__(
-            [*spellings, _parameter(name)],
+            [*spellings, _parameter(name, part)],
             help=declared.help,
             required=default is ...,
             default=None if default is ... or many else default,
@@ -154,8 +154,9 @@ def _metavar(kind: Any) -> str | None:
     return "|".join(_choices(kind)) or {int: "N", float: "NUMBER", Path: "PATH"}.get(kind, "TEXT")
 
 
-def _parameter(name: str) -> str:
-    return name.rstrip("_")
+def _parameter(name: str, part: str = "") -> str:
+    """Return what the parser calls a parameter of a verb, or a field of one of its specs."""
+    return f"{part}__{name}" if part else name.rstrip("_")
 
 
 class Verb(click.Command):
@@ -186,18 +187,23 @@ class Verb(click.Command):
         chosen = next((mark for mark in get_args(hint)[1:] if isinstance(mark, Fields)), Fields())
         hints, empty = get_type_hints(kind, include_extras=True), kind()
         options = {
-            field: option
-            for field, option in options_of(kind).items()  # type: ignore[arg-type]
+            each: option
+            for each, option in options_of(kind).items()  # type: ignore[arg-type]
             if option.is_flag
-            and field not in chosen.without
-            and (not chosen.only or field in chosen.only)
-            and not own & {*option.spellings(field)}
+            and each not in chosen.without
+            and (not chosen.only or each in chosen.only)
+            and not own & {*option.spellings(each)}
         }
         self.parts.append(Part(name, kind, options, chosen.defaults))
-        for field, option in options.items():
-            yield VerbOption(option, field, hints[field], chosen.defaults.get(field, getattr(empty, field)))
+        for each, option in options.items():
+            yield VerbOption(option, each, hints[each], chosen.defaults.get(each, getattr(empty, each)), name)
         if kind is ReadSpec and not chosen.only and "settings" not in chosen.without:
             yield VerbOption(SETTINGS, "settings", str | None, None)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words, which completion also looks into for files."""
+        ctx.meta[complete.WORDS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> object:
         """Make the specs and call the verb."""
@@ -278,8 +284,9 @@ class Call:
         """Return what the command states about a spec."""
         found: dict[str, object] = {}
         for name, option in part.options.items():
-            if name in self.said:
-                value = self.given[name]
+            key = _parameter(name, part.name)
+            if key in self.said:
+                value = self.given[key]
                 found[name] = ",".join(value) if option.is_joined else value
         return found
 
@@ -293,37 +300,31 @@ class Call:
         return find_settings(named)
 
     def _made(self, own: dict[str, Any], settings: Settings | None) -> tuple[dict[str, Any], Taken]:
-        taken = Taken("") if settings is None else settings.taken()
-        if settings is not None:
-            taken |= self._fill(own, settings)
+        """Return the specs of the verb, and what was taken from settings: first the protocol and the key."""
+        stated = {part.name: self._stated(part) for part in self.verb.parts}
+        taken = Taken("") if settings is None else self._filled(own, stated, settings)
         made: dict[str, Any] = {}
         for part in sorted(self.verb.parts, key=lambda part: part.kind is Design):
-            stated = self._stated(part)
-            found: Taken | None = None
+            said, found = stated[part.name], None
             if part.kind is Design:
                 from hitmiss.evaluation.asking import make_design
 
-                if (
-                    settings is not None
-                    and settings.protocol
-                    and "protocol" in part.options
-                    and "protocol" not in stated
-                ):
-                    stated["protocol"] = settings.protocol
-                    taken |= settings.taken(protocol=settings.protocol)
-                made[part.name], found = make_design(stated, settings, allowed=[*part.options], defaults=part.defaults)
+                made[part.name], found = make_design(said, settings, allowed=[*part.options], defaults=part.defaults)
             elif part.kind is ReadSpec and settings is not None:
-                made[part.name], found = settings.reading(stated)
+                made[part.name], found = settings.reading(said)
             else:
-                layers = (Layer("default", part.defaults), Layer("command", stated))
-                made[part.name], _ = make(part.kind, *layers)
+                made[part.name], _ = make(part.kind, Layer("default", part.defaults), Layer("command", said))
             taken = taken if found is None else taken | found
         return made, taken
 
-    def _fill(self, own: dict[str, Any], settings: Settings) -> Taken:
-        """Fill in the protocol and the key where the verb has its own options for them and they were not given."""
+    def _filled(self, own: dict[str, Any], stated: dict[str, dict[str, object]], settings: Settings) -> Taken:
+        """Fill in the protocol and the key of the settings where the verb takes them and they were not given."""
         taken = settings.taken()
         hints = get_type_hints(self.verb.function)
+        for part in self.verb.parts:
+            if settings.protocol and "protocol" in part.options and "protocol" not in stated[part.name]:
+                stated[part.name]["protocol"] = settings.protocol
+                taken |= settings.taken(protocol=settings.protocol)
         for name in ("protocol", "key"):
             value = getattr(settings, name)
             if value is not None and name in own and name not in self.said:
@@ -352,10 +353,3 @@ def _is_stored(path: Path) -> bool:
     from hitmiss.claims.open import json_object
 
     return "signature" in json_object(path)
-
-
-def words_of(options: Mapping[str, object]) -> Sequence[str]:
-    """Return options as words of a command line: `{"positive": "real"}` is `--positive real`."""
-    from hitmiss.core.options import option_name
-
-    return [word for name, value in options.items() for word in (option_name(name), str(value))]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli.options import arg, fields
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import READING, WRITING, opt
 
 RUNS = (
     "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p; or one comparison "
@@ -24,45 +22,39 @@ MEDIA = (
 BUDGET = 300_000
 
 
-@grouped(asked=partial(without(common.design, "matrix"), bootstrap=1000), reading=common.reading)
 def report(
-    runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="RUN…")],
-    output: Annotated[str, typer.Option("--output", "-o", help="The HTML file to write.")] = "report.html",
+    runs: Annotated[list[str], arg(RUNS, "RUN…")],
+    output: Annotated[str, opt("The HTML file to write.", WRITING, "--output", "-o", common=True)] = "report.html",
     key: Annotated[
-        list[str] | None, typer.Option(help="Key of the score files; once for all, or once per file.")
+        list[str] | None, opt("Key of the score files; once for all, or once per file.", READING, common=True)
     ] = None,
     *,
-    asked: Design,
+    asked: Annotated[Design, fields(without=("matrix",), bootstrap=1000)],
     reading: ReadSpec,
-    name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
-    title: Annotated[str, typer.Option(help="The title of the report.")] = "",
-    static: Annotated[
-        bool, typer.Option("--static", help="No scripts: figures as SVG, for mail and archives.")
-    ] = False,
-    no_samples: Annotated[
-        bool, typer.Option("--no-samples", help="Show nothing about single trials: no ids, no texts.")
-    ] = False,
+    name: Annotated[list[str] | None, opt("A name for each run, in order.", WRITING)] = None,
+    title: Annotated[str, opt("The title of the report.", WRITING)] = "",
+    static: Annotated[bool, opt("No scripts: figures as SVG, for mail and archives.", WRITING)] = False,
+    no_samples: Annotated[bool, opt("Show nothing about single trials: no ids, no texts.", WRITING)] = False,
     redact_text: Annotated[
         bool,
-        typer.Option("--redact-text", help="Show only the ids of the worst errors: no text, sound, image or signal."),
+        opt("Show only the ids of the worst errors: no text, sound, image or signal.", WRITING),
     ] = False,
-    samples: Annotated[int, typer.Option(help="Worst errors of each kind and run to show.")] = 30,
+    samples: Annotated[int, opt("Worst errors of each kind and run to show.", WRITING)] = 30,
     budget: Annotated[
-        int, typer.Option("--samples-budget", "--budget", help="Bytes that samples may take in the file.")
+        int, opt("Bytes that samples may take in the file.", WRITING, "--samples-budget", "--budget")
     ] = BUDGET,
-    media: Annotated[list[str] | None, typer.Option(metavar="PLACE", help=MEDIA)] = None,
-    lossless: Annotated[
-        bool, typer.Option("--lossless", help="Keep sounds unchanged (FLAC); raise --samples-budget for more.")
-    ] = False,
+    media: Annotated[list[str] | None, opt(MEDIA, READING, metavar="PLACE")] = None,
+    lossless: Annotated[bool, opt("Keep sounds unchanged (FLAC); raise --samples-budget for more.")] = False,
     human: Annotated[
-        str | None, typer.Option(help="Verdicts of people on the items of a triage (`hitmiss review --export`).")
+        str | None, opt("Verdicts of people on the items of a triage (`hitmiss review --export`).", READING)
     ] = None,
-    pdf: Annotated[
-        str | None, typer.Option(help="Print the report here too, with page numbers (needs Chromium).")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="What was written, as JSON to stdout.")] = False,
+    pdf: Annotated[str | None, opt("Print the report here too, with page numbers (needs Chromium).", WRITING)] = None,
+    json: Annotated[bool, opt("What was written, as JSON to stdout.", WRITING)] = False,
 ) -> None:
-    """Write one self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary."""
+    """Write one self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary.
+
+    $ hitmiss report scores.tsv --key key.tsv -p asvspoof5 -o report.html
+    """
     from hitmiss.reports.contests import contest_page, is_contest
     from hitmiss.reports.html import write_page, write_report
     from hitmiss.reports.page import Options

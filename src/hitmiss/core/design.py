@@ -305,7 +305,7 @@ class Design(Spec):
         return cls().changed(
             metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
             by=parse_by(by),
-            gap=_asked_gap(gap, others.get("protocol")),
+            gap=as_gap(gap, others.get("protocol")),
             unit=names_of(unit),
             **others,
         )
@@ -389,7 +389,7 @@ class Design(Spec):
         )
 
 
-def _asked_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+def as_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
     """Return a gap, or several, from a caller's argument; True means that of the protocol."""
     if gap is True:
         if not isinstance(protocol, Protocol) or protocol.gap is None:
@@ -427,7 +427,7 @@ def _groupings(given: object) -> object:
 
 def _gaps(given: object) -> object:
     is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
-    return _asked_gap(given, None) if is_named else given  # type: ignore[arg-type]
+    return as_gap(given, None) if is_named else given  # type: ignore[arg-type]
 
 
 def parse_by(by: By) -> tuple[Grouping, ...]:

@@ -132,6 +132,9 @@ class Spec:
         except InvalidField as fault:
             code = f"bad-{cls._option.replace(' ', '-')}"
             raise UsageError(f"{cls._option} {fault}; found {fault.value!r}", code=code) from None
+        except NotPair as fault:
+            spelling = options_of(cls)[name].spellings(name)[0]  # type: ignore[arg-type]
+            raise UsageError(f"{spelling} {fault}: write name=value, for example item=utt", code="bad-pair") from None
 
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed, each checked alone."""
@@ -196,6 +199,10 @@ def as_names(given: object) -> object:
     return (given,) if isinstance(given, str) else given
 
 
+class NotPair(ValueError):
+    """A text that is not of the form `name=value`."""
+
+
 def as_pairs(given: object) -> object:
     """Return `name=value` texts as a mapping; a mapping stays as it is.
 
@@ -208,7 +215,7 @@ def as_pairs(given: object) -> object:
     for text in (given,) if isinstance(given, str) else given:  # type: ignore[attr-defined]
         name, _, value = str(text).partition("=")
         if not name or not value:
-            raise UsageError(f"{name!r}: write name=value, for example item=utt", code="bad-pair")
+            raise NotPair(repr(name))
         found[name] = value
     return found
 

@@ -13,7 +13,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import By, Design, Taken, names_of
+from hitmiss.core.design import By, Design, Taken, as_gap, names_of
 from hitmiss.core.errors import DataError, HitmissError, UsageError
 from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -136,32 +136,26 @@ def evaluate(
     >>> made.one("roc_auc").value
     0.75
     """
-    layer = Layer.found(settings)
-    if not isinstance(protocol, Design):
-        protocol = layer.protocol(protocol)
-    chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
-    chosen = chosen.without_bootstrap if chosen is not None and bootstrap == 0 else chosen
-    said: dict[str, object] = {"seed": seed, "level": level, "interval": interval}
-    design = Design.of(
-        metrics,
-        by=by,
-        gap=gap,
-        unit=unit,
-        bootstrap=bootstrap or 0,
-        protocol=chosen,
-        **{name: value for name, value in said.items() if value is not None},
-    )
+    from hitmiss.evaluation.asking import make_design
+
+    layer = AppliedSettings.found(settings)
     if isinstance(protocol, Design):
-        design = protocol.alone(design, Design()).filled()
+        said = {"bootstrap": bootstrap or 0, "seed": seed or 0, "level": level or 0.95, "interval": interval or "auto"}
+        design = protocol.alone(Design.of(metrics, by=by, gap=gap, unit=unit, **said), Design()).filled()
     else:
-        said |= {"metrics": metrics or None, "by": by or None, "gap": gap, "unit": unit, "bootstrap": bootstrap}
-        design = layer.design(design.filled(), [name for name, value in said.items() if value is None])
+        chosen = layer.protocol(protocol)
+        rules = find_protocol(chosen) if chosen is not None else None
+        said = {"seed": seed, "level": level, "interval": interval, "bootstrap": bootstrap, "unit": unit}
+        said |= {"metrics": metrics or None, "by": by or None, "gap": None if gap is None else as_gap(gap, rules)}
+        stated = {name: value for name, value in said.items() if value is not None}
+        design, taken = make_design({"protocol": rules, **stated}, layer.settings)
+        layer.take(taken)
     with layer:
         trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
         return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
 
 
-class Layer:
+class AppliedSettings:
     """The settings of a folder as one layer of a call: below its keywords, above a protocol."""
 
     def __init__(self, settings: Settings | None) -> None:
@@ -169,11 +163,11 @@ class Layer:
         self.taken = settings.taken() if settings is not None else None
 
     @classmethod
-    def found(cls, named: str | Path | None) -> Layer:
+    def found(cls, named: str | Path | None) -> AppliedSettings:
         """Return the layer of a named file, or of that in the working folder; without a file it changes nothing."""
         return cls(find_settings(named))
 
-    def __enter__(self) -> Layer:
+    def __enter__(self) -> AppliedSettings:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -184,18 +178,9 @@ class Layer:
     def protocol(self, said: str | Path | Protocol | None) -> str | Path | Protocol | None:
         """Return the protocol of the caller, or else that of the settings."""
         if said is None and self.settings is not None and self.settings.protocol is not None:
-            self._take(self.settings.taken(protocol=self.settings.protocol))
+            self.take(self.settings.taken(protocol=self.settings.protocol))
             return self.settings.protocol
         return said
-
-    def design(self, said: Design, free: Collection[str]) -> Design:
-        """Return a design with the values of the settings in the fields that the caller left free."""
-        if self.settings is None:
-            return said
-        free = [*free, "matrix", "stratify", "threshold", "negative_only", "positive_only"]
-        made, taken = self.settings.asking(said, free)
-        self._take(taken)
-        return made
 
     def read(
         self,
@@ -209,10 +194,10 @@ class Layer:
         """Read files by the caller's options over the settings; trials that are read already stay as they are."""
         if self.settings is None or isinstance(scores, Trials):
             return read_trials(scores, key, protocol, said)
-        spec, taken = self.settings.reading(said)
-        self._take(taken)
+        spec, taken = self.settings.reading({name: getattr(said, name) for name in said.stated})
+        self.take(taken)
         if key is None and self.settings.key is not None:
-            self._take(self.settings.taken(key=self.settings.key))
+            self.take(self.settings.taken(key=self.settings.key))
             key = self.settings.key
         return read_trials(scores, key, protocol, spec, memory, needed)
 
@@ -226,8 +211,10 @@ class Layer:
         """Return a design that states what was taken."""
         return design if self.taken is None or not self.taken.values else replace(design, taken=self.taken)
 
-    def _take(self, taken: Taken) -> None:
-        self.taken = taken if self.taken is None else self.taken | taken
+    def take(self, taken: Taken | None) -> None:
+        """Note what was taken."""
+        if taken is not None:
+            self.taken = taken if self.taken is None else self.taken | taken
 
 
 def read(
@@ -280,7 +267,7 @@ def read(
     """
     from hitmiss.io.reader import read as read_files
 
-    layer, said = Layer.found(settings), (options or ReadSpec()).changed(**changes)
+    layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**changes)
     if layer.settings is None:
         return read_files(scores, key, said, memory=memory, needed=needed)
     named = layer.protocol(None)
