@@ -181,7 +181,7 @@ def test_what_is_said_goes_over_what_a_protocol_says() -> None:
     rules = ReadSpec(score_kind="probability", positive="toxic", columns={"item": "id"})
     said_ = ReadSpec(score_kind="raw", columns={"score": "p"}).over(rules)
     assert (said_.kind, said_.positive, dict(said_.columns)) == ("raw", "toxic", {"item": "id", "score": "p"})
-    assert ReadSpec().over(rules) == rules and ReadSpec().said == ()
+    assert ReadSpec().over(rules) == rules and ReadSpec().stated == ()
     assert ReadSpec(columns={"item": "a"}, key_columns={"item": "b"}).for_key.columns == {"item": "b"}
 
 

@@ -106,7 +106,7 @@ class VerbOption(click.Option):
         return max(self.opts, key=len)
 
 
-class Words(click.ParamType):
+class Words(click.ParamType[object]):
     """A text of which some are known; a spec checks its fields itself."""
 
     name = "text"
@@ -135,7 +135,7 @@ def _kind_of(hint: object) -> tuple[Any, bool]:
     return hint, get_origin(hint) in (dict, Mapping)
 
 
-def _click_type(kind: Any) -> click.ParamType | type:
+def _click_type(kind: Any) -> click.ParamType[Any] | type:
     if get_origin(kind) is Literal:
         return Words(get_args(kind))
     if kind is Path:
@@ -192,7 +192,7 @@ class Verb(click.Command):
             if option.is_flag
             and each not in chosen.without
             and (not chosen.only or each in chosen.only)
-            and not own & {*option.spellings(each)}
+            and not {*own} & {*option.spellings(each)}
         }
         self.parts.append(Part(name, kind, options, chosen.defaults))
         for each, option in options.items():

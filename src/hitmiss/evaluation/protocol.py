@@ -140,12 +140,23 @@ def evaluate(
 
     layer = AppliedSettings.found(settings)
     if isinstance(protocol, Design):
-        said = {"bootstrap": bootstrap or 0, "seed": seed or 0, "level": level or 0.95, "interval": interval or "auto"}
-        design = protocol.alone(Design.of(metrics, by=by, gap=gap, unit=unit, **said), Design()).filled()
+        given: dict[str, object] = {
+            "bootstrap": bootstrap or 0,
+            "seed": seed or 0,
+            "level": level or 0.95,
+            "interval": interval or "auto",
+        }
+        design = protocol.alone(Design.of(metrics, by=by, gap=gap, unit=unit, **given), Design()).filled()
     else:
         chosen = layer.protocol(protocol)
         rules = find_protocol(chosen) if chosen is not None else None
-        said = {"seed": seed, "level": level, "interval": interval, "bootstrap": bootstrap, "unit": unit}
+        said: dict[str, object] = {
+            "seed": seed,
+            "level": level,
+            "interval": interval,
+            "bootstrap": bootstrap,
+            "unit": unit,
+        }
         said |= {"metrics": metrics or None, "by": by or None, "gap": None if gap is None else as_gap(gap, rules)}
         stated = {name: value for name, value in said.items() if value is not None}
         design, taken = make_design({"protocol": rules, **stated}, layer.settings)
