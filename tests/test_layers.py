@@ -23,7 +23,7 @@ LAYERS = (
     ("derive",),
     ("engine", "testing", "verdicts", "robustness"),
     ("cluster", "detection", "attacks", "simulate", "probes", "llm"),
-    ("evaluation", "protocols", "outofcore", "claims"),
+    ("evaluation", "protocols", "outofcore", "claims", "boards"),
     ("conclude",),
     ("reports", "review", "bridges"),
     ("cli",),

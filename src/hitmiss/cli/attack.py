@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
+from hitmiss.cli.options import fields
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
@@ -65,20 +67,20 @@ def attack(
             "--single-label/--multi-label",
         ),
     ] = None,
+    *,
     device: Annotated[str, opt("cpu, cuda or auto.", RUNNING)] = "cpu",
     batch: Annotated[int, opt("Records in a batch of a gradient attack.")] = 32,
-    limit: Annotated[int | None, opt("Only the first records.", RUNNING)] = None,
     seed: Annotated[int, opt("Seed of all random numbers.", CERTAINTY)] = 0,
     save_signals: Annotated[bool, opt("Keep the attacked signals in the run folder (float32).")] = False,
-    resume: Annotated[bool, opt("Continue the run in the folder.", RUNNING, common=True)] = False,
     figures: Annotated[Path | None, opt("Draw every figure into this folder.", metavar="FOLDER")] = None,
+    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
     json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm.
 
     $ hitmiss attack --detector model.onnx --data test.npz --family pgd --strengths 0.1 0.5 --output run
     """
-    from hitmiss.attacks.campaign import prepare_campaign, run_campaign
+    from hitmiss.attacks.campaign import prepare_campaign, work_on_campaign
     from hitmiss.attacks.table import LEFT_OUT
     from hitmiss.cli.common import Progress
 
@@ -107,11 +109,14 @@ def attack(
         single_label=single_label,
         device=device,
         batch=batch,
-        limit=limit,
+        limit=running.limit,
         seed=seed,
     )
     common.note(str(campaigner.contract))
-    trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
+    trials = work_on_campaign(campaigner, output, running, report=Progress(), save_signals=save_signals)
+    if trials is None:
+        common.out("other processes are still working on it; the last one finishes the run")
+        return
     for note in trials.header.notes:
         if LEFT_OUT in note:
             common.note(f"! {note}")

@@ -76,6 +76,17 @@ def out_with_verdict(document: Mapping[str, object], verdict: Verdict) -> None:
     )
 
 
+def refuse_unmet(verdict: Verdict) -> None:
+    """End with exit code 1 if something that is required was not shown."""
+    from hitmiss.core.errors import GateFailed
+
+    unmet = tuple(f for f in verdict.requirements if f.values["outcome"] != "PASS")
+    if unmet:
+        raise GateFailed.of(
+            "requirements-unmet", n=len(unmet), total=len(verdict.requirements), outcome=verdict.outcome
+        )
+
+
 def out_document(text: str) -> None:
     """Print a document (JSON, CSV) to stdout: its bytes are UTF-8, whatever the terminal is."""
     _results.append(True)

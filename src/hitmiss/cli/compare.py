@@ -15,7 +15,7 @@ from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
 T = TypeVar("T")
 RUNS = (
@@ -77,6 +77,7 @@ def compare(
 
         made = replace(made, design=with_contents(made.design, opened))
     _emit(made, opened, output, json)
+    common.refuse_unmet(made.verdict)
 
 
 def _open(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,6 +13,7 @@ from hitmiss.cli import common
 from hitmiss.cli.options import fields
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import MEASURING, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def detect(
     file_column: Annotated[str | None, opt("Column with the paths, if it is not the id.", READING)] = None,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    limit: Annotated[int | None, opt("Only the first rows.", RUNNING, common=True)] = None,
+    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
     input_: Annotated[str, opt("What an item is: audio, image, text (of a column) or path.")] = "audio",
     picture: Annotated[str | None, opt(PICTURE, metavar="SETTINGS")] = None,
     text_column: Annotated[str, opt("Column with the texts.", READING)] = "text",
@@ -77,9 +79,6 @@ def detect(
         bool, opt("Compile a torch module; worth it for long runs of clips of one length.", RUNNING)
     ] = False,
     check: Annotated[int, opt("Number of clips scored again one by one, as a check.", RUNNING)] = 8,
-    resume: Annotated[bool, opt("Continue the run in the folder.", RUNNING, common=True)] = False,
-    retry: Annotated[bool, opt("With --resume: try failed items again.", RUNNING)] = False,
-    join: Annotated[bool, opt("Help the process that started the run.", RUNNING)] = False,
     scores: Annotated[Path | None, opt("Write a score file here too.", WRITING)] = None,
     score_form: Annotated[str, opt("table, official or unpaired (`- - real 0.85`).", WRITING)] = "table",
     json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
@@ -97,10 +96,12 @@ def detect(
         return
     from hitmiss.detection.loop import run_detector
     from hitmiss.detection.opening import open_detector
-    from hitmiss.evaluation.detecting import Job, Running, find_manifest
+    from hitmiss.evaluation.detecting import Batching, Job, find_manifest
 
     reading = reading.changed(where=common.either(reading.where))
-    manifest = find_manifest(data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=limit)
+    manifest = find_manifest(
+        data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=running.limit
+    )
     opening = partial(
         open_detector,
         detector,
@@ -130,7 +131,7 @@ def detect(
             positive_index=positive_index,
             outputs=outputs,
             higher=higher,
-            running=Running(batch_seconds, batch_items, pad, workers, resume, join, retry, check),
+            batching=Batching(batch_seconds, batch_items, pad, workers, check),
         )
         for line in job.notes:
             common.note(line)
@@ -138,6 +139,7 @@ def detect(
             model,
             job.manifest,
             job.settings,
+            running,
             output=output,
             load=job.load,
             transform=job.transform,
@@ -160,7 +162,8 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
     if given["cluster"] is not None:
         raise UsageError("--cluster distributes the work itself; give one --device", code="devices-cluster")
     begun = Path(str(given["output"])) / MANIFEST
-    if begun.exists() and not (given["resume"] or given["join"]):
+    running: RunSpec = given["running"]
+    if begun.exists() and not (running.resume or running.join):
         detect(**given | {"device": devices[0]})  # refuses the folder with its own message
         return
     context = multiprocessing.get_context("spawn")
@@ -181,7 +184,8 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
             if helper.is_alive():
                 helper.terminate()
                 helper.join()
-    detect(**given | {"device": devices[0], "resume": begun.exists() or given["resume"]})
+    finishing = replace(running, resume=begun.exists() or running.resume)
+    detect(**given | {"device": devices[0], "running": finishing})
 
 
 def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
@@ -196,7 +200,7 @@ def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
     sys.stdout = quiet
     sys.stderr = sys.stderr if is_first else quiet
     try:
-        detect(**given | {"join": True, "scores": None, "check": 0})
+        detect(**given | {"running": replace(given["running"], join=True), "scores": None, "check": 0})
     except HitmissError:  # the process that finishes the run meets the same error and reports it
         sys.exit(1)
 
@@ -236,19 +240,24 @@ def _export(folder: Path, path: Path, form: str) -> None:
 
 
 def _emit(outcome: Outcome, json: bool) -> None:
-    clock = outcome.clock
+    progress = outcome.progress
     for item, why in outcome.failures[:SHOWN_FAILURES]:
         common.note(f"failed: {item}: {why}")
     for alarm in outcome.alarms:
         common.note(f"! {alarm}")
     if json:
         shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
-        about = {"alarms": outcome.alarms, "notes": outcome.notes, "shares": clock.shares(), "rate": clock.rate}
+        about = {
+            "alarms": outcome.alarms,
+            "notes": outcome.notes,
+            "shares": outcome.clock.shares(),
+            "rate": progress.rate,
+        }
         common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain_object(about)})
         return
     common.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
-    if clock.n_done:
-        common.out(clock.line())
+    if progress.n_done:
+        common.out(progress.line())
     for note in outcome.notes:
         common.out(note)
     if outcome.is_complete:

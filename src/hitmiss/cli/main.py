@@ -258,8 +258,14 @@ def _call(verb: Verb, words: list[str]) -> int:
     """Check the options of a verb and call it; return its exit code."""
     import click
 
+    from hitmiss.runs.signals import stop_on_terminate
+
     try:
-        with artifacts.guarded(), nullcontext() if verb.name in UNCOUNTED else common.shown(verb.name or ""):
+        with (
+            stop_on_terminate(),
+            artifacts.guarded(),
+            nullcontext() if verb.name in UNCOUNTED else common.shown(verb.name or ""),
+        ):
             context = verb.make_context(f"hitmiss {verb.name}", words)
             with context:
                 code = verb.invoke(context)

@@ -106,7 +106,7 @@ class VerbOption(click.Option):
         return max(self.opts, key=len)
 
 
-class Words(click.ParamType[object]):
+class Words(click.ParamType):  # type: ignore[type-arg]  # generic for the type checker alone
     """A text of which some are known; a spec checks its fields itself."""
 
     name = "text"

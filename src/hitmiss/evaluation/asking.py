@@ -8,7 +8,7 @@ from hitmiss.core.design import Design, Taken
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.settings import ASKED, Settings, shown_value
 from hitmiss.core.spec import Layer, make
-from hitmiss.evaluation.protocol import find_protocol
+from hitmiss.evaluation.protocol import find_protocol, stated
 
 
 def make_design(
@@ -42,8 +42,10 @@ def make_design(
     rules = find_protocol(said["protocol"]) if said.get("protocol") is not None else None  # type: ignore[arg-type]
     if rules is not None and given.get("bootstrap", file.values.get("bootstrap")) == 0:
         rules = rules.without_bootstrap
-    stated = {*(defaults or {}), *file.values, *given}
-    base = Layer("protocol", _defaults(rules, "matrix" in stated)) if rules is not None else Layer("", {})
+    if "require" in given:
+        given["require"] = stated(given["require"])  # type: ignore[arg-type]
+    known = {*(defaults or {}), *file.values, *given}
+    base = Layer("protocol", _defaults(rules, "matrix" in known)) if rules is not None else Layer("", {})
     design, _ = make(Design, base, Layer("default", defaults or {}), file, Layer("caller", given))
     taken = {name: shown_value(value) for name, value in file.values.items()}
     return design, None if settings is None else Taken(settings.name, taken)
@@ -52,5 +54,5 @@ def make_design(
 def _defaults(protocol: Protocol, is_matrix: bool) -> dict[str, object]:
     """Return what a protocol states about a design; its groupings do not stand beside a matrix."""
     fields = {"by": () if is_matrix else protocol.by, "unit": protocol.unit, "bootstrap": protocol.bootstrap}
-    stated = {name: value for name, value in fields.items() if value}
-    return {"protocol": protocol, **stated, **({} if protocol.threshold is None else {"threshold": protocol.threshold})}
+    own = {name: value for name, value in fields.items() if value}
+    return {"protocol": protocol, **own, **({} if protocol.threshold is None else {"threshold": protocol.threshold})}
