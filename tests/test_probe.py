@@ -388,7 +388,7 @@ def test_the_verb_names_what_it_does_not_know(saved: Path) -> None:
     for words, why in (
         (["--labels", "codec", "--plot", "p.doc"], "must end in one of"),
         (["--labels", "codec", "--layer", "7"], "unknown layer '7'"),
-        (["--labels", "speaker"], "unknown column 'speaker'"),
+        (["--labels", "speaker"], "embeddings or the key 'speaker'"),
     ):
         done = run(saved, *words)
         assert done.returncode == 2 and why in done.stderr
