@@ -39,7 +39,8 @@ from hitmiss.evaluation.protocol import (
     read_side,
     read_trials,
 )
-from hitmiss.io.parse import expand, table_of
+from hitmiss.io.addresses import table_of
+from hitmiss.io.fetch import expand
 
 if TYPE_CHECKING:
     from hitmiss.protocols.toxicity import Run

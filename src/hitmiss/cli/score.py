@@ -20,7 +20,7 @@ from hitmiss.core.read_spec import ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
-    from hitmiss.io.parse import TableAddress
+    from hitmiss.io.addresses import TableAddress
     from hitmiss.outofcore.executors import Executor
     from hitmiss.reports.pictures import Picture
 
@@ -56,7 +56,7 @@ def is_asked(files: list[str]) -> bool:
 def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
     """Return the engine's table that was given instead of files; Spark also takes Parquet files as a table."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.io.parse import TableAddress, table_of
+    from hitmiss.io.addresses import TableAddress, table_of
 
     found = [address for address in map(table_of, files) if address is not None]
     if engine == "spark" and not found:

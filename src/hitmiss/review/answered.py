@@ -14,9 +14,9 @@ from hitmiss.core.classes import same_class
 from hitmiss.core.design import Bands
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.io.columns import UNCERTAIN, verdict
-from hitmiss.io.reader import read_rows
+from hitmiss.io.text_rows import read_rows
 from hitmiss.io.triage import flatten
+from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 from hitmiss.runs.manifest import MANIFEST, TABLE, require_complete, run_facts
 
 IDS: Final = ("id", "item", "utt_id", "utt", "comment_id")
@@ -141,7 +141,7 @@ def _class(text: str, positive: str, negative: str) -> str:
     words = {"1": positive, "0": negative, "-1": UNCERTAIN, "": ERROR}
     if text in words:
         return words[text]
-    said = verdict(text) or text
+    said = read_verdict(text) or text
     return next((name for name in (positive, negative, UNCERTAIN) if said == name or same_class(said, name)), UNPARSED)
 
 
