@@ -19,7 +19,7 @@ EXTENSIONS: Final = frozenset(
     | {".gz", ".zst", ".bz2", ".xz", ".zip"}
 )
 """Endings that are no part of a system's or a data set's name."""
-DATASET_FIELDS: Final = ("key", "weight", "protocol", "title", "revision")
+DATASET_FIELDS: Final = ("key", "weight", "protocol", "positive", "title", "revision")
 TOP: Final = ("title", "protocol", "rank_by", "datasets", "systems", "submissions", "keys")
 
 
@@ -31,6 +31,7 @@ class Dataset:
     key: str | None = None
     weight: float = 1.0
     protocol: str | None = None
+    positive: str | None = None
     title: str = ""
     revision: str = ""
 
@@ -178,6 +179,7 @@ def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dat
             str(file.parent / str(given["key"])) if "key" in given else before.key,
             float(weight),
             str(given["protocol"]) if "protocol" in given else None,
+            str(given["positive"]) if "positive" in given else None,
             str(given.get("title", "")),
             str(given.get("revision", "")),
         )

@@ -264,7 +264,9 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     made = Ranking(
         found.names,
         tuple(
-            found.with_intervals(ranked_runs(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen)
+            found.with_intervals(
+                ranked_runs(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen
+            )
         ),
         tuple(duels),
         "",
