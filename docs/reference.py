@@ -15,7 +15,8 @@ from pathlib import Path
 
 import hitmiss
 from hitmiss.cli.main import VERBS
-from hitmiss.core.registry import Metric, all_metrics
+from hitmiss.core.metric import Metric
+from hitmiss.core.registry import all_metrics
 
 HERE = Path(__file__).parent
 HEAD = """# Metrics

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.results import Estimate, Results
 from hitmiss.engine.gate import (
     Regression,

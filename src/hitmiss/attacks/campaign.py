@@ -22,7 +22,7 @@ from hitmiss.attacks.signals import write_index, write_part
 from hitmiss.attacks.table import failures_of, header_of, table_of
 from hitmiss.attacks.worker import Campaigner, Facts, Keep
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import parse
+from hitmiss.core.metric_spec import parse
 from hitmiss.core.trials import Trials
 from hitmiss.detection.opening import find_object, open_detector
 from hitmiss.runs.manifest import MEDIA

@@ -19,9 +19,9 @@ from hitmiss.claims.open import open_run, runs_inside
 from hitmiss.core import artifacts
 from hitmiss.core.design import Bands, ComparisonRules, Design, Drift, Languages, LeastConfidence, Side, TriageRules
 from hitmiss.core.errors import DataError, GateFailed, UsageError
+from hitmiss.core.metric_spec import parse
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import parse
 from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import COUNTED, Trials

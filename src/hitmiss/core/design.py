@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.kinds import Json
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import MetricSpec, known_text
+from hitmiss.core.registry import known_text
 from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.spec import CERTAINTY, MEASURING, Spec, as_names, opt
 

@@ -15,9 +15,9 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.metric import Best
 from hitmiss.core.rates import END_DIGITS, round_number
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Best
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:

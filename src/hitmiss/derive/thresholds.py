@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec, resolve
+from hitmiss.core.metric_spec import MetricSpec
+from hitmiss.core.registry import resolve
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally

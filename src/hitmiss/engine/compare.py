@@ -16,10 +16,12 @@ from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
 from hitmiss.core.errors import DataError
+from hitmiss.core.expressions import Derived
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Derived, MetricSpec, resolve
+from hitmiss.core.registry import resolve
 from hitmiss.core.results import FORCED, UNUSED, Remark, prefixed
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats

@@ -14,8 +14,8 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
+from hitmiss.core.metric import Best
 from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
-from hitmiss.core.registry import Best
 from hitmiss.core.results import SCHEMA, finite, warning_fields
 from hitmiss.core.verdict import Verdict
 

@@ -11,7 +11,8 @@ from typing import Final
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import one_or_several
-from hitmiss.core.registry import MetricSpec, all_metrics, find_metric, known_text, parse
+from hitmiss.core.metric_spec import MetricSpec, parse
+from hitmiss.core.registry import all_metrics, find_metric, known_text
 from hitmiss.core.results import Estimate, Results, demanded_results
 from hitmiss.engine.comparability import breaches_of
 from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference

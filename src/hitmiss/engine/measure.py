@@ -10,10 +10,12 @@ import numpy as np
 
 from hitmiss.core.design import By, Design
 from hitmiss.core.errors import DataError
+from hitmiss.core.expressions import Derived
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import Derived, Metric, MetricSpec
 from hitmiss.core.results import (
     Estimate,
     Results,

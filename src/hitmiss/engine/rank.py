@@ -29,10 +29,13 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.expressions import Derived
 from hitmiss.core.machine import cores
+from hitmiss.core.metric import Best
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.registry import Best, Derived, MetricSpec, resolve
+from hitmiss.core.registry import resolve
 from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats

@@ -15,9 +15,11 @@ from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
 from hitmiss.core.design import By, Design, Taken, names_of
 from hitmiss.core.errors import DataError, HitmissError, UsageError
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Metric, MetricSpec, Setting, all_of, find, find_metric, parse
+from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.sampling import Method
 from hitmiss.core.settings import Settings, blamed

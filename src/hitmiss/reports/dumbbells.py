@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import find_metric, parse
+from hitmiss.core.metric_spec import parse
+from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference
 from hitmiss.engine.rank import Ranking
