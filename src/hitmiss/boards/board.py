@@ -184,7 +184,7 @@ def make_board(
     DataError
         If not a single submission can be used.
     """
-    asked, reading = _settled(plan, design), reading or ReadSpec()
+    asked, reading = _settled(design), reading or ReadSpec()
     metric, entry = str(asked.metrics[0]), resolve(asked.metrics[0])[1]
     wanted = rank_by or plan.rank_by or (AVERAGE if len(plan.datasets) > 1 else plan.names[0])
     if wanted not in (AVERAGE, POOLED_RANK, *plan.names):
@@ -227,7 +227,7 @@ def make_board(
     )
 
 
-def _settled(plan: BoardPlan, design: Design) -> Design:
+def _settled(design: Design) -> Design:
     """Return the design with the metrics that are measured: those asked for, or those of the protocol."""
     metrics = design.metrics or (design.protocol.metrics if design.protocol is not None else ())
     if not metrics:
