@@ -12,13 +12,14 @@ from hitmiss.reports.plate import ticks
 from hitmiss.stats.letters import letters
 
 ROW: Final = 20
-NAMES: Final = 190
-PLOT: Final = 430
+PLOT: Final = 340
 JOINED: Final = 11
 """Pixels between two lines that join systems."""
 MOST_ROWS: Final = 60
 """Systems that the figure has room for; the table has them all."""
 LONGEST: Final = 26
+LETTER: Final = 6.6
+"""Width in pixels of an average letter."""
 
 
 def board_figure(board: Board) -> str:
@@ -35,19 +36,21 @@ def board_figure(board: Board) -> str:
     least, greatest = min(min(ends), marked[0][0]), max(max(ends), marked[-1][0])
     width = greatest - least or 1.0
 
+    names = 20 + round(LETTER * max(len(_short(row.system)) for row in rows))
+
     def across(value: float) -> float:
-        return round(NAMES + PLOT * (value - least) / width, 1)
+        return round(names + PLOT * (value - least) / width, 1)
 
     groups = _groups(board, rows)
     bottom = ROW * len(rows) + 6
-    total = NAMES + PLOT + 24 + JOINED * len(groups)
+    total = names + PLOT + 24 + JOINED * len(groups)
     parts = [f'<path class="g" d="M{across(at)} 0V{bottom}"/>' for at, _ in marked]
     parts += [f'<text x="{across(at)}" y="{bottom + 16}" text-anchor="middle">{text}</text>' for at, text in marked]
     for i, row in enumerate(rows):
-        parts.append(_row(row, ROW * i + 13, across))
+        parts.append(_row(row, names - 10, ROW * i + 13, across))
     for k, group in enumerate(groups):
         places = [i for i, row in enumerate(rows) if row.system in group]
-        x = NAMES + PLOT + 18 + JOINED * k
+        x = names + PLOT + 18 + JOINED * k
         about = f"{len(group)} systems of which no pair was shown to differ"
         top, end = ROW * places[0] + 6, ROW * places[-1] + 20
         parts.append(f'<path class="line k{k % 6}" d="M{x} {top}V{end}"><title>{about}</title></path>')
@@ -58,20 +61,24 @@ def board_figure(board: Board) -> str:
     )
 
 
-def _row(row: BoardRow, y: int, across: Callable[[float], float]) -> str:
+def _row(row: BoardRow, x: int, y: int, across: Callable[[float], float]) -> str:
     number = row.number
     assert number.value is not None
     name = escape_invisible(row.system)
-    short = name if len(name) <= LONGEST else f"{name[: LONGEST - 1]}…"
     ends = ""
     about = f"{name}: {number.value:.4f}"
     if number.low is not None and number.high is not None:
         ends = f'<path class="line k0" d="M{across(number.low)} {y - 4}H{across(number.high)}"/>'
         about += f" [{number.low:.4f}, {number.high:.4f}]"
     return (
-        f'<g><title>{escape(about)}</title><text x="{NAMES - 10}" y="{y}" text-anchor="end">{escape(short)}</text>'
+        f'<g><title>{escape(about)}</title><text x="{x}" y="{y}" text-anchor="end">{escape(_short(row.system))}</text>'
         f'{ends}<circle class="dot k0" cx="{across(number.value)}" cy="{y - 4}" r="4"/></g>'
     )
+
+
+def _short(name: str) -> str:
+    shown = escape_invisible(name)
+    return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 1]}…"
 
 
 def _groups(board: Board, rows: list[BoardRow]) -> list[set[str]]:

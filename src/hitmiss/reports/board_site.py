@@ -26,7 +26,7 @@ def write_site(board: Board, folder: str | Path) -> int:
     place.mkdir(parents=True, exist_ok=True)
     names = {row.system: f"system-{i:03d}.html" for i, row in enumerate(board.rows, 1)}
     pages = {INDEX: _index(board, names)}
-    pages |= {names[row.system]: _team(board, row) for row in board.rows}
+    pages |= {names[row.system]: team_page(board, row) for row in board.rows}
     pages["board.json"] = board.to_json() + "\n"
     for name, text in pages.items():
         artifacts.write(place / name, text)
@@ -50,7 +50,8 @@ def _index(board: Board, names: dict[str, str]) -> str:
     )
 
 
-def _team(board: Board, row: BoardRow) -> str:
+def team_page(board: Board, row: BoardRow) -> str:
+    """Return the page of one system: its numbers by data set and slice, and what was left out."""
     rank = f"rank {row.rank} ({rank_text(row)} at {board.level:.0%})" if row.rank is not None else "not ranked"
     lost = f"; no usable submission for {', '.join(row.missing)}" if row.missing else ""
     return _page(

@@ -39,20 +39,20 @@ def standing_table(board: Board) -> Table:
     rows = tuple(
         (
             TableCell(row.system),
+            number_cell(row.number, strong=True, bar=bars(row.number)),
             TableCell("–" if row.rank is None else str(row.rank)),
             TableCell(rank_text(row)),
             TableCell("" if row.tier is None else str(row.tier)),
-            number_cell(row.number, strong=True, bar=bars(row.number)),
             number_cell(row.worst, below=row.worst.dataset),
         )
         for row in board.rows
     )
-    header = ("system", "rank", f"rank, {board.level:.0%}", "tier", f"{board.metric} {ARROW[board.best]}", "worst")
+    header = ("system", f"{board.metric} {ARROW[board.best]}", "rank", f"rank, {board.level:.0%}", "tier", "worst")
     lost = [row.system for row in board.rows if row.missing]
     note = TIERS if board.pairs else ""
     if lost:
         note = f"{note} Not ranked, because data sets are missing: {', '.join(lost[:8])}{' …' if lost[8:] else ''}.".strip()
-    table = Table(ranked_by(board), header, rows, labels=1, counts=3, note=note, name="board")
+    table = Table(ranked_by(board), header, rows, note=note, name="board")
     return table.columns([0, 1, 2, 3, 4]) if len(board.datasets) == 1 else table
 
 
