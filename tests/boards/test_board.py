@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.boards.conftest import Challenge
 
 import hitmiss as hm
-from conftest import Challenge
 from hitmiss.boards import system as system_module
 from hitmiss.boards.board import Board, make_board
 from hitmiss.boards.plan import find_plan
@@ -112,7 +112,7 @@ def test_a_bad_submission_is_listed_and_changes_nobody_else(challenge: Challenge
     else:
         more = "wild-9999\t0.5" if kind == "extra" else "wild-0\t0.5"
         challenge.add_text("bad", "wild", "\n".join(["item\tscore", *rows, more, ""]))
-        code = "only-in-scores" if kind == "extra" else "repeated-id"
+        code = "only-in-scores" if kind == "extra" else "conflicting-id"
     challenge.add("bad", "studio", challenge.score["fair", "studio"])
     board = made(challenge)
     (rejected,) = board.rejected
