@@ -68,7 +68,7 @@ def test_known_systems_are_ranked_as_they_are(challenge: Challenge) -> None:
     """The better system leads alone; two systems that hardly differ share a tier and their ranks."""
     board = made(challenge)
     assert board.rank_by == "average"
-    assert [row.system for row in board.rows][0] == "good"
+    assert board.rows[0].system == "good"
     assert (board["good"].rank_low, board["good"].rank_high, board["good"].tier) == (1, 1, 1)
     assert board["fair"].tier == board["twin"].tier == 2
     assert {board["fair"].rank_low, board["twin"].rank_low} == {2}

@@ -66,5 +66,5 @@ def test_other_files_are_refused(tmp_path: Path, text: str) -> None:
 def test_data_sets_must_say_where_they_are(challenge: Challenge, tmp_path: Path) -> None:
     """Without an id nothing is written, and the message says how to give one."""
     plain = make_board(find_plan(challenge.submissions, challenge.keys), Design.of(["eer"], bootstrap=0))
-    with pytest.raises(UsageError, match="board.toml"):
+    with pytest.raises(UsageError, match=r"board\.toml"):
         write_hub(plain, tmp_path)
