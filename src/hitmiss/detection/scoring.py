@@ -23,9 +23,9 @@ from hitmiss.detection.contract import Contract, Origin, Probe, detector_contrac
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.loader import Ahead, Budget, Crew, Failed, Piece, Pool, Pooling, Prepare, collate, feed, reason
 from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
+from hitmiss.engine.interval import area_interval
 from hitmiss.io.manifest import Manifest
 from hitmiss.io.runs import Run, replace_file, write_whole
-from hitmiss.stats.delong import auc_interval
 from hitmiss.stats.forms.sums import PairShare
 
 # ----------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, neg
     if not 1 < is_positive.sum() < len(scores) - 1:
         return []
     tally = Tally.of(is_positive, scores)
-    low, high = auc_interval(tally)
+    low, high = area_interval(tally)
     if not high < 0.5:
         return []
     return [

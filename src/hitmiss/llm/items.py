@@ -16,10 +16,10 @@ from typing import Final
 
 from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError
+from hitmiss.engine.interval import share_interval
 from hitmiss.io.columns import UNCERTAIN, WORDS, verdict
 from hitmiss.io.manifest import inside
 from hitmiss.llm.media import decode, open_picture
-from hitmiss.stats.intervals import wilson
 
 # ----------------------------------------------------------------------
 # The dataset: one JSON object per line with an id, a label, and a picture, a sound or a text.
@@ -397,7 +397,7 @@ class Obedience:
     def __str__(self) -> str:
         if not self.of:
             return f"{self.model}|{self.tools}: no canary could show anything"
-        low, high = wilson(self.followed, self.of)
+        low, high = share_interval(self.followed, self.of)
         return (
             f"{self.model}|{self.tools}: orders inside items were followed in {self.followed} of {self.of} cases "
             f"({self.followed / self.of:.2f} [{low:.2f}, {high:.2f}])"

@@ -22,6 +22,7 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
 from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.interval import share_interval
 from hitmiss.metrics.confidence import binned, judged
 from hitmiss.metrics.curves import det_of_tally, pr_of_tally, roc_of_tally
 from hitmiss.metrics.detection import bayes_threshold, dcf_weights, eer_point, pav_blocks
@@ -30,7 +31,6 @@ from hitmiss.metrics.selective import risk_coverage
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name
 from hitmiss.robustness.manipulation import CLEAN_NAMES
 from hitmiss.stats.forms.least_cost import MinimumCost
-from hitmiss.stats.intervals import wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -532,7 +532,9 @@ class ReliabilityDisplay(Display):
     def _from_tally(cls, tally: Tally, names: tuple[str, ...], bins: int, of: str) -> ReliabilityDisplay:
         found = binned(tally, bins)
         held = found.n > 0
-        ends = np.array([wilson(r, n) for r, n in zip(found.right[held], found.n[held], strict=True)]).reshape(-1, 2)
+        ends = np.array([share_interval(r, n) for r, n in zip(found.right[held], found.n[held], strict=True)]).reshape(
+            -1, 2
+        )
         n = found.n[held]
         shares = found.stated[held] / n, found.right[held] / n, ends[:, 0], ends[:, 1], n
         return cls(names[0], names[1], int(tally.n_positive), int(tally.n_negative), *shares, of)

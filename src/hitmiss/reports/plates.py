@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from hitmiss.core.results import Estimate
 from hitmiss.core.sorting import Floats
+from hitmiss.engine.interval import share_interval
 from hitmiss.engine.rank import RankedRun
 from hitmiss.findings.wording import explain, is_share
 from hitmiss.reports.displays import (
@@ -31,7 +32,6 @@ from hitmiss.reports.displays import (
     area_text,
 )
 from hitmiss.reports.heat import HeatMap
-from hitmiss.stats.intervals import wilson
 
 D = TypeVar("D")
 Lines = Sequence[tuple[str, D]]
@@ -275,7 +275,7 @@ def _det_band(
     d: DetDisplay, far: Floats, frr: Floats, place: Callable[[Floats], Floats]
 ) -> tuple[Floats, Floats, Floats, Floats]:
     ends = [
-        np.array([wilson(float(rate * n), float(n)) for rate in rates]).reshape(-1, 2)
+        np.array([share_interval(float(rate * n), float(n)) for rate in rates]).reshape(-1, 2)
         for rates, n in ((far, d.n_negative), (frr, d.n_positive))
     ]
     return place(ends[0][:, 0]), place(ends[1][:, 0]), place(ends[0][:, 1]), place(ends[1][:, 1])

@@ -11,13 +11,13 @@ from hitmiss.core.rates import Rate
 from hitmiss.core.registry import MetricSpec, Setting
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.derive.bands import Answered, Point
+from hitmiss.engine.interval import share_interval
 from hitmiss.findings.wording import PLACES
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Confusion, Triage, TriageExtras, repeats_of
 from hitmiss.reports.plates import Way
 from hitmiss.reports.tabular import TEXT, Cell, Table, bracketed, crossed, groupings, titled
 from hitmiss.reports.tabular import slice_table as by_slice
-from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.agreement import Agreement
 from hitmiss.verdicts.people import PEOPLE, RIGHT, SYSTEM, TOGETHER, UNDECIDED, WHO, WRONG, Load, Teamwork
 from hitmiss.verdicts.reliability import Bin
@@ -78,7 +78,7 @@ def _figure(e: Estimate | None) -> Cell:
 
 def _load(load: Load, names: tuple[str, ...]) -> tuple[Cell, ...]:
     counts = (load.settled, load.open, load.begun, load.unseen)
-    low, high = wilson(load.sent, load.n)
+    low, high = share_interval(load.sent, load.n)
     share = Cell(number(float(load.share)), bracketed(low, high)) if load.n else Cell("–")
     return (
         *(Cell(load.run.get(k, "")) for k in names),
