@@ -20,10 +20,12 @@ from typing import Any
 import numpy as np
 
 from ecg_parts import printed, recordings, train
-from hitmiss.attacks.config import PerturbationConfig, describe
-from hitmiss.attacks.family import batched_families, detect_all
+from hitmiss.attacks.batched import batched_families
+from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import as_classifier, binarize
+from hitmiss.attacks.peaks import detect_all
 from hitmiss.attacks.perform import Records, least_strengths, perform
+from hitmiss.attacks.result import describe
 from hitmiss.stats.random import generator
 from peers import ecg_loops
 
@@ -209,9 +211,11 @@ def corruption(bench: Bench, family: str) -> dict[str, object]:
     configs = [PerturbationConfig(family, s, 0.0) for s in STRENGTHS]
     theirs = {}
     if bench.documented:
-        from hitmiss.attacks.campaign import Campaigner, Plan, run_campaign
+        from hitmiss.attacks.campaign import run_campaign
+        from hitmiss.attacks.plan import AttackPlan
+        from hitmiss.attacks.worker import Campaigner
 
-        plan = Plan(tuple(configs), control=False)
+        plan = AttackPlan(tuple(configs), control=False)
         campaign = lambda: run_campaign(Campaigner(bench.test, bench.model, plan, peaks=bench.peaks))  # noqa: E731
         ours = bench.seconds(campaign, 5)[0]
         theirs[LOOPS[0]] = bench.seconds(lambda: [bench.as_documented(c) for c in configs], 2)[0]

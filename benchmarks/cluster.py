@@ -80,7 +80,7 @@ class Laps:
 
 def score_here(folder: str, laps: Laps) -> None:
     from hitmiss.detection.loop import run_detector
-    from hitmiss.detection.scoring import Settings
+    from hitmiss.detection.settings import Settings
 
     detector, manifest = opening(), corpus()
     laps.mark()
@@ -91,11 +91,11 @@ def score_here(folder: str, laps: Laps) -> None:
 def score_on(actors: int) -> Callable[[str, Laps], None]:
     def score(folder: str, laps: Laps) -> None:
         from hitmiss.cluster.ray import joined
-        from hitmiss.detection.cluster import Fleet
+        from hitmiss.detection.cluster import RayDetector
         from hitmiss.detection.loop import run_detector
-        from hitmiss.detection.scoring import Settings
+        from hitmiss.detection.settings import Settings
 
-        with joined("auto") as cluster, Fleet(cluster, opening, actors=actors) as fleet:
+        with joined("auto") as cluster, RayDetector(cluster, opening, actors=actors) as fleet:
             laps.mark()
             run_detector(fleet, corpus(), Settings(), output=f"{folder}/run", load=load)
             laps.mark()
@@ -139,7 +139,8 @@ def _executor(cluster: str | None) -> Iterator[Any]:
     if cluster is None:
         yield None
         return
-    from hitmiss.cluster.ray import RayTasks, joined
+    from hitmiss.cluster.ray import joined
+    from hitmiss.cluster.tasks import RayTasks
 
     with joined(cluster) as found:
         list(RayTasks(found)(abs, [(1,), (2,)]))  # the processes are there

@@ -28,7 +28,7 @@ import polars as pl
 
 from hitmiss.detection.loop import run_detector
 from hitmiss.detection.outputs import Extraction
-from hitmiss.detection.scoring import Outcome, Settings
+from hitmiss.detection.settings import Outcome, Settings
 from hitmiss.io.manifest import Manifest, read_manifest
 from timing import cpu
 

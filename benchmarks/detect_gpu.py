@@ -246,10 +246,10 @@ class Bench:
     def over_ray(self, precision: str, clips: int, vary: bool) -> Row:
         """The same through a Ray cluster on this machine: one process with the model, and its workers."""
         from hitmiss.cluster.ray import joined
-        from hitmiss.detection.cluster import Fleet
+        from hitmiss.detection.cluster import RayDetector
 
         opening = partial(opened, precision, self.device)
-        with joined("auto") as cluster, Fleet(cluster, opening, actors=1, decoders=self.given.workers) as fleet:
+        with joined("auto") as cluster, RayDetector(cluster, opening, actors=1, decoders=self.given.workers) as fleet:
             return self.fed(fleet, precision, clips, vary)
 
     def fed(self, model: object, precision: str, clips: int, vary: bool) -> Row:
@@ -258,7 +258,7 @@ class Bench:
 
         from hitmiss.detection.loop import run_detector
         from hitmiss.detection.outputs import Extraction
-        from hitmiss.detection.scoring import Settings
+        from hitmiss.detection.settings import Settings
         from hitmiss.io.manifest import read_manifest
 
         sizes = lengths(clips, self.given.seconds, vary)
@@ -277,11 +277,12 @@ class Bench:
             )
         rate = between(marks)
         share = f"{rate / self.best:.0%} of the model alone; " if self.best and precision == "bfloat16" else ""
-        return self.rated(rate, busy, share + outcome.clock.line(), sum(sizes) / len(sizes) / RATE)
+        return self.rated(rate, busy, share + outcome.progress.line(), sum(sizes) / len(sizes) / RATE)
 
     def decoding(self, clips: int) -> Row:
         """What the workers give when nothing is done with it."""
-        from hitmiss.detection.loader import Preparation, feed
+        from hitmiss.detection.crew import feed
+        from hitmiss.detection.preparation import Preparation
 
         length = int(self.given.seconds * RATE)
         tasks = iter([(i, {"file": f"{i}_{length}"}) for i in range(clips)])

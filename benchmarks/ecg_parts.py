@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hitmiss.attacks.campaign import Recordings, read_recordings
+from hitmiss.attacks.recordings import Recordings, read_recordings
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.simulate.ecg import CLASSES, simulate
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 import argparse
 
 from ecg_parts import macro_auc, printed, recordings, train
-from hitmiss.attacks.campaign import Campaigner, Plan, run_campaign
+from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import as_classifier
+from hitmiss.attacks.plan import AttackPlan
+from hitmiss.attacks.worker import Campaigner
 from hitmiss.robustness.attacks import measure_attacks
 
 
@@ -33,7 +35,9 @@ def rows(device: str = "cpu", epochs: int = 10) -> list[dict[str, object]]:
             "wanted": "AUC >= 0.88",
         }
     ]
-    plan = Plan(tuple(PerturbationConfig("pgd", s, 0.0, extra={"eps_max": 0.05, "steps": 10}) for s in (0.4, 1.0)))
+    plan = AttackPlan(
+        tuple(PerturbationConfig("pgd", s, 0.0, extra={"eps_max": 0.05, "steps": 10}) for s in (0.4, 1.0))
+    )
     results = measure_attacks(run_campaign(Campaigner(test, model, plan)), bootstrap=1000)
     for strength, microvolts in (("0.4", 20), ("1", 50)):
         for attack, wanted in (("pgd", ">= 0.70 at 20 µV"), ("noise ~ pgd", "< 0.05 at 20 µV")):

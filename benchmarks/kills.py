@@ -20,8 +20,12 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hitmiss.attacks.campaign import Campaigner, Plan, Recordings, run_campaign, sweep
+from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.model import as_classifier
+from hitmiss.attacks.plan import AttackPlan, sweep
+from hitmiss.attacks.recordings import Recordings
+from hitmiss.attacks.worker import Campaigner
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.detection.loop import detect
 from hitmiss.io.manifest import read_manifest
 from hitmiss.io.reader import read
@@ -60,8 +64,8 @@ def attacking(folder: Path) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(0, 1, (40, 200, 2)), rng.integers(0, 2, (40, 2))
     recordings = Recordings(x, y.astype(np.int8), 100.0, CLASSES, [f"r{i}" for i in range(40)])
-    plan = Plan(sweep(["band_noise", "baseline_wander"], [0.25, 0.5, 1.0]))
-    run_campaign(Campaigner(recordings, as_classifier(model), plan), folder, resume=folder.exists())
+    plan = AttackPlan(sweep(["band_noise", "baseline_wander"], [0.25, 0.5, 1.0]))
+    run_campaign(Campaigner(recordings, as_classifier(model), plan), folder, RunSpec(resume=folder.exists()))
 
 
 def once(kind: str, folder: Path) -> None:

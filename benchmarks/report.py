@@ -26,8 +26,8 @@ from hitmiss.core.design import Design
 from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.curves import det_curve
+from hitmiss.reports.embedded_media import Media, Refusal, open_media
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.evidence import Media, Refusal, open_media
 from hitmiss.reports.html import render
 from hitmiss.reports.page import compose
 from hitmiss.reports.pictures import pictures
@@ -96,7 +96,7 @@ def rows(n: int = 1_000_000) -> list[dict[str, object]]:
     run = measured(trials, "simulated", Measuring(Design.of(metrics, by=("codec", "codec,codec_q", "attack"))))
     sliced = measured(trials, "simulated", Measuring(Design.of(("min_dcf", "eer"), by="domain")))
     found = []
-    for what, source, names, static, shelf in (
+    for what, source, names, static, finder in (
         (f"{n:,} trials, one run", run, ["a"], False, None),
         (f"{n:,} trials, one run, --static", run, ["a"], True, None),
         (f"{n:,} trials, one run with sounds", run, ["a"], False, Tones()),
@@ -104,7 +104,7 @@ def rows(n: int = 1_000_000) -> list[dict[str, object]]:
         (f"{n:,} trials × 200 slices", sliced, ["a"], False, None),
         ("30 systems (not compared)", run, [f"system {i}" for i in range(30)], False, None),
     ):
-        seconds, page = timed(lambda r=source, who=names, f=static, s=shelf: _built(r, who, f, s))  # type: ignore[misc]
+        seconds, page = timed(lambda r=source, who=names, f=static, s=finder: _built(r, who, f, s))  # type: ignore[misc]
         paint = painted(page, "() => true" if static else READY)
         found.append(
             {
@@ -133,7 +133,7 @@ def rows(n: int = 1_000_000) -> list[dict[str, object]]:
 
 
 class Tones:
-    """A shelf on which every trial has a clip of its own."""
+    """A finder on which every trial has a clip of its own."""
 
     def find(self, row: Mapping[str, Any]) -> Media | Refusal | None:
         """A tone of three seconds with noise, through the same door as a file."""
@@ -146,11 +146,11 @@ class Tones:
             return open_media(Path(file.name))
 
 
-def _built(run: RunData, names: list[str], static: bool, shelf: Tones | None) -> str:
+def _built(run: RunData, names: list[str], static: bool, finder: Tones | None) -> str:
     """Curves thinned and the page written; trials only for one run, as two would be compared."""
     assert run.trials is not None
     trials = run.trials if len(names) == 1 else None
-    sources = [RunData(name, run.results, tuple(pictures(run.trials, run.results)), trials, shelf) for name in names]
+    sources = [RunData(name, run.results, tuple(pictures(run.trials, run.results)), trials, finder) for name in names]
     return render(compose(sources), static=static)
 
 

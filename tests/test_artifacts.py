@@ -24,8 +24,9 @@ from hitmiss.cli.main import run
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
 from hitmiss.core.results import Estimate, Results
-from hitmiss.io.runs import require_complete, start
-from hitmiss.io.runs import sealed as sealed_run
+from hitmiss.runs.manifest import require_complete
+from hitmiss.runs.manifest import sealed as sealed_run
+from hitmiss.runs.store import start
 
 
 @pytest.fixture

@@ -15,7 +15,8 @@ import pytest
 import hitmiss as hm
 from hitmiss.core import registry
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec, all_metrics, find_metric, forget, load_plugin_file, metric, resolve
+from hitmiss.core.metric_spec import MetricSpec
+from hitmiss.core.registry import all_metrics, find_metric, forget, load_plugin_file, metric, resolve
 
 
 @pytest.fixture(autouse=True)
@@ -319,7 +320,7 @@ def test_what_a_plug_in_registers_is_listed_and_works(every_kind: Path, capsys: 
     from hitmiss.attacks.config import PerturbationConfig
     from hitmiss.attacks.family import find_attack
     from hitmiss.cli.main import run
-    from hitmiss.detection.detector import open_detector
+    from hitmiss.detection.opening import open_detector
 
     load_plugin_file(every_kind)
     for kind, name in (("attacks", "hum"), ("codecs", "thin"), ("detectors", "says")):
@@ -335,7 +336,7 @@ def test_what_a_plug_in_registers_is_listed_and_works(every_kind: Path, capsys: 
 
 def test_an_attack_of_a_plug_in_changes_records_along_time(every_kind: Path) -> None:
     """A record is sample × lead; the plug-in is given time last, at the sample rate of the record."""
-    from hitmiss.attacks.family import batched_families, make_records
+    from hitmiss.attacks.batched import batched_families, make_records
 
     load_plugin_file(every_kind)
     x = np.random.default_rng(0).normal(size=(2, 200, 3))

@@ -9,7 +9,7 @@ import pytest
 from hitmiss.core.errors import DataError
 from hitmiss.io.manifest import Manifest
 from hitmiss.probes.shortcuts import ALL, FEATURES, shortcut_features, shortcut_probe, shortcut_trials
-from hitmiss.reports.verb_tables import shortcut_table
+from hitmiss.reports.shortcut_table import shortcut_table
 
 N = 120
 

@@ -11,7 +11,9 @@ import numpy as np
 import polars as pl
 
 from hitmiss.cli.main import run
-from hitmiss.review.store import Entry, Queue, begin
+from hitmiss.review.queue import Queue
+from hitmiss.review.store import Entry
+from hitmiss.review.store_file import begin
 
 N = 60
 DETECTOR = """import numpy as np

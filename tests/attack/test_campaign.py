@@ -10,17 +10,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attacks.campaign import Campaigner, Plan, Recordings, read_recordings, run_campaign, same_norm_noise, sweep
+from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.config import PerturbationConfig
-from hitmiss.attacks.family import consistent, violation
-from hitmiss.attacks.methods import find_criterion, margins, powerset, random_search, to_pattern
+from hitmiss.attacks.criteria import find_criterion
+from hitmiss.attacks.leads import consistent, violation
+from hitmiss.attacks.minimal import minimal_strength
 from hitmiss.attacks.model import as_classifier, binarize
-from hitmiss.attacks.perform import minimal_strength, perform
+from hitmiss.attacks.perform import perform
+from hitmiss.attacks.plan import AttackPlan, sweep
+from hitmiss.attacks.queries import margins, powerset, random_search, to_pattern
+from hitmiss.attacks.recordings import Recordings, read_recordings
+from hitmiss.attacks.worker import Campaigner, same_norm_noise
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import Campaign
+from hitmiss.runs.progress import Progress
 from hitmiss.simulate.ecg import CLASSES, simulate
 from hitmiss.simulate.ecg_detector import ConvBaseline
 from hitmiss.stats.random import noise_generator
@@ -47,24 +54,22 @@ def data() -> Recordings:
 
 @pytest.fixture(scope="module")
 def trials(model: ConvBaseline, data: Recordings) -> Trials:
-    return run_campaign(Campaigner(data, as_classifier(model), Plan(CONFIGS, SEARCH)))
+    return run_campaign(Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH)))
 
 
 def rows_of(trials: Trials) -> pl.DataFrame:
     return trials.frame.sort("item", "target", "attack", "strength")
 
 
-def test_any_batch_and_order(
-    model: ConvBaseline, data: Recordings, trials: Trials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hitmiss.attacks.campaign.PART", 5)
+def test_any_batch_and_order(model: ConvBaseline, data: Recordings, trials: Trials) -> None:
     turned = data.where(np.ones(24, dtype=bool))
     order = np.random.default_rng(0).permutation(24)
     columns = {k: [v[i] for i in order] for k, v in turned.columns.items()}
     turned = Recordings(
         data.x[order], data.y[order], data.fs, data.classes, [data.ids[i] for i in order], columns, "digest"
     )
-    again = run_campaign(Campaigner(turned, as_classifier(model), Plan(CONFIGS[::-1], SEARCH), batch=3))
+    plan = AttackPlan(CONFIGS[::-1], SEARCH)
+    again = run_campaign(Campaigner(turned, as_classifier(model), plan, batch=3, together=5))
     one, other = rows_of(trials), rows_of(again)
     assert one.select("item", "target", "attack", "strength", "decision").equals(
         other.select("item", "target", "attack", "strength", "decision")
@@ -79,19 +84,19 @@ def test_a_run_folder_is_the_same_and_goes_on_after_a_stop(
     class Stop(Exception):
         pass
 
-    def stop(done: int, total: int) -> None:
-        if done > total / 2:
+    def stop(progress: Progress) -> None:
+        if progress.n_done > progress.n_total / 2:
             raise Stop
 
-    campaigner = Campaigner(data, as_classifier(model), Plan(CONFIGS, SEARCH))
+    campaigner = Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH))
     with pytest.raises(Stop):
         run_campaign(campaigner, tmp_path / "run", report=stop)
     with pytest.raises(IncompleteRun):
         evaluate(str(tmp_path / "run"), protocol="ecg-attacks")
-    other = Campaigner(data, as_classifier(model), Plan(CONFIGS, SEARCH, seed=1))
+    other = Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH, seed=1))
     with pytest.raises(IncompleteRun, match="seed"):
-        run_campaign(other, tmp_path / "run", resume=True)
-    run_campaign(campaigner, tmp_path / "run", resume=True)
+        run_campaign(other, tmp_path / "run", RunSpec(resume=True))
+    run_campaign(campaigner, tmp_path / "run", RunSpec(resume=True))
     mine, stored = (
         measure_attacks(trials, by=["target", "sex"]),
         evaluate(str(tmp_path / "run"), protocol="ecg-attacks", by=["target", "sex"]),
@@ -136,7 +141,7 @@ def test_the_control_has_the_norm_of_its_attack(trials: Trials) -> None:
 
 
 def test_minimal_strengths_flip_the_records(model: ConvBaseline, data: Recordings) -> None:
-    campaigner = Campaigner(data, as_classifier(model), Plan((), SEARCH))
+    campaigner = Campaigner(data, as_classifier(model), AttackPlan((), SEARCH))
     least, done = campaigner.search(SEARCH[0], range(len(data.ids)))
     flips = (binarize(campaigner.model.proba(done.x)) != campaigner.records.clean_bits).any(axis=1)
     assert flips.any() and np.array_equal(flips, np.isfinite(least))
@@ -261,7 +266,7 @@ def test_targets_and_windows_are_runs_of_their_own(model: ConvBaseline, data: Re
         aims=[("MI", "force"), ("NORM", "suppress")],
         extra={"random_search": {"queries": 5}},
     )
-    made = run_campaign(Campaigner(data, as_classifier(model), Plan(aimed, control=False)))
+    made = run_campaign(Campaigner(data, as_classifier(model), AttackPlan(aimed, control=False)))
     assert made.header.runs == ("attack", "strength", "aim", "place")
     results = measure_attacks(made)
     cell = {"attack": "random_search", "strength": "1", "aim": "force MI", "place": "5 s"}
@@ -274,15 +279,17 @@ def test_wrong_plans_are_refused(model: ConvBaseline, data: Recordings) -> None:
     with pytest.raises(UnknownName, match="band_noise"):
         sweep(["band_nose"], [0.5])
     with pytest.raises(UsageError, match="twice"):
-        Plan(CONFIGS + CONFIGS[:1]).steps  # noqa: B018
+        AttackPlan(CONFIGS + CONFIGS[:1]).steps  # noqa: B018
     with pytest.raises(DataError, match="5 outputs"):
-        Campaigner(Recordings(data.x, data.y[:, :2], 100.0, ("A", "B"), data.ids), as_classifier(model), Plan(CONFIGS))
+        Campaigner(
+            Recordings(data.x, data.y[:, :2], 100.0, ("A", "B"), data.ids), as_classifier(model), AttackPlan(CONFIGS)
+        )
     blind = as_classifier(lambda x: np.full((len(x), 5), 0.5))
     with pytest.raises(UsageError, match="needs gradients"):
-        Campaigner(data, blind, Plan(sweep(["pgd"], [0.5])))
+        Campaigner(data, blind, AttackPlan(sweep(["pgd"], [0.5])))
     with pytest.raises(UnknownName, match="MI"):
         aimed = PerturbationConfig("random_search", 0.5, 0.0, target_class="IM")
-        run_campaign(Campaigner(data, as_classifier(model), Plan((aimed,))))
+        run_campaign(Campaigner(data, as_classifier(model), AttackPlan((aimed,))))
 
 
 def test_recordings_from_files(tmp_path: Path) -> None:
@@ -364,7 +371,7 @@ def test_the_signature_is_verified(model: ConvBaseline, data: Recordings, tmp_pa
     from hitmiss.claims.verify import verify
     from hitmiss.core.results import Results
 
-    run_campaign(Campaigner(data, as_classifier(model), Plan(CONFIGS[:2], SEARCH)), tmp_path / "run")
+    run_campaign(Campaigner(data, as_classifier(model), AttackPlan(CONFIGS[:2], SEARCH)), tmp_path / "run")
     for options in ({}, {"by": ["target", "sex"], "bootstrap": 50, "seed": 3, "level": 0.9, "unit": "item"}):
         results = evaluate(str(tmp_path / "run"), protocol="ecg-attacks", **options)
         assert results.signature.startswith("hitmiss:") and "|protocol:ecg-attacks|" in results.signature
@@ -379,7 +386,7 @@ def test_the_signature_is_verified(model: ConvBaseline, data: Recordings, tmp_pa
 def test_an_attack_with_several_settings_is_called_with_them(model: ConvBaseline, data: Recordings) -> None:
     """Under one name they would be one attack twice, and nothing could be measured."""
     mild, strong = (sweep(["band_noise"], [0.5, 1.0], extra={"band_noise": {"beta": b}}) for b in (0.2, 2))
-    trials = run_campaign(Campaigner(data, as_classifier(model), Plan((*mild, *strong), SEARCH)))
+    trials = run_campaign(Campaigner(data, as_classifier(model), AttackPlan((*mild, *strong), SEARCH)))
     attacks = {c.run["attack"]: c.family for c in Campaign.of(trials).cells if not c.is_control}
     assert attacks == dict.fromkeys(("band_noise(beta=0.2)", "band_noise(beta=2)", "band_noise"), "band_noise")
     results = measure_attacks(trials)

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attacks.audio import Chain, preset, transform
+from hitmiss.attacks.audio import transform
+from hitmiss.attacks.channels import Chain, preset
 from hitmiss.attacks.conditions import transform as of_medium
 from hitmiss.attacks.family import perturbation
 from hitmiss.cli.main import run

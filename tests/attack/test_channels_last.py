@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hitmiss.attacks.model import channels_last
+from hitmiss.attacks.channels_last import channels_last
 
 torch: Any = pytest.importorskip("torch")
 pytestmark = pytest.mark.extras

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.attacks.codecs import Codec, Engine, all_codecs, code, delay, find_codec, lag, probe_sound, to_pcm
+from hitmiss.attacks.codec_engines import Engine, to_pcm
+from hitmiss.attacks.codecs import Codec, all_codecs, code, delay, find_codec, lag, probe_sound
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.media.audio import Clip
 from hitmiss.simulate.voices import make_speaker, utter

@@ -10,12 +10,13 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 import hitmiss as hm
-from hitmiss.attacks.campaign import read_recordings, read_signals
-from hitmiss.attacks.family import LEADS
+from hitmiss.attacks.leads import LEADS
+from hitmiss.attacks.recordings import read_recordings
+from hitmiss.attacks.signals import read_signals
 from hitmiss.cli.main import run
 from hitmiss.conclude.attacks import conclude_attacks
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.io.runs import load_manifest
+from hitmiss.runs.manifest import load_manifest
 
 N, SAMPLES, CLASSES = 24, 120, 4
 TURNED = ("II", "I", "V1", "V2", "V3", "AVR", "AVL", "AVF", "III", "V4", "V5", "V6")

@@ -7,19 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.attacks.family import (
-    LEADS,
-    batched_families,
-    center_times,
-    consistent,
-    detect_all,
-    detect_r_peaks,
-    find_attack,
-    hann_window,
-    make_records,
-    salient_centers,
-    violation,
-)
+from hitmiss.attacks.batched import batched_families, make_records
+from hitmiss.attacks.family import find_attack
+from hitmiss.attacks.leads import LEADS, consistent, violation
+from hitmiss.attacks.peaks import detect_all, detect_r_peaks
+from hitmiss.attacks.windows import center_times, hann_window, salient_centers
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.stats.random import noise_generator
 

@@ -10,18 +10,11 @@ import numpy as np
 import pytest
 
 from hitmiss.attacks.config import PerturbationConfig
-from hitmiss.attacks.family import consistent, hann_window, violation
-from hitmiss.attacks.methods import (
-    METHODS,
-    Problem,
-    find_method,
-    gradient_of,
-    saliency,
-    sap_kernel,
-    solve,
-    within_budget,
-)
+from hitmiss.attacks.gradient import Problem, gradient_of, saliency, solve, within_budget
+from hitmiss.attacks.leads import consistent, violation
+from hitmiss.attacks.methods import METHODS, find_method, sap_kernel
 from hitmiss.attacks.model import as_classifier
+from hitmiss.attacks.windows import hann_window
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.protocols.ecg_attacks import PerturbationConfig as Documented
 from hitmiss.protocols.ecg_attacks import run_attack_on_sample, run_attacks_on_samples
@@ -297,7 +290,7 @@ def test_onnx_models_have_the_gradients_of_their_torch_twins(x: np.ndarray, tmp_
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnxscript")
     pytest.importorskip("onnxruntime")
-    from hitmiss.detection.detector import open_detector
+    from hitmiss.detection.opening import open_detector
 
     module = torch.nn.Sequential(
         torch.nn.Conv1d(12, 8, 7, stride=2, padding=3), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.MaxPool1d(2),

@@ -10,7 +10,7 @@ import pytest
 
 from hitmiss.attacks.model import as_classifier
 from hitmiss.core.errors import UsageError
-from hitmiss.detection.detector import open_detector
+from hitmiss.detection.opening import open_detector
 
 pytestmark = pytest.mark.extras
 RECORDS, LEADS, SAMPLES, CLASSES, STEP = 2, 2, 23, 3, 0.01

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attacks.codecs import UNCODED, parse_conditions, read_codec_plan, usable
+from hitmiss.attacks.codec_plan import UNCODED, parse_conditions, read_codec_plan, usable
 from hitmiss.attacks.conditions import CodedRows, ManipulatedRows
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.io.manifest import Manifest
@@ -56,7 +56,7 @@ def test_a_wrong_plan_is_refused(tmp_path: Path, text: str, says: str) -> None:
 
 
 def test_what_the_machine_lacks_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hitmiss.attacks.codecs._program_encoders", lambda: frozenset())
+    monkeypatch.setattr("hitmiss.attacks.codec_engines._program_encoders", lambda: frozenset())
     conditions, missing = usable([UNCODED, *parse_conditions("speex:1,gsm,amr-wb:1")])
     assert [str(c) for c in conditions] == ["NONE", "X02-q1"]
     assert set(missing) == {"speex_wb", "amr_wb"} and all("ffmpeg" in why for why in missing.values())

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hitmiss.attacks.perform import SLACK, Tried, minimal_strength
+from hitmiss.attacks.minimal import SLACK, Tried, minimal_strength
 from hitmiss.core.errors import UsageError
 
 

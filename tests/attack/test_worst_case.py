@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 from hitmiss.attacks.config import PerturbationConfig
-from hitmiss.attacks.methods import Problem, find_method, random_search, solve
+from hitmiss.attacks.gradient import Problem, solve
+from hitmiss.attacks.methods import find_method
 from hitmiss.attacks.model import Classifier, as_classifier
 from hitmiss.attacks.perform import Records, perform
+from hitmiss.attacks.queries import random_search
 
 N, T, LEADS = 24, 60, 3
 extras = pytest.mark.extras

@@ -15,7 +15,8 @@ from sklearn.metrics import make_scorer
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import hitmiss as hm
-from hitmiss.bridges.learning import MOST_PARTS, Accumulator, compute_metrics, log_odds, score_function, scorer
+from hitmiss.bridges.accumulator import MOST_PARTS, Accumulator
+from hitmiss.bridges.learning import compute_metrics, log_odds, score_function, scorer
 from hitmiss.bridges.sinks import figures_of, log
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.results import Estimate, Results

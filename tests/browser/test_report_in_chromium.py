@@ -15,8 +15,8 @@ from tests.report.media_files import HOSTILE_FILES, folder_of_files
 
 from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
-from hitmiss.reports.evidence import FileShelf
 from hitmiss.reports.html import render
+from hitmiss.reports.media_finder import FileFinder
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.sources import Measuring, measured
 
@@ -32,7 +32,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     by = ("codec", "<i>codec</i>", "codec,codec_q")
     data = [measured(hostile_trials(), HOSTILE[i], Measuring(Design.of(METRICS, by=by, bootstrap=20))) for i in (1, 2)]
     data[0] = replace(
-        data[0], trials=with_files(data[0].trials), shelf=FileShelf(folder_of_files(folder), column="file")
+        data[0], trials=with_files(data[0].trials), finder=FileFinder(folder_of_files(folder), column="file")
     )
     whole, static = render(compose(data, Options(title=HOSTILE[3]))), render(compose(data), static=True)
     bare = re.sub(r'<meta http-equiv="Content-Security-Policy"[^>]*>', "", whole)

@@ -12,12 +12,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attacks.campaign import Campaigner, Plan, has_signals, read_recordings, read_signals, run_campaign, sweep
+from hitmiss.attacks.campaign import run_campaign
 from hitmiss.attacks.model import as_classifier
+from hitmiss.attacks.plan import AttackPlan, sweep
+from hitmiss.attacks.recordings import read_recordings
+from hitmiss.attacks.signals import has_signals, read_signals
+from hitmiss.attacks.worker import Campaigner
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
 from hitmiss.io import read
-from hitmiss.io.runs import verify
+from hitmiss.runs.manifest import verify
 from hitmiss.simulate.ecg import simulate
 from hitmiss.simulate.ecg_detector import ConvBaseline, train
 
@@ -130,7 +134,7 @@ def test_killed_and_resumed_it_keeps_the_same(folder: Path, kept: Path, tmp_path
 
 def test_signals_need_a_folder(folder: Path) -> None:
     data = read_recordings(folder / "test.npz").first(2)
-    plan = Plan(sweep(["band_noise"], [0.5]))
+    plan = AttackPlan(sweep(["band_noise"], [0.5]))
     campaigner = Campaigner(data, as_classifier(ConvBaseline.load(folder / "detector.npz")), plan)
     with pytest.raises(UsageError, match="output"):
         run_campaign(campaigner, save_signals=True)

@@ -16,7 +16,7 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.io.reader import read
-from hitmiss.io.runs import load_manifest
+from hitmiss.runs.manifest import load_manifest
 
 SCORER = """
 import numpy as np

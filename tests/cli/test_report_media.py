@@ -10,7 +10,7 @@ import pytest
 from tests.report.media_files import SVG, picture, tone
 
 from hitmiss.cli.main import run
-from hitmiss.io.runs import load_manifest, sealed
+from hitmiss.runs.manifest import load_manifest, sealed
 from hitmiss.simulate.ecg import simulate
 from hitmiss.simulate.ecg_detector import train
 

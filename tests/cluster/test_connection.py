@@ -18,9 +18,10 @@ import polars as pl
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.cluster.ray import Cluster, Sent, joined, place_of
+from hitmiss.cluster.ray import Cluster, joined, place_of
+from hitmiss.cluster.sending import Sent
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.io.runs import load_manifest
+from hitmiss.runs.manifest import load_manifest
 
 HITMISS = [sys.executable, "-c", "import sys; from hitmiss.cli.main import run; sys.exit(run())"]
 SCORER = """

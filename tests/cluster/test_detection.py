@@ -19,12 +19,15 @@ from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expe
 import hitmiss as hm
 from hitmiss.cluster.ray import Cluster
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.detection.cluster import Fleet
-from hitmiss.detection.detector import as_detector, open_detector
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.detection.cluster import RayDetector
+from hitmiss.detection.detector import as_detector
 from hitmiss.detection.loop import run_detector
-from hitmiss.detection.scoring import Clock, Outcome, Settings
+from hitmiss.detection.opening import open_detector
+from hitmiss.detection.settings import Outcome, Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import load_manifest, verify
+from hitmiss.runs.manifest import load_manifest, verify
+from hitmiss.runs.progress import Progress
 
 pytestmark = pytest.mark.extras
 LEVEL = partial(as_detector, two_logits, sample_rate=16000)
@@ -32,17 +35,19 @@ LEVEL = partial(as_detector, two_logits, sample_rate=16000)
 
 def on_cluster(
     cluster: Cluster, output: Path, manifest: Manifest, opening: Any = LEVEL, load: Any = clip, **given: Any
-) -> tuple[Outcome, Fleet]:
+) -> tuple[Outcome, RayDetector]:
     """A run on two processes of the cluster."""
     work = {name: given.pop(name) for name in ("transform", "fit", "report") if name in given}
-    with Fleet(cluster, opening, actors=given.pop("actors", 2), decoders=given.get("workers", 0)) as fleet:
-        return run_detector(fleet, manifest, Settings(**given), output=output, load=load, **work), fleet
+    spec = RunSpec(resume=given.pop("resume", False))
+    with RayDetector(cluster, opening, actors=given.pop("actors", 2), decoders=given.get("workers", 0)) as fleet:
+        return run_detector(fleet, manifest, Settings(**given), spec, output=output, load=load, **work), fleet
 
 
 def alone(output: Path, manifest: Manifest, opening: Any = LEVEL, load: Any = clip, **given: Any) -> Outcome:
     """The same in this process."""
     work = {name: given.pop(name) for name in ("transform", "fit") if name in given}
-    return run_detector(opening(), manifest, Settings(**given), output=output, load=load, **work)
+    spec = RunSpec(resume=given.pop("resume", False))
+    return run_detector(opening(), manifest, Settings(**given), spec, output=output, load=load, **work)
 
 
 def positions(folder: Path) -> Counter[int]:
@@ -93,14 +98,14 @@ def test_a_process_killed_from_outside_loses_and_doubles_nothing(
 ) -> None:
     manifest, fleets, killed = corpus(120), [], []
 
-    def kill_one(clock: Clock) -> None:
+    def kill_one(progress: Progress) -> None:
         """After the first results, in the middle of the work of both."""
-        if clock.n_done and not killed:
+        if progress.n_done and not killed:
             victim = next(member.about for member in fleets[0].members if member.about is not None)
             os.kill(victim.pid, signal.SIGKILL)
             killed.append(victim.pid)
 
-    with Fleet(cluster, LEVEL, actors=2) as fleet:
+    with RayDetector(cluster, LEVEL, actors=2) as fleet:
         fleets.append(fleet)
         outcome = run_detector(fleet, manifest, Settings(), output=tmp_path / "run", load=slow_clip, report=kill_one)
     assert killed and fleet.deaths == 1 and "1 died" in fleet.words()
@@ -149,8 +154,8 @@ def test_when_all_fail_the_run_stops_early(cluster: Cluster, tmp_path: Path) -> 
 def test_begun_by_one_process_and_ended_by_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     """And the other way round: the run store does not know who scores."""
 
-    def stop(clock: Clock) -> None:
-        if clock.n_done >= 20:
+    def stop(progress: Progress) -> None:
+        if progress.n_done >= 20:
             raise KeyboardInterrupt
 
     def on_both(cluster: Cluster, output: Path, manifest: Manifest) -> None:
@@ -182,7 +187,7 @@ def test_what_is_wrong_on_the_cluster_is_told_in_one_sentence(
     with pytest.raises(UsageError, match="5 output columns"):
         on_cluster(cluster, tmp_path / "c", corpus(4), partial(as_detector, wide), actors=1)
     with pytest.raises(UsageError, match="the cluster has no GPU"):
-        Fleet(cluster, LEVEL, device="cuda")
+        RayDetector(cluster, LEVEL, device="cuda")
     monkeypatch.setattr("hitmiss.detection.cluster.FUTILE", 2)
     with pytest.raises(EnvironmentFault, match="3 processes died one after the other"):
         on_cluster(cluster, tmp_path / "d", corpus(64), load=kill_always, actors=1)

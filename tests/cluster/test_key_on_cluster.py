@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.cluster.ray import Cluster, RayTasks
+from hitmiss.cluster.ray import Cluster
+from hitmiss.cluster.tasks import RayTasks
 from hitmiss.core.errors import DataError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate

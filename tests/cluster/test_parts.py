@@ -8,7 +8,7 @@ from collections import deque
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.detection.cluster import PATIENCE, Book, Part, part_size
+from hitmiss.detection.parts import PATIENCE, Part, PartQueue, part_size
 
 
 @given(
@@ -23,7 +23,7 @@ def test_every_item_is_done_once_or_killed_thrice(
     n: int, size: int, processes: int, deadly: set[int], lost: int, seed: int
 ) -> None:
     """Processes with two parts before them, of which some die by an item and some by bad luck."""
-    rng, book = random.Random(seed), Book(iter(range(n)), size)
+    rng, book = random.Random(seed), PartQueue(iter(range(n)), size)
     desks: list[deque[Part]] = [deque() for _ in range(processes)]
     done: list[int] = []
     given_up: list[int] = []
@@ -54,7 +54,7 @@ def test_every_item_is_done_once_or_killed_thrice(
 
 
 def test_a_suspect_is_alone_with_its_process() -> None:
-    book = Book(iter(range(4)), 2)
+    book = PartQueue(iter(range(4)), 2)
     first = book.next(is_idle=True)
     assert first is not None and book.died(first) == ()
     beside = book.next(is_idle=False)

@@ -13,7 +13,8 @@ import pytest
 from cluster_parts import Killed, half, suicide, where
 
 from hitmiss.cli.main import run
-from hitmiss.cluster.ray import Cluster, RayTasks
+from hitmiss.cluster.ray import Cluster
+from hitmiss.cluster.tasks import RayTasks
 from hitmiss.core.errors import DataError, EnvironmentFault
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import evaluate

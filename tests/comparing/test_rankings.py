@@ -15,7 +15,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine import rank
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
-from hitmiss.reports.verb_tables import ranking_tables
+from hitmiss.reports.ranking_tables import ranking_tables
 from hitmiss.stats.corrections import holm
 
 

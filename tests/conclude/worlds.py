@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.finding import FAILED, PASSED
 from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import Verdict
-from hitmiss.reports import tabular
+from hitmiss.reports import terminal
 
 SCREENS = Path(__file__).parent / "screens"
 REWRITE = "HITMISS_REWRITE_SCREENS"
@@ -46,7 +46,7 @@ def trials(score: Floats, **columns: list[str]) -> Trials:
 def screen(name: str, verdict: Verdict) -> None:
     """Compare the first screen of a terminal with the text that is kept; and what no screen may show."""
     stream = io.StringIO()
-    tabular.conclude(verdict, (), stream)
+    terminal.write_verdict(verdict, (), stream)
     text = stream.getvalue().strip() + "\n"
     if verdict.state == FAILED:
         shown = [f for f in (*verdict.fails, *verdict.looked) if f.state == PASSED]

@@ -24,9 +24,9 @@ from hitmiss.detection.beats import (
     weight_shapes,
 )
 from hitmiss.detection.beats_encoder import PLAIN, Arrangement, relative_buckets
-from hitmiss.detection.detector import open_detector
 from hitmiss.detection.loop import detect
-from hitmiss.io.runs import MANIFEST, load_manifest, sealed
+from hitmiss.detection.opening import open_detector
+from hitmiss.runs.manifest import MANIFEST, load_manifest, sealed
 
 pytestmark = pytest.mark.extras
 

@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
-from hitmiss.io.runs import load_manifest
+from hitmiss.runs.manifest import load_manifest
 
 N, SAMPLES = 40, 800
 

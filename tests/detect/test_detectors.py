@@ -15,11 +15,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.svm import LinearSVC
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.detection.detector import CallableDetector, EstimatorDetector, as_detector, find_object, open_detector
+from hitmiss.detection.detector import CallableDetector, EstimatorDetector, as_detector
 from hitmiss.detection.loop import detect, run_detector
+from hitmiss.detection.opening import find_object, open_detector
 from hitmiss.detection.outputs import Extraction
 from hitmiss.detection.program import ProgramDetector
-from hitmiss.detection.scoring import Settings
+from hitmiss.detection.settings import Settings
 
 PROGRAM = """
 import base64, json, sys

@@ -15,11 +15,11 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.detection.detector import open_detector
 from hitmiss.detection.loader import make_loader
 from hitmiss.detection.loop import detect, run_detector
+from hitmiss.detection.opening import open_detector
 from hitmiss.detection.outputs import to_probability
-from hitmiss.detection.scoring import Settings
+from hitmiss.detection.settings import Settings
 from hitmiss.io.embeddings import load_embeddings
 from hitmiss.io.manifest import read_manifest
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.detection.detector import open_detector
+from hitmiss.detection.opening import open_detector
 from hitmiss.detection.pinning import code_digest, external_data, local_code
 from hitmiss.detection.program import ProgramDetector
 

@@ -12,6 +12,9 @@ FENCE = re.compile(
 )
 SET_UP = re.compile(r"(?:`|^\$ )hitmiss (demo --(?:files|small)[^`\n#]*)", re.M)
 
+PLUGINS = (("metric", "d_prime"), ("attack", "hum"), ("detector", "loudness"))
+"""What the pages register; a test forgets it afterwards."""
+
 
 @dataclass(frozen=True)
 class Block:

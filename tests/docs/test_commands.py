@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.docs.conftest import SetUp
-from tests.docs.pages import SET_UP, Block, blocks
+from tests.docs.pages import PLUGINS, SET_UP, Block, blocks
 
 import hitmiss as hm
 from hitmiss.cli.main import run
@@ -66,7 +66,7 @@ def test_a_reader_can_follow_the_page(
                 if block.kind == "python" and not title:  # a file with a name is run by the commands
                     check_python(block, names)
     finally:
-        for kind, name in (("metric", "d_prime"), ("attack", "hum"), ("detector", "loudness")):
+        for kind, name in PLUGINS:
             with contextlib.suppress(KeyError):
                 forget(name, kind)
 

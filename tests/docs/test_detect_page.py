@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.detection import loader, scoring
-from hitmiss.detection.torch import CPU_SECONDS, GPU_SECONDS
-from hitmiss.io import runs
+from hitmiss.detection import batches, score_checks, worker
+from hitmiss.detection.placed import CPU_SECONDS, GPU_SECONDS
+from hitmiss.runs import segments, store
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "detect.md").read_text(encoding="utf-8")
 
@@ -45,7 +45,7 @@ def test_the_block_of_python_runs(tmp_path: Path) -> None:
 
 def test_the_page_states_the_settings_of_the_code() -> None:
     assert f"{CPU_SECONDS:g} on a processor, {GPU_SECONDS:g} on CUDA" in PAGE
-    assert scoring.CPU_SECONDS == CPU_SECONDS and loader.POOL > 1
-    assert f"above {scoring.TOLERANCE:g} is reported" in PAGE
-    assert f"each takes {runs.PART} items" in PAGE and f"the first {scoring.HOPELESS} items" in PAGE
-    assert f"every {runs.SYNC_SECONDS} s or {runs.SYNC_LINES} lines" in PAGE
+    assert worker.CPU_SECONDS == CPU_SECONDS and batches.POOL > 1
+    assert f"above {score_checks.TOLERANCE:g} is reported" in PAGE
+    assert f"each takes {store.PART} items" in PAGE and f"the first {worker.HOPELESS} items" in PAGE
+    assert f"every {segments.SYNC_SECONDS} s or {segments.SYNC_LINES} lines" in PAGE

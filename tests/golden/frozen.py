@@ -1,10 +1,12 @@
-"""Frozen figures: what each golden command gave when it was written down.
+"""The golden net: what each golden command gave, and what each documented command printed, when it was written down.
 
-    python tests/golden/frozen.py --write [NAME …]     write figures.json again, of all commands or of some
-    python tests/golden/frozen.py                      say which figures differ
+    python -m tests.golden.frozen                      say what differs: numbers, then texts as a diff
+    python -m tests.golden.frozen --write [NAME …]     write down again, everything or these
+    python -m tests.golden.frozen --texts [--write]    the texts alone; --numbers: the numbers alone
 
-Only figures and what they are of are kept: texts (signatures, notes, warnings) may be reworded, and new fields may
-appear beside the old ones. Numbers are kept to nine significant digits.
+A NAME is that of a command in commands.py, or that of a session in texts/ (`README`, `docs-gate`, `golden`, `refusals`).
+Of the numbers (figures.json) only they and what they are of are kept, to nine significant digits: new fields may appear
+beside the old ones. Terminal texts, refusals and exit codes are in texts/, one file per session.
 """
 
 from __future__ import annotations
@@ -106,19 +108,54 @@ def all_figures(names: set[str] | None = None) -> dict[str, Any]:
 
 
 def main(words: list[str]) -> int:
-    """Write the figures, or say what differs."""
+    """Write down the numbers and texts, or say what differs."""
+    from tests.golden import texts
+
     os.environ.setdefault("COLUMNS", "120")
-    names = {w for w in words if not w.startswith("-")} or None
+    names = {w for w in words if not w.startswith("-")}
+    ours = names & {*texts.sessions()}
+    differs = False
+    if "--texts" not in words and (names - ours or not names):
+        differs |= _numbers(names - ours or None, is_written="--write" in words)
+    if "--numbers" not in words and (ours or not names):
+        differs |= _texts(sorted(ours) or None, is_written="--write" in words)
+    return int(differs)
+
+
+def _numbers(names: set[str] | None, *, is_written: bool) -> bool:
+    """Write the numbers of these commands, or say which differ; return whether any does."""
     found = all_figures(names)
     frozen = json.loads(FIGURES.read_text(encoding="utf-8")) if FIGURES.exists() else {}
-    if "--write" in words:
+    if is_written:
         merged = found if names is None else {**frozen, **found}
         lines = ",\n".join(f"{json.dumps(k)}: {json.dumps(v, ensure_ascii=False)}" for k, v in sorted(merged.items()))
         FIGURES.write_text("{\n" + lines + "\n}\n", encoding="utf-8")
-        return 0
+        return False
     wrong = [f"{name}{w}" for name, figures in found.items() for w in differences(frozen.get(name), figures)]
-    print("\n".join(wrong) or f"{len(found)} commands give what was frozen")
-    return 1 if wrong else 0
+    print("\n".join(wrong) or f"{len(found)} commands give the numbers that were frozen")
+    return bool(wrong)
+
+
+def _texts(names: list[str] | None, *, is_written: bool) -> bool:
+    """Write the texts of these sessions, or show how they differ; return whether any does."""
+    from tests.golden import texts
+
+    wrong = 0
+    chosen = names or [*texts.sessions()]
+    with tempfile.TemporaryDirectory() as place:
+        stage = texts.Stage(Path(place))
+        for name in chosen:
+            found = stage.transcribe(name)
+            if diff := texts.difference(name, found):
+                wrong += 1
+                print(diff, flush=True)
+            if is_written:
+                texts.write(name, found)
+    if names is None and is_written:
+        for old in {f.stem for f in texts.TEXTS.glob("*.txt")} - {*texts.sessions()}:
+            (texts.TEXTS / f"{old}.txt").unlink()
+    print(f"{len(chosen)} sessions: {wrong} {'written anew' if is_written else 'differ from what was frozen'}")
+    return bool(wrong) and not is_written
 
 
 if __name__ == "__main__":

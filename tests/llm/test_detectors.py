@@ -12,11 +12,11 @@ from PIL import Image
 
 from hitmiss.core.errors import UsageError
 from hitmiss.detection.outputs import Extraction
-from hitmiss.io.runs import load_manifest
-from hitmiss.llm.backends import open_models
+from hitmiss.llm.detectors import open_models
 from hitmiss.llm.items import Item, read_items
-from hitmiss.llm.plan import Plan
+from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.run import run_llm
+from hitmiss.runs.manifest import load_manifest
 
 pytestmark = pytest.mark.extras
 
@@ -66,7 +66,7 @@ def expected(item: Item, side: int | None = None) -> float:
 
 def asked(pictures: Path, tmp_path: Path, name: str, **how: Any) -> list[tuple[Item, dict[str, Any]]]:
     models, items = open_models([name], **how), read_items(pictures)
-    plan = Plan(items, list(models), detectors={n: m.identity for n, m in models.items()})
+    plan = CallPlan(items, list(models), detectors={n: m.identity for n, m in models.items()})
     run_llm(plan, output=tmp_path / "r.jsonl", models=models)
     return list(zip(items, rows_of(tmp_path / "r.jsonl"), strict=True))
 
@@ -111,7 +111,7 @@ def test_a_picture_of_the_wrong_size_is_a_failed_call(pictures: Path, tmp_path: 
     Image.new("RGB", (10, 10)).save(small)
     models = open_models([str(tmp_path / "m.onnx")])
     items = [*read_items(pictures)[:2], Item("small", "image", "fake", "", "image/png", data=small.read_bytes())]
-    plan = Plan(items, list(models), detectors={n: m.identity for n, m in models.items()})
+    plan = CallPlan(items, list(models), detectors={n: m.identity for n, m in models.items()})
     found = run_llm(plan, output=tmp_path / "r.jsonl", models=models).rows
     assert ["error" in row for row in found] == [False, False, True]
 
@@ -137,7 +137,7 @@ def test_what_a_model_is_taken_for_is_said_and_nothing_is_asked_twice(pictures: 
     ):
         text, lines = f"{tmp_path / 'mine.py'}:{name}", list[str]()
         models = open_models([text])
-        plan = Plan(items, list(models), detectors={n: m.identity for n, m in models.items()})
+        plan = CallPlan(items, list(models), detectors={n: m.identity for n, m in models.items()})
         run_llm(plan, output=tmp_path / f"{name}.jsonl", models=models, tell=lines.append)
         assert len((tmp_path / file).read_text().splitlines()) == len(items)
         assert len(lines) == 1 and f"taken for: {words}" in lines[0]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.cli.main import run
-from hitmiss.llm.run import row_of, shared
+from hitmiss.llm.rows import row_of, shared
 from hitmiss.llm.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,10 +30,11 @@ def test_the_page_shows_what_the_command_prints(tmp_path: Path, capsys: pytest.C
 
 def test_the_page_names_every_tool_and_field() -> None:
     from hitmiss.llm.items import Item
-    from hitmiss.llm.plan import Call, Plan, Prices
+    from hitmiss.llm.plan import Call, CallPlan
+    from hitmiss.llm.prices import Prices
 
     item = Item("a", "image", "fake", "0", "image/png", file="a.png")
-    plan = Plan([item], ["m"])
+    plan = CallPlan([item], ["m"])
     row = row_of(plan, Call("m", False, 0, item), {"error": "no"}, shared(plan), Prices({}))
     assert all(f"{name}" in PAGE for name in (*row, *TOOLS))
 

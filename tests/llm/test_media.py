@@ -11,7 +11,8 @@ import pytest
 from llm_parts import rows_of, write_dataset
 
 from hitmiss.cli.main import run
-from hitmiss.review.items import Wish, folder_of, open_review
+from hitmiss.review.answered import Wish
+from hitmiss.review.opening import folder_of, open_review
 
 
 def wav(n: int = 800) -> bytes:

@@ -18,21 +18,15 @@ from llm_parts import write_dataset
 from PIL import Image
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.io.columns import verdict
+from hitmiss.io.verdicts import read_verdict
+from hitmiss.llm.addresses import checked_address
 from hitmiss.llm.answers import SCHEMA, VERDICTS, Answer, answer_of, read_answer
-from hitmiss.llm.items import (
-    CONTROL,
-    MARK,
-    Item,
-    backwards,
-    content_digest,
-    find_leaks,
-    make_canaries,
-    obedience,
-    read_items,
-)
-from hitmiss.llm.plan import Prices, Prompts, as_data, read_prices
-from hitmiss.llm.secrets import Secrets, checked_address, key_of
+from hitmiss.llm.canaries import CONTROL, MARK, backwards, make_canaries, obedience
+from hitmiss.llm.items import Item, content_digest, read_items
+from hitmiss.llm.leaks import find_leaks
+from hitmiss.llm.prices import Prices, read_prices
+from hitmiss.llm.prompts import Prompts, as_data
+from hitmiss.llm.secrets import Secrets, key_of
 
 
 def picture(seed: int = 0, form: str = "PNG", side: int = 40, **more: Any) -> bytes:
@@ -209,7 +203,7 @@ class TestAnswers:
 
     @given(st.text())
     def test_random_text_gives_no_verdict(self, text: str) -> None:
-        words = [line for line in text.splitlines() if verdict(line) is not None]
+        words = [line for line in text.splitlines() if read_verdict(line) is not None]
         assert words or read_answer(text).verdict is None
 
     @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "{" * 100_000, "{'" * 50_000, '"' * 100_001])

@@ -20,12 +20,12 @@ from llm_parts import rows_of, write_dataset
 from hitmiss.cli.main import run
 from hitmiss.core.errors import IncompleteRun, UsageError
 from hitmiss.engine.comparability import breaches, unchecked
-from hitmiss.io.runs import require_complete
 from hitmiss.io.triage import read_results
-from hitmiss.llm.backends import Model, open_models
+from hitmiss.llm.detectors import Model, open_models
 from hitmiss.llm.items import Item, read_items
-from hitmiss.llm.plan import Plan, Settings
+from hitmiss.llm.plan import CallPlan, Settings
 from hitmiss.llm.run import run_llm
+from hitmiss.runs.manifest import require_complete
 
 FUNCTIONS = '''
 import os, time
@@ -62,8 +62,8 @@ def functions(tmp_path: Path) -> Path:
     return path
 
 
-def plan_of(items: list[Item], models: dict[str, Model], **more: Any) -> Plan:
-    return Plan(items, list(models), detectors={name: model.identity for name, model in models.items()}, **more)
+def plan_of(items: list[Item], models: dict[str, Model], **more: Any) -> CallPlan:
+    return CallPlan(items, list(models), detectors={name: model.identity for name, model in models.items()}, **more)
 
 
 def test_every_outcome_of_a_function_has_its_row(pictures: Path, functions: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from hitmiss.core.errors import DataError
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.items import media_type
-from hitmiss.llm.media import as_wav, to_send
+from hitmiss.llm.sound import as_wav, to_send
 from hitmiss.llm.tools import BY_KIND, call_tool
 from hitmiss.llm.tools.sounds import mean_power, sound_container, sound_levels, sound_spectrum
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hitmiss as hm
-from hitmiss.core.registry import Derived
+from hitmiss.core.expressions import Derived
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure_design
 

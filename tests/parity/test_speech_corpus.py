@@ -8,12 +8,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from hitmiss.attacks.codecs import code, find_codec, lag, parse_conditions, read_codec_plan, usable
+from hitmiss.attacks.codec_plan import parse_conditions, read_codec_plan, usable
+from hitmiss.attacks.codecs import code, find_codec, lag
 from hitmiss.attacks.conditions import CodedRows
 from hitmiss.core.design import Design
 from hitmiss.core.trials import Trials
 from hitmiss.detection.baseline import SpectralBaseline
-from hitmiss.detection.loader import fit_length, make_loader
+from hitmiss.detection.length import fit_length
+from hitmiss.detection.loader import make_loader
 from hitmiss.detection.loop import detect
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.manifest import Manifest, read_manifest

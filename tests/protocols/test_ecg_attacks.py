@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import hitmiss.protocols.ecg_attacks as documented
-from hitmiss.attacks.family import detect_r_peaks
+from hitmiss.attacks.peaks import detect_r_peaks
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.registry import all_metrics
 from hitmiss.metrics import robustness

@@ -18,8 +18,7 @@ from hitmiss.core.header import Header
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials, stack
 from hitmiss.reports import figures as F
-from hitmiss.reports.displays import read_display
-from hitmiss.reports.pictures import load, pictures, save
+from hitmiss.reports.pictures import load, pictures, read_display, save
 
 
 @pytest.fixture(scope="module")

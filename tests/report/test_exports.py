@@ -23,9 +23,10 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.exports import FORMATS, Export, csv_text, export, frame_of, xlsx_bytes
+from hitmiss.reports.exports import FORMATS, Export, export
 from hitmiss.reports.pictures import pictures, to_json
 from hitmiss.reports.schema import results_schema
+from hitmiss.reports.sheets import csv_text, frame_of, xlsx_bytes
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results-1.json"
 texts = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12) | st.sampled_from(

@@ -10,10 +10,13 @@ import pytest
 from hitmiss.core.errors import DataError
 from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
-from hitmiss.reports.displays import DetDisplay, operating_points
+from hitmiss.reports.curve_displays import DetDisplay
+from hitmiss.reports.displays import operating_points
 from hitmiss.reports.figures import displays, save_figures
+from hitmiss.reports.flow_plate import FlowPath, flow_plate
 from hitmiss.reports.matplots import draw
-from hitmiss.reports.plates import Block, Dots, Ribbon, Way, flow_plate, plate_of
+from hitmiss.reports.plate import Block, Dots, Ribbon
+from hitmiss.reports.plates import plate_of
 from hitmiss.reports.svg import svg_of
 
 rng = np.random.default_rng(0)
@@ -70,7 +73,7 @@ def test_both_renderers_draw_every_mark_of_every_plate() -> None:
 
 
 def test_a_flow_is_drawn_by_both_renderers() -> None:
-    ways = [Way(("fake", "right"), 3), Way(("fake", "wrong"), 2), Way(("real", "right"), 5)]
+    ways = [FlowPath(("fake", "right"), 3), FlowPath(("fake", "wrong"), 2), FlowPath(("real", "right"), 5)]
     plate = flow_plate(("in truth", "outcome"), ways)
     blocks, ribbons = ([m for m in plate.marks if isinstance(m, kind)] for kind in (Block, Ribbon))
     assert sorted(round(b.y[1] - b.y[0]) for b in blocks) == [2, 5, 5, 8] and len(ribbons) == 3

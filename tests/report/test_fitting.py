@@ -23,8 +23,9 @@ from hitmiss.conclude.verdict import conclude as assess
 from hitmiss.core.results import Results
 from hitmiss.engine.compare import compare
 from hitmiss.engine.rank import compare_all
-from hitmiss.reports import tabular, verb_tables
-from hitmiss.reports.tabular import LEAST_TEXT, Cell, Table
+from hitmiss.reports import comparison_tables, ranking_tables, result_tables, terminal
+from hitmiss.reports.table import Table, TableCell
+from hitmiss.reports.terminal import LEAST_TEXT
 
 WIDTHS = (80, 100, 120)
 Job = tuple[str, float, Callable[[Path, float], Path], Callable[[Path], list[list[str]]]]
@@ -54,7 +55,7 @@ def on_terminal(shown: Sequence[Table], width: int, monkeypatch: pytest.MonkeyPa
 
     stream: TextIO = Terminal()
     try:
-        tabular.write(list(shown), stream)
+        terminal.write_tables(list(shown), stream)
     finally:
         os.close(master)
         os.close(slave)
@@ -66,18 +67,22 @@ def demo_tables() -> list[Table]:
     runs = stories.systems(3)
     a, b, c = (run.trials for run in runs)
     assert a is not None and b is not None and c is not None
-    found = tabular.tables(runs[0].results, "bonafide")
-    found += verb_tables.tables(compare(a, b, ["eer", "roc_auc"], by=["codec"], bootstrap=50, seed=0, names=("a", "b")))
-    found += verb_tables.ranking_tables(compare_all({"a": a, "b": b, "c": c}, ["roc_auc"]))
+    found = result_tables.tables(runs[0].results, "bonafide")
+    found += comparison_tables.tables(
+        compare(a, b, ["eer", "roc_auc"], by=["codec"], bootstrap=50, seed=0, names=("a", "b"))
+    )
+    found += ranking_tables.ranking_tables(compare_all({"a": a, "b": b, "c": c}, ["roc_auc"]))
     attacks = [attack_run(x, 0.05) for x in (0.2, 0.5)]
     rows = [e for own in attacks for e in own]
     moved = [
         type(e)(**{**vars(e), "run": {**e.run, "strength": f"{i / 10:g}", "aim": "force MI", "place": "whole"}})
         for i, e in enumerate(rows)
     ]
-    found += tabular.tables(Results(tuple(moved)), "labels")
+    found += result_tables.tables(Results(tuple(moved)), "labels")
     long = "a_run_with_a_very_long_name/of_a_folder/that_nobody_would_shorten"
-    names = tuple((Cell(f"{long}_{i}"), *(Cell(f"{j / 7:.4f}", "[.1234, .5678]") for j in range(6))) for i in range(9))
+    names = tuple(
+        (TableCell(f"{long}_{i}"), *(TableCell(f"{j / 7:.4f}", "[.1234, .5678]") for j in range(6))) for i in range(9)
+    )
     return [*found, Table("long names", ("run", *(f"metric_{j} ↓" for j in range(6))), names)]
 
 
@@ -87,7 +92,7 @@ def printed_by(folder: Path, jobs: Sequence[Job], change: Callable[[list[str]], 
 
     found = list[Table]()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(tabular, "write", lambda shown, stream=None: found.extend(shown))
+        patched.setattr(terminal, "write_tables", lambda shown, stream=None: found.extend(shown))
         for name, share, simulate, commands in jobs:
             for words in commands(simulate(folder / name, share)):
                 assert run(change(words)) == 0
@@ -191,11 +196,14 @@ def test_every_table_of_the_jobs_with_models_fits(
 def test_any_table_fits(figures: list[list[tuple[int, bool]]], width: int, label: int) -> None:
     n = min(map(len, figures))
     rows = tuple(
-        (Cell("x" * label + f"{i}"), *(Cell(f"0.{v:04d}", f"[.{v:04d}, .9999]" if ends else "") for v, ends in row[:n]))
+        (
+            TableCell("x" * label + f"{i}"),
+            *(TableCell(f"0.{v:04d}", f"[.{v:04d}, .9999]" if ends else "") for v, ends in row[:n]),
+        )
         for i, row in enumerate(figures)
     )
     table = Table("t", ("name", *(f"m{i} ↓" for i in range(n))), rows)
-    drawn = [row.text for row in tabular.fitted(table, width)]
+    drawn = [row.text for row in terminal.fitted(table, width)]
     assert max(map(len, drawn)) <= width
     found = "\n".join(drawn)
     for row in rows:
@@ -208,8 +216,10 @@ def test_any_table_fits(figures: list[list[tuple[int, bool]]], width: int, label
 def test_a_narrow_encoding_gets_marks_in_ascii() -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="cp1252", write_through=True)
-    tabular.write([Table("eer × codec", ("codec", "eer ↓"), ((Cell("C01"), Cell("–", "−0.1")),))], stream)
-    tabular.conclude(assess(stories.coin_flip().results), (), stream)
+    terminal.write_tables(
+        [Table("eer × codec", ("codec", "eer ↓"), ((TableCell("C01"), TableCell("–", "−0.1")),))], stream
+    )
+    terminal.write_verdict(assess(stories.coin_flip().results), (), stream)
     said = raw.getvalue().decode("cp1252")
     assert "eer v" in said and "×" in said and "! Not shown to be better than chance" in said and "\\u" not in said
 
@@ -217,6 +227,6 @@ def test_a_narrow_encoding_gets_marks_in_ascii() -> None:
 def test_a_pipe_gets_one_line_per_row_and_no_colour() -> None:
     stream = io.StringIO()
     (table,) = [t for t in demo_tables() if t.title == "long names"]
-    tabular.write([table], stream)
+    terminal.write_tables([table], stream)
     lines = stream.getvalue().strip().splitlines()
     assert len(lines) == 2 + len(table.rows) and "\x1b" not in stream.getvalue()

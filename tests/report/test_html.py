@@ -252,7 +252,7 @@ def test_results_without_trials_are_not_tested_and_say_so() -> None:
 
 def test_runs_on_other_trials_are_never_put_side_by_side() -> None:
     found = evaluations([two(3.0, "a"), two(3.0, "b", n=900)])
-    assert [len(e.lanes) for e in found] == [1, 1]
+    assert [len(e.members) for e in found] == [1, 1]
     with pytest.raises(UsageError, match="nothing to report"):
         evaluations([])
 

@@ -20,26 +20,14 @@ from tests.report.media_files import HOSTILE_FILES, TAIL, folder_of_files, pictu
 from hitmiss.core.design import Design
 from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
-from hitmiss.reports.evidence import (
-    SECONDS,
-    SIDE,
-    TRACE_HEIGHT,
-    TRACE_WIDTH,
-    FileShelf,
-    Media,
-    Refusal,
-    SignalShelf,
-    Witness,
-    evidence,
-    open_media,
-    open_shelf,
-    remarks_beside,
-    shelf_beside,
-    trace_of,
-)
+from hitmiss.reports.embedded_media import SECONDS, SIDE, Media, Refusal, open_media
 from hitmiss.reports.html import render
+from hitmiss.reports.item_texts import rationales_beside
+from hitmiss.reports.media_finder import FileFinder, SignalFinder, finder_at, finder_beside
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.sources import Measuring, measured
+from hitmiss.reports.traces import TRACE_HEIGHT, TRACE_WIDTH, trace_of
+from hitmiss.reports.worst_errors import RunEvidence, worst_errors
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +99,7 @@ def test_a_spectrogram_is_dark_where_the_tone_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(HOSTILE_FILES))
 def test_hostile_files_are_refused_with_a_reason(files: Path, name: str) -> None:
     pytest.importorskip("soundfile")
-    made = FileShelf(files, column="file").find({"item": "x", "file": name})
+    made = FileFinder(files, column="file").find({"item": "x", "file": name})
     assert isinstance(made, Refusal) and made.name == name and made.reason
     assert str(files) not in made.reason
 
@@ -120,7 +108,7 @@ def test_hostile_files_are_refused_with_a_reason(files: Path, name: str) -> None
     "name", ["../secret.png", "link.png", "/etc/hostname", "a\0b", "media/../../secret.png", "no.png"]
 )
 def test_paths_that_lead_out_of_the_folder_are_refused(files: Path, name: str) -> None:
-    made = FileShelf(files, column="file").find({"item": "x", "file": name})
+    made = FileFinder(files, column="file").find({"item": "x", "file": name})
     assert isinstance(made, Refusal)
     assert ("leads out" in made.reason) == (name != "no.png"), made
 
@@ -177,7 +165,7 @@ def trials_with(names: list[str], header: Header | None = None) -> Trials:
 @given(st.integers(0, 60_000), st.integers(1, 12))
 def test_samples_never_take_more_than_the_budget(files: Path, budget: int, most: int) -> None:
     trials = trials_with(["good.png", "drawing.svg", "good.png", "good.png"] * 3)
-    found = evidence([Witness("r", trials, shelf=FileShelf(files, column="file"))], most=most, budget=budget)
+    found = worst_errors([RunEvidence("r", trials, finder=FileFinder(files, column="file"))], most=most, budget=budget)
     assert found.n_bytes <= budget
     shown = len(found.samples) + found.left_out
     assert shown == min(most, 6) * 2
@@ -185,8 +173,8 @@ def test_samples_never_take_more_than_the_budget(files: Path, budget: int, most:
 
 def test_both_kinds_of_errors_get_their_share_of_a_small_budget(files: Path) -> None:
     trials = trials_with(["good.png"] * 12)
-    one = evidence([Witness("r", trials, shelf=FileShelf(files, column="file"))], most=1).n_bytes // 2
-    found = evidence([Witness("r", trials, shelf=FileShelf(files, column="file"))], most=6, budget=4 * one)
+    one = worst_errors([RunEvidence("r", trials, finder=FileFinder(files, column="file"))], most=1).n_bytes // 2
+    found = worst_errors([RunEvidence("r", trials, finder=FileFinder(files, column="file"))], most=6, budget=4 * one)
     held = [sum(s.media is not None for s in own) for own in (found.false_alarms, found.misses)]
     assert abs(held[0] - held[1]) <= 1 and sum(held) >= 2
     assert any("did not fit into the budget" in note for note in found.notes)
@@ -196,8 +184,8 @@ def test_what_is_refused_stands_in_the_report_and_is_not_in_it(files: Path) -> N
     pytest.importorskip("soundfile")
     names = ["good.png", "good.wav", "drawing.svg", "link.png", "bomb.png", "page.wav"]
     data = measured(trials_with(names), "r", Measuring(Design.of(["eer"])))
-    shelf = FileShelf(files, column="file")
-    page = render(compose([type(data)(data.name, data.results, data.pictures, data.trials, shelf)]))
+    finder = FileFinder(files, column="file")
+    page = render(compose([type(data)(data.name, data.results, data.pictures, data.trials, finder)]))
     assert page.count("data:image/jpeg;base64,") == 2, "the image, and the spectrogram of the sound"
     assert page.count("data:audio/mpeg;base64,") == 1
     for name in ("drawing.svg", "link.png", "bomb.png", "page.wav"):
@@ -209,36 +197,36 @@ def test_what_is_refused_stands_in_the_report_and_is_not_in_it(files: Path) -> N
 @pytest.mark.parametrize("options", [Options(samples=False), Options(texts=False)])
 def test_no_samples_and_redacted_texts_show_no_media(files: Path, options: Options) -> None:
     data = measured(trials_with(["good.png"] * 6), "r", Measuring(Design.of(["eer"])))
-    whole = type(data)(data.name, data.results, data.pictures, data.trials, FileShelf(files, column="file"))
+    whole = type(data)(data.name, data.results, data.pictures, data.trials, FileFinder(files, column="file"))
     assert "data:image/jpeg" in render(compose([whole]))
     assert "data:image/jpeg" not in render(compose([whole], options))
 
 
 def test_places_are_a_folder_a_manifest_an_npz_or_the_score_file_itself(files: Path, tmp_path: Path) -> None:
-    assert isinstance(open_shelf(files).find({"item": "good"}), Media), "an id may lack the ending"
+    assert isinstance(finder_at(files).find({"item": "good"}), Media), "an id may lack the ending"
     (files / "list.tsv").write_text("id\tfile\tlabel\nq\tgood.png\treal\nz\t../secret.png\tfake\n")
-    listed = open_shelf(files / "list.tsv")
+    listed = finder_at(files / "list.tsv")
     assert isinstance(listed.find({"item": "q"}), Media) and isinstance(listed.find({"item": "z"}), Refusal)
     assert listed.find({"item": "other"}) is None
     signals = {"x": np.random.default_rng(0).normal(size=(2, 300, 12)), "y": np.eye(2, dtype=int), "fs": 100}
     np.savez(tmp_path / "ecg.npz", **signals, classes=["A", "B"], record=["r0", "r1"])
-    shelf = open_shelf(tmp_path / "ecg.npz")
-    assert isinstance(shelf, SignalShelf)
-    drawn = shelf.find({"item": "r1"})
+    finder = finder_at(tmp_path / "ecg.npz")
+    assert isinstance(finder, SignalFinder)
+    drawn = finder.find({"item": "r1"})
     assert isinstance(drawn, Media) and [name for name, _ in drawn.traces] == ["II", "V1", "V5"]
-    assert isinstance(shelf.find({"item": "r9"}), Refusal)
+    assert isinstance(finder.find({"item": "r9"}), Refusal)
     (files / "scores.tsv").write_text("item\tlabel\tscore\tpath\na\treal\t1\tgood.png\nb\tfake\t0\tgood.png\n")
     trials = Trials.of([1, 0], [1.0, 0.0], item=["a", "b"], path=["good.png", "good.png"])
-    beside = shelf_beside(files / "scores.tsv", trials)
+    beside = finder_beside(files / "scores.tsv", trials)
     assert beside is not None and isinstance(beside.find({"item": "a", "path": "good.png"}), Media)
-    assert shelf_beside(tmp_path / "scores.tsv", trials) is None
+    assert finder_beside(tmp_path / "scores.tsv", trials) is None
 
 
 def test_evidence_shows_each_item_once_with_what_every_run_said() -> None:
     label, items = [1, 1, 0, 0], ["a", "b", "c", "d"]
     ours = Trials.of(label, [3.0, 2.0, 1.0, -2.0], item=items)
     theirs = Trials.of(label, [3.0, -1.0, 1.0, 2.0], item=items)
-    found = evidence([Witness("ours", ours, 1.5), Witness("theirs", theirs, 1.5)], most=2)
+    found = worst_errors([RunEvidence("ours", ours, 1.5), RunEvidence("theirs", theirs, 1.5)], most=2)
     said = {s.item: dict(s.runs) for s in found.samples}
     assert said["d"] == {"ours": "right", "theirs": "wrong"} and said["b"] == {"ours": "right", "theirs": "wrong"}
     assert [s.item for s in found.false_alarms] == ["d"] and len(said) == 2, "what every run answers right is no error"
@@ -248,7 +236,7 @@ def test_of_repeated_trials_the_wrong_one_is_told_with_how_often_it_came() -> No
     head = Header("fake", "real", runs=("trial",))
     rows = {"item": ["a", "a", "a"], "label": [0, 0, 0], "decision": [0, 1, 1], "confidence": [0.9, 0.8, 0.7]}
     frame = pl.DataFrame({**rows, "target": [""] * 3, "trial": ["0", "1", "2"]})
-    found = evidence([Witness("agent", Trials.from_frame(frame, head))])
+    found = worst_errors([RunEvidence("agent", Trials.from_frame(frame, head))])
     (sample,) = found.false_alarms
     assert sample.answers[0].outcome == "wrong" and sample.answers[0].said == "fake in 2 of 3 trials"
 
@@ -260,7 +248,7 @@ def test_rationales_belong_to_their_own_answer(tmp_path: Path) -> None:
     ]  # fmt: skip
     file = tmp_path / "r.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    remarks = remarks_beside(file)
+    remarks = rationales_beside(file)
     assert remarks is not None
     assert remarks.of({"item": "a", "model": "m", "tools": "no-tools", "trial": "1"}) == "because False 1"
     assert remarks.of({"item": "b", "model": "m", "tools": "no-tools", "trial": "1"}) == ""

@@ -16,13 +16,18 @@ from tests.report import stories
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.rank import RankedRun, compare_all
+from hitmiss.engine.rank import compare_all
+from hitmiss.engine.ranking import RankedRun
 from hitmiss.reports.evaluations import RunData, evaluations
-from hitmiss.reports.exports import csv_text, latex, markdown, xlsx_bytes
+from hitmiss.reports.latex import latex
+from hitmiss.reports.markdown import markdown
 from hitmiss.reports.paper_kit import PACKAGES, paper_tables
 from hitmiss.reports.pictures import pictures, to_json
-from hitmiss.reports.plates import Dots, ranks_plate
-from hitmiss.reports.tabular import Look, tables
+from hitmiss.reports.plate import Dots
+from hitmiss.reports.result_tables import tables
+from hitmiss.reports.sheets import csv_text, xlsx_bytes
+from hitmiss.reports.slice_plates import ranks_plate
+from hitmiss.reports.table_style import TableStyle
 
 
 def test_systems_are_rows_and_conditions_columns() -> None:
@@ -148,8 +153,8 @@ def test_exports_call_a_metric_as_its_protocol_does() -> None:
     )
     results = Results(rows)
     for made in (
-        latex(tables(results, "", Look())),
-        markdown(tables(results, "", Look())),
+        latex(tables(results, "", TableStyle())),
+        markdown(tables(results, "", TableStyle())),
         paper_tables(evaluations([RunData("r", results)])[0]),
     ):
         assert "APCER" in made and "fpr" not in made.replace("tab:fpr", "")

@@ -14,7 +14,8 @@ from tests.report.hostile import HOSTILE
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.text import escape_invisible
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.exports import OTHERS, Export, export
+from hitmiss.reports.exports import Export, export
+from hitmiss.reports.latex import OTHERS
 
 NAMES = (
     *HOSTILE, "[2cm]", "*", "[", "]", '"quoted"', "é ü ß", "a--b---c", "``x''", "?`!`", "−5 ≤ x", "\\\\[1cm]", "%", "&&",

@@ -15,10 +15,12 @@ from tests.report.media_files import tone
 
 from hitmiss.cli.main import run
 from hitmiss.io import read
-from hitmiss.io.runs import sealed
 from hitmiss.media.audio import load_audio
 from hitmiss.media.image import load_image
-from hitmiss.reports.evidence import FileShelf, Media, remaking_of, shelf_of
+from hitmiss.reports.embedded_media import Media
+from hitmiss.reports.media_finder import FileFinder, finder_of
+from hitmiss.reports.remaking import remaking_of
+from hitmiss.runs.manifest import sealed
 
 LISTENER = """
 import hashlib
@@ -80,9 +82,9 @@ def test_what_is_made_again_is_what_was_heard_to_the_last_bit(clips: Path, words
 
 def test_the_report_shows_them_so_and_says_it(clips: Path) -> None:
     folder = detected(clips, "--manipulate", "gain(db=-6)")
-    shelf = shelf_of(folder, read(folder), [str(clips)])
-    assert shelf is not None
-    found = {row["item"]: shelf.find(row) for row in rows_of(folder)}
+    finder = finder_of(folder, read(folder), [str(clips)])
+    assert finder is not None
+    found = {row["item"]: finder.find(row) for row in rows_of(folder)}
     clean, quiet = found["c0@clean"], found["c0@gain(db=-6)"]
     assert isinstance(clean, Media) and isinstance(quiet, Media)
     assert "again" not in clean.about and quiet.about.endswith(", made again: gain(db=-6)")
@@ -108,7 +110,7 @@ def test_what_cannot_be_made_again_is_shown_as_it_was_before(clips: Path, codecs
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["config"]["codecs"] = codecs
     (folder / "manifest.json").write_bytes(sealed(manifest))
-    found = FileShelf(clips, {row["item"]: "c0.wav"}, remaking=remaking_of(folder)).find(row)
+    found = FileFinder(clips, {row["item"]: "c0.wav"}, remaking=remaking_of(folder)).find(row)
     assert isinstance(found, Media) and found.about.endswith(", before gain(db=-6)")
 
 
@@ -145,9 +147,9 @@ def test_a_changed_picture_is_shown_before_and_as_the_detector_received_it(galle
     before = load_image(gallery / "p0.png")
     after = np.asarray(again(before, blurred))
     assert after.shape == before.shape and np.abs(after.astype(float) - before).max() > 20
-    shelf = shelf_of(folder, read(folder), [str(gallery)])
-    assert shelf is not None
-    clean, changed = (shelf.find({**blurred, "item": f"p0@{how}"}) for how in ("clean", "blur(sigma=4)"))
+    finder = finder_of(folder, read(folder), [str(gallery)])
+    assert finder is not None
+    clean, changed = (finder.find({**blurred, "item": f"p0@{how}"}) for how in ("clean", "blur(sigma=4)"))
     assert isinstance(clean, Media) and isinstance(changed, Media)
     assert not clean.before and changed.before == clean.address != changed.address
     assert changed.about.endswith(", made again: blur(sigma=4)") and "coded anew" in changed.about

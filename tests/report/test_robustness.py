@@ -20,7 +20,8 @@ from hitmiss.reports.figures import RobustnessDisplay
 from hitmiss.reports.html import render
 from hitmiss.reports.page import compose
 from hitmiss.reports.pictures import pictures
-from hitmiss.reports.plates import Dots, plate_of
+from hitmiss.reports.plate import Dots
+from hitmiss.reports.plates import plate_of
 from hitmiss.reports.sources import Measuring, measured
 from hitmiss.reports.svg import svg_of
 from hitmiss.robustness.attacks import measure_attacks
@@ -178,8 +179,8 @@ def test_repeated_trials_are_one_run_with_the_mean_as_headline() -> None:
     results = measure_repeated(trials, Design.of(["accuracy"], bootstrap=20))
     data = RunData("r", results, tuple(pictures(trials, results)), trials)
     (evaluation,) = evaluations([data])
-    assert [lane.name for lane in evaluation.lanes] == ["no", "yes"]
-    assert all(lane.picture is not None and len(lane.trials or ()) == 150 for lane in evaluation.lanes)
+    assert [member.name for member in evaluation.members] == ["no", "yes"]
+    assert all(member.picture is not None and len(member.trials or ()) == 150 for member in evaluation.members)
     part = compose([data]).parts[0]
     shown = {name: float(head.value.removesuffix("\u00a0%")) for name, head in part.summary.headlines}
     frame = trials.frame
@@ -200,7 +201,7 @@ def test_seeds_stay_runs_of_their_own() -> None:
     seeds = stack({"1": one, "2": one}, "seed")
     results = over_repeats(hm.measure(seeds, ["eer"]), "seed")
     (evaluation,) = evaluations([RunData("s", results, tuple(pictures(seeds, results)), seeds)])
-    assert [lane.name for lane in evaluation.lanes] == ["1", "2"]
+    assert [member.name for member in evaluation.members] == ["1", "2"]
 
 
 def test_the_unit_that_is_drawn_is_no_column_to_split_by() -> None:

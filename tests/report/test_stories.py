@@ -16,10 +16,10 @@ from hitmiss.core.finding import FAILED, OPEN, PASSED
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import compare
-from hitmiss.engine.gate import Check
+from hitmiss.engine.requirement import Check
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import Options, compose
-from hitmiss.reports.plates import Curve
+from hitmiss.reports.plate import Curve
 
 
 def said(*sources: RunData, bootstrap: int = 200) -> Verdict:

@@ -9,14 +9,15 @@ from hitmiss.core.design import Design
 from hitmiss.core.results import REVERSED, Estimate, Remark, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
-from hitmiss.reports.displays import TippettDisplay
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.heat import heat_map
+from hitmiss.reports.likelihood_displays import TippettDisplay
 from hitmiss.reports.page import compose
 from hitmiss.reports.plates import plate_of
+from hitmiss.reports.result_tables import overall_table
 from hitmiss.reports.sources import Measuring, measured
 from hitmiss.reports.summary import Summary, summarize
-from hitmiss.reports.tabular import PAGE, overall_table
+from hitmiss.reports.table_style import PAGE
 
 
 def card(*rows: Estimate, warnings: tuple[str, ...] = ()) -> Summary:

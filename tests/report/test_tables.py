@@ -13,8 +13,9 @@ from hitmiss.core.protocol import Gap, Protocol
 from hitmiss.core.trials import stack
 from hitmiss.engine.measure import measure
 from hitmiss.engine.repeats import over_repeats
-from hitmiss.reports import tabular
-from hitmiss.reports.tabular import Table, matrix, tables
+from hitmiss.reports import terminal
+from hitmiss.reports.result_tables import matrix, tables
+from hitmiss.reports.table import Table
 
 
 class Terminal(io.StringIO):
@@ -36,7 +37,7 @@ def trials(seed: int = 0, codecs: tuple[str, ...] = ("C01", "C02", "NONE")) -> h
 
 def plain(found: list[Table]) -> str:
     out = io.StringIO()
-    tabular.write(found, out)
+    terminal.write_tables(found, out)
     return out.getvalue()
 
 
@@ -109,14 +110,14 @@ def test_runs_are_rows_and_seeds_are_summed_up() -> None:
 def test_values_from_files_cannot_steer_the_terminal(hostile: str) -> None:
     results = measure(trials(codecs=(hostile, "C01")), ["eer"], by=["codec"])
     for out in (io.StringIO(), Terminal()):
-        tabular.write(tables(results, "bonafide"), out)
+        terminal.write_tables(tables(results, "bonafide"), out)
         shown = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue()) if isinstance(out, Terminal) else out.getvalue()
         assert hostile not in shown and hostile.encode("unicode_escape").decode() in shown
 
 
 def test_a_terminal_gets_lines_and_bold_and_no_line_is_wider() -> None:
     out = Terminal()
-    tabular.write(tables(measure(trials(), ["eer", "min_dcf"], by=["codec"], bootstrap=50), "bonafide"), out)
+    terminal.write_tables(tables(measure(trials(), ["eer", "min_dcf"], by=["codec"], bootstrap=50), "bonafide"), out)
     bare = re.sub(r"\x1b\[[0-9;]*m", "", out.getvalue())
     assert "─" in bare and "\x1b[1m" in out.getvalue()
     assert max(map(len, bare.splitlines())) <= 100

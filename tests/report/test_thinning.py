@@ -13,16 +13,8 @@ from scipy.special import ndtri
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
 from hitmiss.metrics.curves import det_curve
-from hitmiss.reports.displays import (
-    HALF_PIXEL,
-    PER_DEVIATE,
-    PIXELS,
-    DetDisplay,
-    PrDisplay,
-    RocDisplay,
-    distance_to_segment,
-    thin,
-)
+from hitmiss.reports.curve_displays import PER_DEVIATE, DetDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.thinning import HALF_PIXEL, PIXELS, distance_to_segment, thin
 
 
 def farthest(x: Floats, y: Floats, kept: Floats) -> float:

@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from hitmiss.review.store import Entry, Queue, Store, begin
+from hitmiss.review.queue import Queue
+from hitmiss.review.store import Entry, Store
+from hitmiss.review.store_file import begin
 
 CONFIG = {"run": "r", "items": "x", "positive": "fake", "negative": "real", "question": "Real or fake?", "blind": True}
 

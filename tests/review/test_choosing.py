@@ -13,7 +13,10 @@ import pytest
 from tests.review.review_parts import png, wav, write_results
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.review.items import MOST_PIXELS, Library, Wish, choose, folder_of, told
+from hitmiss.review.answered import Wish
+from hitmiss.review.choice import choose
+from hitmiss.review.library import MOST_PIXELS, Library, media_type
+from hitmiss.review.opening import folder_of
 
 TEXTS = ("one", "two", "three", "four", "five", "six")
 SAID = ("uncertain", "fake", "real", "purple", "uncertain", "authentic")
@@ -124,7 +127,7 @@ def test_a_finished_run_that_keeps_its_rows(tmp_path: Path) -> None:
     """As `hitmiss llm` leaves it: the rows of the document stand in the folder beside the table."""
     import polars as pl
 
-    from hitmiss.io.runs import start
+    from hitmiss.runs.store import start
 
     with start(tmp_path / "llm.run", kind="llm", config={}, items=["t0", "t1"]) as run:
         for at in run.todo():
@@ -163,7 +166,7 @@ def test_files_are_told_by_their_bytes(tmp_path: Path) -> None:
     }  # fmt: skip
     for name, data in bad.items():
         (tmp_path / name).write_bytes(data)
-        assert told(data[:16]) is None
+        assert media_type(data[:16]) is None
         with pytest.raises(DataError, match="is none of PNG"):
             Library(tmp_path).kind_of(name)
     (tmp_path / "utf16.txt").write_bytes("hé".encode("utf-16"))
@@ -246,7 +249,7 @@ def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
 
 
 def test_recordings_by_id(tmp_path: Path) -> None:
-    from hitmiss.attacks.campaign import read_recordings
+    from hitmiss.attacks.recordings import read_recordings
 
     x = np.random.default_rng(0).normal(size=(2, 300, 12))
     np.savez(tmp_path / "r.npz", x=x, y=np.zeros((2, 1), int), classes=["AF"], fs=100.0, record=["a", "b"])

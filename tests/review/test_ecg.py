@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from hitmiss.core.errors import DataError
-from hitmiss.review.drawing import GAIN, LEFT, SPEED, Ecg
-from hitmiss.review.drawing import draw_ecg as draw
+from hitmiss.review.ecg_paper import GAIN, LEFT, SPEED, Ecg
+from hitmiss.review.ecg_paper import draw_ecg as draw
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -86,8 +86,8 @@ def test_what_is_no_ecg_is_refused(array: np.ndarray, fs: float) -> None:
 
 def test_a_sound_is_drawn_by_its_extremes(tmp_path: Path) -> None:
     from hitmiss.media.audio import save_audio
-    from hitmiss.review.drawing import HEIGHT, waveform
-    from hitmiss.review.drawing import draw_waveform as draw
+    from hitmiss.review.waveform import HEIGHT, waveform
+    from hitmiss.review.waveform import draw_waveform as draw
 
     clip = np.zeros(16_000, dtype=np.float32)
     clip[4_000], clip[12_000] = 0.5, -0.25

@@ -18,20 +18,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.review.review_parts import a_store, at
 
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UnknownName, UsageError
-from hitmiss.review.store import (
-    APPLICATION,
-    VERDICTS,
-    Item,
-    Queue,
-    Reviewer,
-    begin,
-    decide,
-    disputes,
-    find_dispute,
-    open_store,
-    reopen,
-)
-from hitmiss.review.summary import rows, summarise, write_verdicts
+from hitmiss.review.disputes import decide, disputes, find_dispute, reopen
+from hitmiss.review.queue import VERDICTS, Queue
+from hitmiss.review.store import Item, Reviewer
+from hitmiss.review.store_file import APPLICATION, begin, open_store
+from hitmiss.review.summary import summarise
+from hitmiss.review.verdict_rows import rows, write_verdicts
 
 LEASE = 100.0
 PEOPLE = 4

@@ -9,8 +9,11 @@ import pytest
 from tests.review.review_parts import at, write_results
 
 from hitmiss.cli.main import run
-from hitmiss.review.items import Library, Wish, choose
-from hitmiss.review.store import Queue, begin
+from hitmiss.review.answered import Wish
+from hitmiss.review.choice import choose
+from hitmiss.review.library import Library
+from hitmiss.review.queue import Queue
+from hitmiss.review.store_file import begin
 
 
 def reviewed(folder: Path, k: int = 2) -> Path:

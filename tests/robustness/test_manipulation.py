@@ -14,7 +14,7 @@ from hitmiss.core.header import Header
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.detection import eer
 from hitmiss.protocols.deepfake_audio import compute_all_metrics, compute_far_frr
-from hitmiss.reports.verb_tables import drift_table
+from hitmiss.reports.drift_table import drift_table
 from hitmiss.robustness.manipulation import CHANGED, beside_clean, drift, equal_error
 
 LABEL = [1, 1, 1, 1, 0, 0, 0, 0]

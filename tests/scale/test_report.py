@@ -18,7 +18,9 @@ from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import read_trials
 from hitmiss.metrics.curves import det_curve, roc_curve
 from hitmiss.outofcore.stream import Streamed, evaluate_streamed
-from hitmiss.reports.displays import BINS, Costs, DetDisplay, HistogramDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.displays import Costs
+from hitmiss.reports.histogram_display import BINS, HistogramDisplay
 from hitmiss.reports.pictures import Picture, load, pictures
 
 ASKED: dict[str, Any] = {"metrics": ["eer", "min_dcf", "roc_auc"], "reading": {"score_kind": "llr"}}

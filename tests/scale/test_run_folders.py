@@ -12,8 +12,8 @@ from tests.scale.test_key import assert_alike
 
 from hitmiss.cli.main import run
 from hitmiss.evaluation.protocol import evaluate
-from hitmiss.io.runs import start
 from hitmiss.outofcore.stream import evaluate_streamed
+from hitmiss.runs.store import start
 
 
 def finished(folder: Path, table: pl.DataFrame, **facts: Any) -> str:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hitmiss.attacks.family import detect_r_peaks, violation
+from hitmiss.attacks.leads import violation
+from hitmiss.attacks.peaks import detect_r_peaks
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.simulate.ecg import CLASSES, simulate, write
 from hitmiss.simulate.ecg_detector import ConvBaseline, train
@@ -56,7 +57,7 @@ def test_torch_and_onnx_twins(tmp_path: Path) -> None:
     torch = pytest.importorskip("torch")
     pytest.importorskip("onnx")
     pytest.importorskip("onnxruntime")
-    from hitmiss.detection.detector import open_detector
+    from hitmiss.detection.opening import open_detector
 
     torch.set_num_threads(1)
     some = simulate(60, 0, "train")

@@ -10,7 +10,7 @@ import pytest
 
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.detection.baseline import SpectralBaseline
-from hitmiss.detection.detector import open_detector
+from hitmiss.detection.opening import open_detector
 from hitmiss.io.manifest import read_manifest
 from hitmiss.media.audio import load_audio
 from hitmiss.metrics.detection import eer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hitmiss.protocols.toxicity import Board, evaluate_run, load_run
-from hitmiss.reports import scoreboard, tabular
+from hitmiss.reports import terminal, toxicity_tables
 
 
 class Terminal(io.StringIO):
@@ -28,7 +28,7 @@ def drawn(board: Board, width: int, monkeypatch: pytest.MonkeyPatch) -> list[str
     monkeypatch.setenv("COLUMNS", str(width))
     monkeypatch.setenv("TERM", "xterm")
     out = Terminal()
-    tabular.write(scoreboard.tables(board), out)
+    terminal.write_tables(toxicity_tables.tables(board), out)
     return [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in out.getvalue().splitlines()]
 
 
@@ -55,13 +55,13 @@ def test_a_hundred_columns_hold_a_row_in_a_line(board: Board, monkeypatch: pytes
 
 
 def test_the_worst_row_names_its_language_in_every_table(board: Board) -> None:
-    for table in scoreboard.tables(board):
+    for table in toxicity_tables.tables(board):
         worst = table.rows[-1]
         assert worst[0].text == "worst" and {cell.below for cell in worst if cell.text.startswith("0.")} == {"it"}
 
 
 def test_brackets_are_explained(board: Board) -> None:
-    said = next(line for line in scoreboard.remarks(board) if line.startswith("in brackets"))
+    said = next(line for line in toxicity_tables.remarks(board) if line.startswith("in brackets"))
     assert "90% intervals" in said
     assert (
         "DeLong (roc_auc)" in said

@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Final
 
-from hitmiss.attacks import methods
-from hitmiss.attacks.family import all_attacks, batched_families
+from hitmiss.attacks import queries
+from hitmiss.attacks.batched import batched_families
+from hitmiss.attacks.family import all_attacks
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
-from hitmiss.core.registry import MetricSpec, Setting
+from hitmiss.core.metric_spec import MetricSpec, Setting
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",
@@ -59,7 +60,7 @@ def catalogue() -> list[Family]:
         for name, a in all_attacks().items()
     ]
     gradient = [Family(name, "ecg", _settings(METHODS[name]), about) for name, about in GRADIENT.items()]
-    asking = [Family(name, "ecg", methods.BLACKBOX_SETTINGS[name], about) for name, about in ASKING.items()]
+    asking = [Family(name, "ecg", queries.BLACKBOX_SETTINGS[name], about) for name, about in ASKING.items()]
     return sorted([*plain, *gradient, *asking], key=lambda f: (f.medium, f.name))
 
 

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.random import Generator
 
 from hitmiss.attacks import audio, image, text
-from hitmiss.attacks.audio import SUITE, Chain, is_chain
-from hitmiss.attacks.codecs import UNCODED, Condition
-from hitmiss.attacks.family import Array, Perturbation, all_attacks, perturbation
+from hitmiss.attacks.arrays import Array
+from hitmiss.attacks.audio import SUITE
+from hitmiss.attacks.channels import Chain, is_chain
+from hitmiss.attacks.codec_plan import UNCODED, Condition
+from hitmiss.attacks.family import Perturbation, all_attacks, perturbation
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.detection.detector import Item
 from hitmiss.media.audio import Clip

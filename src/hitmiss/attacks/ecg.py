@@ -14,7 +14,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from hitmiss.attacks.family import LEADS, Floats, Ints, Records, batched, need_twelve
+from hitmiss.attacks.arrays import Floats, Ints
+from hitmiss.attacks.batched import Records, batched
+from hitmiss.attacks.leads import LEADS, need_twelve
 from hitmiss.core.errors import UnknownName, UsageError
 
 REACH: Final = 9.0

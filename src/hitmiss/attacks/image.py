@@ -13,7 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.random import Generator
 
-from hitmiss.attacks.family import Array, attack
+from hitmiss.attacks.arrays import Array
+from hitmiss.attacks.family import attack
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 
 SUITE: Final = (

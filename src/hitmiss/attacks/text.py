@@ -14,7 +14,8 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from hitmiss.attacks.family import Array, Perturbation, attack, perturbation
+from hitmiss.attacks.arrays import Array
+from hitmiss.attacks.family import Perturbation, attack, perturbation
 
 SUITE: Final = ("typos(rate=0.05)", "typos(rate=0.1)", "homoglyphs(rate=0.1)", "homoglyphs(rate=0.3)")
 """The default manipulations of a drift table of texts."""

@@ -1,167 +1,23 @@
-"""Metrics in training loops: on arrays, batch by batch, as scikit-learn scorers."""
+"""Metrics for choosing and training models: a scikit-learn scorer, and `compute_metrics` for transformers' Trainer.
+
+cross_val_score(model, X, y, scoring=scorer("min_dcf"))
+Trainer(..., compute_metrics=compute_metrics(["eer", "roc_auc"]))
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.bridges.arrays import array, asked_metrics, figures
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.kinds import one_or_several
-from hitmiss.core.registry import Metric, MetricSpec, Setting, resolve
-from hitmiss.core.sorting import Array
-from hitmiss.core.tally import Tally, merge
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.detection.outputs import to_probability
-from hitmiss.engine.prepare import form_of
-from hitmiss.stats.forms.base import Form
-
-# ----------------------------------------------------------------------
-# Metrics by name on plain arrays, for loops that have no table of trials.
-
-Asked = tuple[str, Metric, dict[str, Setting]]
-
-
-def asked(metrics: str | MetricSpec | Sequence[str | MetricSpec]) -> list[Asked]:
-    """Return metrics with their settings; refuse one that needs more than labels, scores and decisions."""
-    given: tuple[str | MetricSpec, ...] = one_or_several(metrics)
-    found = [resolve(m) for m in given]
-    for spec, entry, _ in found:
-        beyond = [c for c in entry.columns if c not in ("label", "score", "decision")]
-        if beyond:
-            raise UsageError(f"{spec} needs {', '.join(beyond)}; measure trials that have it with hm.measure")
-    return [(str(spec), entry, settings) for spec, entry, settings in found]
-
-
-def figures(
-    questions: Sequence[Asked], label: object, score: object, threshold: float | None = None
-) -> dict[str, float]:
-    """Return every metric by its text; decisions are `score >= threshold`."""
-    truth, values = array(label), array(score)
-    decision: NDArray[np.int8] | None = None
-    if any("decision" in entry.columns for _, entry, _ in questions):
-        if threshold is None:
-            names = ", ".join(text for text, entry, _ in questions if "decision" in entry.columns)
-            raise UsageError(f"{names} judge decisions: give the threshold, decided is score >= threshold")
-        decision = (values >= threshold).astype(np.int8)
-    columns = {"label": truth, "score": values, "decision": decision}
-    return {
-        text: float(entry.function(**{c: columns[c] for c in entry.columns}, **settings))
-        for text, entry, settings in questions
-    }
-
-
-def array(values: object) -> Array:
-    """Convert anything like an array to numpy; a torch tensor is first detached and moved to the CPU.
-
-    >>> array([1, 2]).tolist()
-    [1, 2]
-    """
-    if hasattr(values, "detach"):
-        tensor = values.detach().cpu()
-        return np.asarray(tensor.float().numpy() if tensor.is_floating_point() else tensor.numpy())
-    return np.asarray(values)
-
-
-# ----------------------------------------------------------------------
-# An accumulator like those of torchmetrics: update batch by batch, merge over processes, compute at the end.
-#
-#     seen = Accumulator(["eer", "min_dcf"])
-#     for batch in loader:
-#         seen.update(labels, scores)         # numpy, lists or torch tensors
-#     seen.compute()                          # {"eer": 0.08, "min_dcf": 0.21}
-#
-# It holds tallies, so its figures are exactly those of all trials together, in any order and division into shards.
-
-MOST_PARTS: Final = 64
-"""Number of batches that are kept separate before they are merged."""
-
-
-class Accumulator:
-    """Metrics of scores over batches; exact, mergeable, without torch.
-
-    Parameters
-    ----------
-    metrics
-        One metric of scores or several, by name or with settings.
-
-    Raises
-    ------
-    UsageError
-        For a metric that needs more than labels and scores.
-
-    >>> a, b = Accumulator(["roc_auc"]), Accumulator(["roc_auc"])
-    >>> a.update([1, 0], [0.9, 0.6])
-    >>> b.update([1, 0], [0.4, 0.1])
-    >>> a.merge(b).compute()
-    {'roc_auc': 0.75}
-    """
-
-    def __init__(self, metrics: str | MetricSpec | Sequence[str | MetricSpec]) -> None:
-        self._forms: dict[str, Form] = {}
-        for text, entry, settings in asked(metrics):
-            form = form_of(entry, settings)
-            if not isinstance(form, Form):
-                raise UsageError(
-                    f"{text} is not a metric of scores that can be accumulated; measure it with hm.measure"
-                )
-            self._forms[text] = form
-        self._parts: list[Tally] = []
-
-    def update(self, label: object, score: object) -> None:
-        """Count a batch; label 1 = positive, higher score = positive."""
-        self._parts.append(Tally.of(array(label).reshape(-1), array(score).reshape(-1)))
-        if len(self._parts) > MOST_PARTS:
-            self._parts = [merge(self._parts)]
-
-    def merge(self, *others: Accumulator) -> Accumulator:
-        """Return this accumulator with the trials of others added; they must have the same metrics."""
-        for other in others:
-            if [*other._forms] != [*self._forms]:
-                raise UsageError("accumulators of other metrics cannot be merged")
-            self._parts = [merge([*self._parts, *other._parts])]
-        return self
-
-    def compute(self) -> dict[str, float]:
-        """Compute every metric over all counted trials; NaN where it is undefined."""
-        tally = self.tally
-        if not len(tally.score):
-            raise DataError("nothing was counted yet: call update first")
-        return {text: float(form.value(tally)) for text, form in self._forms.items()}
-
-    @property
-    def tally(self) -> Tally:
-        """Return the tally of everything counted."""
-        self._parts = [merge(self._parts)]
-        return self._parts[0]
-
-    def reset(self) -> None:
-        """Discard all counts."""
-        self._parts = []
-
-    def state(self) -> dict[str, object]:
-        """Return arrays to send to another process or store in a file; `Accumulator.add_state` reads them."""
-        tally = self.tally
-        return {"score": tally.score, "positive": tally.positive_counts, "negative": tally.negative_counts}
-
-    def add_state(self, state: dict[str, object]) -> None:
-        """Add the counts in the `state` of another accumulator."""
-        counts = [np.asarray(state[name]) for name in ("score", "positive", "negative")]
-        self._parts.append(Tally.of_counts(*counts))
-
-    def __len__(self) -> int:
-        tally = self.tally
-        return int(tally.n_positive + tally.n_negative)
-
-
-# ----------------------------------------------------------------------
-# Metrics for choosing and training models: a scikit-learn scorer, and `compute_metrics` for transformers' Trainer.
-#
-# cross_val_score(model, X, y, scoring=scorer("min_dcf"))
-# Trainer(..., compute_metrics=compute_metrics(["eer", "roc_auc"]))
 
 NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install scikit-learn"
 
@@ -176,12 +32,12 @@ class Figure:
     @property
     def __name__(self) -> str:
         """The metric's name, which scikit-learn shows."""
-        return asked([self.metric])[0][1].name
+        return asked_metrics([self.metric])[0][1].name
 
     def __call__(self, y_true: object, y_score: object, pos_label: object = None) -> float:
         """Compute the figure. scikit-learn passes `pos_label`; it is not used, as the positive class is known."""
         del pos_label
-        questions = asked([self.metric])
+        questions = asked_metrics([self.metric])
         ((text, entry, _),) = questions
         label = (np.asarray(y_true) == self.positive).astype(np.int8)
         given = np.asarray(y_score)
@@ -198,7 +54,7 @@ def score_function(metric: str | MetricSpec, positive: object = 1) -> Figure:
     >>> score_function("roc_auc", positive="real")(["real", "fake"], [0.9, 0.1])
     1.0
     """
-    ((text, _, _),) = asked([metric])
+    ((text, _, _),) = asked_metrics([metric])
     return Figure(text, positive)
 
 
@@ -237,7 +93,7 @@ def scorer(metric: str | MetricSpec, positive: object = 1) -> object:
         from sklearn.metrics import make_scorer
     except ImportError:
         raise EnvironmentFault(NEEDS_SKLEARN) from None
-    ((_, entry, _),) = asked([metric])
+    ((_, entry, _),) = asked_metrics([metric])
     made = partial(make_scorer, score_function(metric, positive), greater_is_better=entry.best == "high")
     if _of_probabilities(entry):
         return made(response_method="predict_proba", pos_label=positive)
@@ -281,7 +137,7 @@ def compute_metrics(
     >>> compute_metrics(["roc_auc"])(([[2.0, -1.0], [0.0, 3.0]], [0, 1]))
     {'roc_auc': 1.0}
     """
-    questions = asked(metrics)
+    questions = asked_metrics(metrics)
 
     def computed(prediction: object) -> dict[str, float]:
         logits, labels = _parts(prediction)

@@ -17,7 +17,7 @@ from hitmiss.core.read_spec import ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
 T = TypeVar("T")
 RUNS = (
@@ -74,6 +74,7 @@ def compare(
 
         made = replace(made, design=with_contents(made.design, opened))
     _emit(made, opened, output, json)
+    common.refuse_unmet(made.verdict)
 
 
 def _open(
@@ -133,7 +134,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
 
 def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.reports import tabular, verb_tables
+    from hitmiss.reports import comparison_tables, ranking_tables, terminal
 
     head = next(iter(opened.values())).header
     if isinstance(made, Comparison):
@@ -142,10 +143,10 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
         if "attack" in head.runs:  # a pair is a record, which may have several labels
             size = f"{row.n_pairs:,} pairs (records) with {row.n_positive:,} {head.positive} labels"
         common.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
-        tabular.write(verb_tables.tables(made, head.positive))
-        common.out(f"\n{verb_tables.LEGEND}")
+        terminal.write_tables(comparison_tables.tables(made, head.positive))
+        common.out(f"\n{comparison_tables.LEGEND}")
     else:
         common.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
-        tabular.write(verb_tables.ranking_tables(made))
-    tabular.conclude(made.verdict, made.warnings, brief=common.is_quiet())
+        terminal.write_tables(ranking_tables.ranking_tables(made))
+    terminal.write_verdict(made.verdict, made.warnings, brief=common.is_quiet())
     common.out(f"\n{made.signature}")

@@ -215,9 +215,10 @@ def simulate_review(folder: Path, share: float) -> Path:
 
     import numpy as np
 
-    from hitmiss.review.items import open_review
-    from hitmiss.review.store import Queue, decide, disputes
-    from hitmiss.review.summary import write_verdicts
+    from hitmiss.review.disputes import decide, disputes
+    from hitmiss.review.opening import open_review
+    from hitmiss.review.queue import Queue
+    from hitmiss.review.verdict_rows import write_verdicts
     from hitmiss.simulate.pictures import write
 
     shutil.rmtree(folder, ignore_errors=True)  # the store of an earlier review would be continued

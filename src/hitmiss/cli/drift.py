@@ -47,8 +47,8 @@ def drift(
     """Show FAR and FRR per condition at one fixed threshold, their drift from clean clips, and the score shift."""
     from hitmiss.conclude.verdict import conclude
     from hitmiss.evaluation.protocol import find_protocol, read_trials
-    from hitmiss.reports import tabular
-    from hitmiss.reports.verb_tables import drift_table
+    from hitmiss.reports import terminal
+    from hitmiss.reports.drift_table import drift_table
     from hitmiss.robustness.manipulation import drift_of
 
     knows_itself = protocol is None and Path(scores).is_dir()
@@ -67,7 +67,7 @@ def drift(
     if json:
         common.out_with_verdict(results.to_dict(), conclude(results))
         return
-    tabular.write([drift_table(results)])
-    tabular.conclude(conclude(results), results.warnings, brief=common.is_quiet())
+    terminal.write_tables([drift_table(results)])
+    terminal.write_verdict(conclude(results), results.warnings, brief=common.is_quiet())
     common.sampled(results)
     common.out(f"\n{results.signature}")

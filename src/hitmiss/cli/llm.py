@@ -12,9 +12,9 @@ import typer
 from hitmiss.cli import common
 
 if TYPE_CHECKING:
-    from hitmiss.llm.backends import Model
+    from hitmiss.llm.detectors import Model
     from hitmiss.llm.items import Item
-    from hitmiss.llm.plan import Plan, Settings
+    from hitmiss.llm.plan import CallPlan, Settings
     from hitmiss.llm.run import Outcome
 
 MODELS = "gpt-5.1, provider/name, a name behind --base-url; or module:function, model.onnx, hf-image:…"
@@ -88,9 +88,11 @@ def llm(
     """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash."""
     from hitmiss.cli.common import Progress
     from hitmiss.detection.outputs import Extraction
-    from hitmiss.llm.backends import open_models
-    from hitmiss.llm.items import find_leaks, read_items
-    from hitmiss.llm.plan import Settings, read_prices
+    from hitmiss.llm.detectors import open_models
+    from hitmiss.llm.items import read_items
+    from hitmiss.llm.leaks import find_leaks
+    from hitmiss.llm.plan import Settings
+    from hitmiss.llm.prices import read_prices
     from hitmiss.llm.run import run_llm
     from hitmiss.llm.secrets import key_of
 
@@ -146,7 +148,7 @@ def llm(
 
 def _require_language_models(roles: dict[str, str | None]) -> None:
     from hitmiss.core.errors import UsageError
-    from hitmiss.llm.backends import is_detector
+    from hitmiss.llm.detectors import is_detector
 
     for role, name in roles.items():
         if name is not None and is_detector(name):
@@ -165,8 +167,8 @@ def _require_folder(path: Path | None) -> None:
 
 def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:
     """Check `--base-url`, and warn of every address where items and key could be read by others on the way."""
-    from hitmiss.llm.backends import is_detector
-    from hitmiss.llm.secrets import VARIABLE, checked_address, server_of
+    from hitmiss.llm.addresses import VARIABLE, checked_address, server_of
+    from hitmiss.llm.detectors import is_detector
 
     found = checked_address(base_url) if base_url else (None, None)
     asked = {server_of(m, base_url, provider) for m in models if not is_detector(m)} - {None, base_url}
@@ -193,13 +195,14 @@ def _plan(
     prompt: Path | None,
     canaries: int,
     opened: Mapping[str, Model],
-) -> Plan:
-    from hitmiss.llm.items import make_canaries
-    from hitmiss.llm.plan import Plan, Prompts, modes_of
+) -> CallPlan:
+    from hitmiss.llm.canaries import make_canaries
+    from hitmiss.llm.plan import CallPlan, modes_of
+    from hitmiss.llm.prompts import Prompts
 
     words = Prompts() if prompt is None else Prompts(system=prompt.read_text(encoding="utf-8"))
     identities = {name: model.identity for name, model in opened.items()}
-    return Plan(
+    return CallPlan(
         items, models, modes_of(tools), trials, settings, words, make_canaries(items, canaries), detectors=identities
     )
 

@@ -12,7 +12,7 @@ from hitmiss.cli import common
 
 if TYPE_CHECKING:
     from hitmiss.core.errors import Fault
-    from hitmiss.review.items import Library
+    from hitmiss.review.library import Library
     from hitmiss.review.store import Store
     from hitmiss.review.summary import Summary
     from hitmiss.verdicts.agreement import Agreement
@@ -63,9 +63,10 @@ def review(
 ) -> None:
     """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.review.items import Wish, beside, open_review
+    from hitmiss.review.answered import Wish
+    from hitmiss.review.opening import beside, open_review
     from hitmiss.review.server import serve
-    from hitmiss.review.store import open_store
+    from hitmiss.review.store_file import open_store
 
     path = store or beside(run)
     if export is not None or status:
@@ -119,11 +120,12 @@ def review(
 
 
 def _library(run: str, dataset: str | None, root: Path | None, ecg: str | None, fs: float | None) -> Library:
-    from hitmiss.review.items import Library, folder_of
+    from hitmiss.review.library import Library
+    from hitmiss.review.opening import folder_of
 
     recordings = None
     if ecg is not None:
-        from hitmiss.attacks.campaign import read_recordings
+        from hitmiss.attacks.recordings import read_recordings
 
         recordings = read_recordings(ecg, fs=fs)
     return Library(root or folder_of(run, dataset), recordings, fs)
@@ -174,7 +176,8 @@ def _tell(opened: Store, address: str, token: Path | None) -> None:
 
 
 def _report(opened: Store, export: Path | None, json: bool) -> None:
-    from hitmiss.review.summary import summarise, write_verdicts
+    from hitmiss.review.summary import summarise
+    from hitmiss.review.verdict_rows import write_verdicts
 
     summary = summarise(opened)
     if export is not None:

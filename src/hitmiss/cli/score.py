@@ -20,7 +20,8 @@ from hitmiss.core.read_spec import ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
-    from hitmiss.io.parse import TableAddress
+    from hitmiss.core.verdict import Verdict
+    from hitmiss.io.addresses import TableAddress
     from hitmiss.outofcore.executors import Executor
     from hitmiss.reports.pictures import Picture
 
@@ -56,7 +57,7 @@ def is_asked(files: list[str]) -> bool:
 def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
     """Return the engine's table that was given instead of files; Spark also takes Parquet files as a table."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.io.parse import TableAddress, table_of
+    from hitmiss.io.addresses import TableAddress, table_of
 
     found = [address for address in map(table_of, files) if address is not None]
     if engine == "spark" and not found:
@@ -129,7 +130,8 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
     if cluster is None:
         yield sequential
         return
-    from hitmiss.cluster.ray import RayTasks, joined
+    from hitmiss.cluster.ray import joined
+    from hitmiss.cluster.tasks import RayTasks
 
     with joined(cluster) as found:
         common.note(f"cluster: {found}")
@@ -236,8 +238,9 @@ def score(
 
         drawn = drawn_of(trials, results, development, calibration)
         _keep(results, trials, drawn, output, report, asked, scores[0])
-    _emit(results, trials, json, asked)
+    found = _emit(results, trials, json, asked)
     _refuse_alarms(results, strict)
+    common.refuse_unmet(found)
 
 
 def _keep(
@@ -260,38 +263,41 @@ def _keep(
     if report:
         from hitmiss.engine.counted import TalliedTrials
         from hitmiss.reports.evaluations import RunData
-        from hitmiss.reports.evidence import shelf_beside
         from hitmiss.reports.html import write_report
+        from hitmiss.reports.media_finder import finder_beside
         from hitmiss.reports.page import Options
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
-        shelf = None if isinstance(trials, TalliedTrials) else shelf_beside(source, trials)
-        run = RunData(name, results, tuple(drawn), trials, shelf)
+        finder = None if isinstance(trials, TalliedTrials) else finder_beside(source, trials)
+        run = RunData(name, results, tuple(drawn), trials, finder)
         size = write_report([run], report, Options(compare=asked))
         common.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
 
-def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
+def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdict:
     from hitmiss.conclude.verdict import conclude
 
     found = conclude(results, asked.protocol.primary if asked.protocol else "")
     if json:
         common.out_with_verdict(results.to_dict(), found)
-        return
-    from hitmiss.reports import tabular
+        return found
+    from hitmiss.reports import grids, result_tables, terminal
 
     head = trials.header
     common.out(_title(trials, asked.protocol))
-    shown = tabular.tables(results, head.positive)
+    shown = result_tables.tables(results, head.positive)
     if asked.matrix:
         names = asked.matrix
         metrics = dict.fromkeys(e.metric for e in results if tuple(e.slice) == names)
         shown = [t for t in shown if t.name != ",".join(names)]
-        shown += [tabular.matrix(results, names[0], names[1], m, run) for run in tabular.runs(results) for m in metrics]
-    tabular.write(shown)
-    tabular.conclude(found, results.warnings, brief=common.is_quiet())
+        shown += [
+            result_tables.matrix(results, names[0], names[1], m, run) for run in grids.runs(results) for m in metrics
+        ]
+    terminal.write_tables(shown)
+    terminal.write_verdict(found, results.warnings, brief=common.is_quiet())
     common.sampled(results)
     common.out(f"\n{results.signature}")
+    return found
 
 
 def _title(trials: Trials, protocol: Protocol | None) -> str:

@@ -33,8 +33,8 @@ def shortcuts(
     from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
     from hitmiss.io.reader import refuse_unread
     from hitmiss.probes.shortcuts import read_features, shortcut_probe
-    from hitmiss.reports import tabular
-    from hitmiss.reports.verb_tables import shortcut_table
+    from hitmiss.reports import result_tables, terminal
+    from hitmiss.reports.shortcut_table import shortcut_table
 
     refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
     options = reading.changed(where=common.either(reading.where)).over(find_protocol(protocol).read)
@@ -44,8 +44,8 @@ def shortcuts(
     if json:
         common.out_document(results.to_json())
         return
-    tabular.write(
-        [tabular.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]
+    terminal.write_tables(
+        [result_tables.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]
     )
     for warning in results.warnings:
         common.out(f"\n! {warning}")

@@ -60,15 +60,15 @@ def threshold(
 
 
 def _print(tuning: Tuning, json: bool) -> None:
-    from hitmiss.reports import tabular
-    from hitmiss.reports.verb_tables import records, table
+    from hitmiss.reports import terminal
+    from hitmiss.reports.threshold_table import records, table
 
     if json:
         facts: dict[str, object] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
         facts["drawn"] = str(tuning.plan) if tuning.plan is not None else "none"
         common.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning), **common.taken()})
         return
-    tabular.write([table(tuning)])
+    terminal.write_tables([table(tuning)])
     if tuning.plan is not None and tuning.plan.bootstrap and tuning.test is not None:
         drawn = " × ".join(tuning.plan.unit) or "texts"
         common.out(f"\nintervals on test: {tuning.plan.bootstrap:,} draws of {drawn}, level {tuning.plan.level:g}")

@@ -242,7 +242,7 @@ def _evaluate(
     )
     if output:
         from hitmiss.core import artifacts
-        from hitmiss.reports.scoreboard import csv_text
+        from hitmiss.reports.toxicity_tables import csv_text
 
         artifacts.write(output, csv_text(board))
         common.note(f"wrote {output}")
@@ -257,28 +257,28 @@ def _evaluate(
 def _print(board: Board, documented: bool, json: bool) -> None:
     from hitmiss.conclude.verdict import conclude
     from hitmiss.core.text import escape_invisible
-    from hitmiss.reports import scoreboard
+    from hitmiss.reports import toxicity_tables
 
     if json:
-        document = {**board.results.to_dict(), "table": scoreboard.records(board)}
+        document = {**board.results.to_dict(), "table": toxicity_tables.records(board)}
         common.out_with_verdict(document, conclude(board.results, "roc_auc"))
         return
     if documented:
-        common.out(scoreboard.documented_text(board).rstrip("\n"))
+        common.out(toxicity_tables.documented_text(board).rstrip("\n"))
         for warning in board.results.warnings:
             common.note(f"! {escape_invisible(warning)}")
         return
-    from hitmiss.reports import tabular
+    from hitmiss.reports import terminal
 
     run = board.run
     common.out(f"{run.tag}: {_sizes(run)}")
     if not run.measured.completeness.is_full:
         common.out(f"covers {run.measured.completeness} texts of the key")
-    tabular.write(scoreboard.tables(board))
+    terminal.write_tables(toxicity_tables.tables(board))
     common.out()
-    for line in scoreboard.remarks(board):
+    for line in toxicity_tables.remarks(board):
         common.out(line)
-    tabular.conclude(conclude(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
+    terminal.write_verdict(conclude(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
     common.sampled(board.results)
     common.out(f"\n{board.results.signature}")
 
@@ -293,7 +293,7 @@ def _sizes(run: Run) -> str:
 
 
 def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] | None) -> None:
-    from hitmiss.reports.dumps import dump_errors
+    from hitmiss.reports.error_dumps import dump_errors
 
     written = dump_errors(run, folder, most=most, safe=safe, texts=_texts(texts))
     for path, (false_alarms, misses) in written.items():
@@ -303,6 +303,6 @@ def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] 
 def _texts(paths: list[str] | None) -> pl.DataFrame | None:
     if not paths:
         return None
-    from hitmiss.io.predictions import read_texts
+    from hitmiss.io.texts import read_texts
 
     return read_texts(common.expanded(paths))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from hitmiss.core.verdict import Verdict
     from hitmiss.derive.bands import Answered, Choice
     from hitmiss.protocols.triage import Triage
-    from hitmiss.reports.tabular import Table
+    from hitmiss.reports.table import Table
     from hitmiss.verdicts.people import Teamwork
 
 FILES = "Results (documented JSON lines, or any table with id, label and a verdict or a score)."
@@ -161,7 +161,7 @@ def _team(trials: Trials, human: str | None, where: str, design: Design) -> Team
     """Measure the system, people, and both together, where verdicts of people are given."""
     if human is None:
         return None
-    from hitmiss.io.triage import read_verdicts
+    from hitmiss.io.people import read_verdicts
     from hitmiss.verdicts.people import evaluate_teamwork
 
     said = read_verdicts(human, trials.header.positive, trials.header.negative)
@@ -327,15 +327,15 @@ def _reliability(trials: Trials, rule: Bins, design: Design) -> Table:
 def _show(
     evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: Bins
 ) -> None:
-    from hitmiss.reports import tabular
+    from hitmiss.reports import terminal
     from hitmiss.reports.triage_tables import tables
 
     common.out(_title(evaluation, rule))
     if choice is not None:
         common.out(_judgement(evaluation, choice, asked))
-    tabular.write([*tables(evaluation), *extra])
+    terminal.write_tables([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
-    tabular.conclude(_concluded(evaluation), warnings, brief=common.is_quiet())
+    terminal.write_verdict(_concluded(evaluation), warnings, brief=common.is_quiet())
     common.sampled(evaluation.figures)
     common.out(f"\n{evaluation.figures.signature}")
 

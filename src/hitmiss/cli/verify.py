@@ -64,7 +64,7 @@ def _signer(claim: str, signers: str) -> str:
     from pathlib import Path
 
     from hitmiss.core import artifacts, signing
-    from hitmiss.io.runs import MANIFEST, require_complete
+    from hitmiss.runs.manifest import MANIFEST, require_complete
 
     if not Path(claim).is_dir():
         if Path(claim).suffix == ".json":

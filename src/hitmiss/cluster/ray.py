@@ -1,4 +1,9 @@
-"""Work on a Ray cluster: join one, send calls to its workers and return results."""
+"""Join a Ray cluster, or start one on this machine, without its messages and without its telemetry.
+
+with joined("auto") as cluster:               # a cluster of this machine's cores, removed at the end
+with joined("head:6379") as cluster:          # a running cluster, from one of its machines
+with joined("ray://head:10001") as cluster:   # a running cluster, from outside
+"""
 
 from __future__ import annotations
 
@@ -10,129 +15,21 @@ import socket
 import sys
 import tempfile
 import time
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from hitmiss._version import __version__
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, GateFailed, HitmissError, IncompleteRun, UsageError
+from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.machine import cores
 
 if TYPE_CHECKING:
     from ray import ObjectRef
 
-# ----------------------------------------------------------------------
-# How a call is sent to a worker, and its result is returned.
-#
-# A function of a module is sent by its name, so the worker must find the module where the caller did: the call carries
-# the caller's search path and folder. Errors that hitmiss raises on purpose are returned as such; anything else that
-# goes wrong in a worker is a bug, and Ray returns its traceback.
-
-T = TypeVar("T")
-KINDS: Final = {kind.__name__: kind for kind in (GateFailed, UsageError, IncompleteRun, EnvironmentFault, HitmissError)}
-"""The errors that are rebuilt from their message alone; the general one is last."""
-
-
-def _search_path() -> tuple[str, ...]:
-    return tuple(path for path in sys.path if path)
-
-
-@dataclass(frozen=True)
-class Sent(Generic[T]):
-    """A pickled value for a worker, with the search path of its modules and the version of hitmiss."""
-
-    pickled: bytes
-    folder: str = field(default_factory=os.getcwd)
-    path: tuple[str, ...] = field(default_factory=_search_path)
-    version: str = __version__
-
-    @classmethod
-    def of(cls, value: T) -> Sent[T]:
-        """Pack a value; functions of the caller's own script are sent with their code."""
-        from ray import cloudpickle
-
-        return cls(cloudpickle.dumps(value))
-
-    def open(self) -> T:
-        """Unpack the value in the worker."""
-        import pickle
-
-        if self.version != __version__:
-            raise EnvironmentFault(
-                f"a machine of the cluster has hitmiss {__version__}, this one {self.version}; install one version on all"
-            )
-        if Path(self.folder).is_dir():
-            os.chdir(self.folder)  # relative paths mean the same as for the caller
-        sys.path.extend(path for path in self.path if path not in sys.path)
-        try:
-            return pickle.loads(self.pickled)  # type: ignore[no-any-return]  # the caller's own bytes
-        except ImportError as error:
-            raise EnvironmentFault(
-                f"a machine of the cluster lacks what the work needs: {error}; install it on all of them"
-            ) from None
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """An error that hitmiss raised in a worker, to be sent to the caller."""
-
-    kind: str
-    message: str
-    faults: tuple[Fault, ...] = ()
-    code: str | None = None
-
-    def raised(self) -> HitmissError:
-        """Return the error again. A special class comes back as the general one, with the message and the exit code."""
-        if self.kind == DataError.__name__:
-            return DataError(self.message, self.faults, code=self.code)
-        return KINDS[self.kind](self.message, code=self.code)
-
-
-def refusal_of(error: HitmissError) -> Refusal:
-    """Prepare an error for sending.
-
-    >>> from hitmiss.core.errors import UnknownName
-    >>> refusal_of(UnknownName("metric", "eeer", ["eer"])).raised()
-    UsageError("unknown metric 'eeer'; did you mean 'eer'? Known: eer")
-    """
-    if isinstance(error, DataError):
-        return Refusal(DataError.__name__, str(error), error.faults, error.code)
-    return Refusal(next(name for name, kind in KINDS.items() if isinstance(error, kind)), str(error), (), error.code)
-
-
-def attempted(call: Callable[[], T]) -> T | Refusal:
-    """Return the result of a call, or the error that it raised on purpose."""
-    try:
-        return call()
-    except HitmissError as error:
-        return refusal_of(error)
-    except FileNotFoundError as error:
-        unseen = (
-            f"a machine of the cluster does not see the file {error.filename}; "
-            "put the files where every machine finds them under the same path"
-        )
-        return refusal_of(DataError(unseen, code="unseen-file"))
-
-
-def accepted(result: T | Refusal) -> T:
-    """Return a result, or raise it if it is an error."""
-    if isinstance(result, Refusal):
-        raise result.raised()
-    return result
-
-
-# ----------------------------------------------------------------------
-# Join a Ray cluster, or start one on this machine, without its messages and without its telemetry.
-#
-# with joined("auto") as cluster:               # a cluster of this machine's cores, removed at the end
-# with joined("head:6379") as cluster:          # a running cluster, from one of its machines
-# with joined("ray://head:10001") as cluster:   # a running cluster, from outside
 
 AUTO: Final = "auto"
 CLIENT: Final = "ray://"
@@ -146,7 +43,6 @@ STORE_BYTES: Final = 512 * 2**20
 """Shared memory of a cluster on this machine: only for tallies and prepared clips in transit."""
 SOCKET_ROOM: Final = 35
 """Longest temporary folder with which Ray's sockets, with names of 70 characters, stay below the system's 107."""
-
 QUIET: Final = {
     "RAY_USAGE_STATS_ENABLED": "0",  # no telemetry is sent
     "RAY_IGNORE_UNHANDLED_ERRORS": "1",  # every error is handled here
@@ -388,60 +284,3 @@ def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
-
-
-# ----------------------------------------------------------------------
-# Ray tasks as an executor: `RayTasks(cluster)(function, arguments)` yields the results in the order of the arguments.
-#
-# A task whose process or machine dies is repeated: functions are pure, so the result has the same bits. A task that
-# kills one process after another is reported.
-
-RETRIES: Final = 3
-"""How often a task is repeated if its process dies."""
-AHEAD: Final = 2
-"""Tasks per CPU: one that runs and one that waits, so that few results are held in memory."""
-
-
-class RayTasks:
-    """Calls on a cluster, one CPU each."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.most = max(1, cluster.cpus) * AHEAD
-
-    def __call__(self, function: Callable[..., T], arguments: Sequence[tuple[object, ...]]) -> Iterator[T]:
-        """Yield the results in order, each as soon as it and those before it are ready."""
-        ray = need_ray()
-        task = ray.remote(_call).options(num_cpus=1, max_retries=RETRIES)
-        sent = ray.put(Sent.of(function))
-        waiting: deque[tuple[ObjectRef, tuple[object, ...]]] = deque()
-        try:
-            for given in arguments:
-                waiting.append((task.remote(sent, Sent.of(given)), given))
-                if len(waiting) >= self.most:
-                    yield self._result(*waiting.popleft())
-            while waiting:
-                yield self._result(*waiting.popleft())
-        finally:
-            reachable = ray.is_initialized() and not self.cluster.is_lost
-            for reference, _ in waiting if reachable else ():  # the caller has stopped: these results are not needed
-                ray.cancel(reference, force=True)
-
-    def _result(self, reference: ObjectRef, given: tuple[object, ...]) -> Any:
-        try:
-            return accepted(self.cluster.result(reference))
-        except deaths(need_ray()) as error:
-            what = getattr(given[0], "path", given[0]) if given else "a task"
-            raise EnvironmentFault(
-                f"{what}: {RETRIES + 1} processes died over it ({_cause(error)}); each needs the memory of one shard",
-                code="workers-died",
-            ) from None
-
-
-def _call(function: Sent[Callable[..., T]], given: Sent[tuple[object, ...]]) -> T | Refusal:
-    """Run the call in the worker."""
-    return attempted(lambda: function.open()(*given.open()))
-
-
-def _cause(error: BaseException) -> str:
-    return "out of memory" if "OutOfMemory" in type(error).__name__ else "killed, or a crash in native code"

@@ -37,7 +37,8 @@ from hitmiss.detection.beats_packed import PACK, Packed, reason_against, seconds
 from hitmiss.detection.detector import Batch, Detector, arrays_of, need
 from hitmiss.detection.outputs import OutputKind, Outputs, pick_output
 from hitmiss.detection.pinning import file_digest, pinned_precision
-from hitmiss.detection.torch import Launched, Placed, Staged, largest_weight, load_checkpoint
+from hitmiss.detection.placed import Launched, Placed, Staged
+from hitmiss.detection.torch import largest_weight, load_checkpoint
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -1,393 +1,101 @@
-"""The loop of a run whose items are scored by the processes of a Ray cluster."""
+"""Runs whose items are scored by the processes of a Ray cluster.
+
+Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
+it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
+
+    with joined("auto") as cluster, RayDetector(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
+        run_detector(detector, manifest, Settings(), output="run", load=load)
+
+Plain actors are used, not Ray Data: it is then known what an actor was doing when it died, so an item that crashes
+its process can be found and left out, as with one process; and results are in the run store as soon as they exist.
+"""
 
 from __future__ import annotations
 
-import os
-import socket
 import sys
 import time
 import warnings
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import islice
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, cast
 
-import numpy as np
 import polars as pl
 
-from hitmiss.cluster.ray import Cluster, Refusal, Sent, accepted, attempted, deaths, need_ray
+from hitmiss.cluster.ray import Cluster, deaths, need_ray
+from hitmiss.cluster.sending import Sent, accepted
 from hitmiss.core.errors import EnvironmentFault, UsageError
-from hitmiss.detection.detector import Base, Batch, Detector, as_detector
-from hitmiss.detection.loader import Crew, Failed, Prepare, Prepared, Row
-from hitmiss.detection.outputs import OutputKind, Outputs
-from hitmiss.detection.scoring import Clock, Layers, Loop, Record, Report, Settings
+from hitmiss.detection.detector import Base, Batch, Detector
+from hitmiss.detection.outputs import Outputs
+from hitmiss.detection.parts import FIRST, PATIENCE, Part, PartQueue, part_size
+from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
+from hitmiss.detection.scorer import FLOAT32, About, Scored, Scorer, Work
+from hitmiss.detection.settings import Settings
+from hitmiss.detection.worker import BatchWorker
 from hitmiss.io.manifest import Manifest
-from hitmiss.io.runs import Run, differences
+from hitmiss.runs.manifest import differences
+from hitmiss.runs.worker import Result, Results
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
 
-# ----------------------------------------------------------------------
-# The bookkeeping of a run that many processes work on: which process has which items, and which item caused a crash.
-#
-# A part is a small group of items sent to one process. If a process dies, its current part is a suspect: a machine may
-# have failed, or an item may crash any process that handles it. A suspect is tried again, as the only part of its
-# process; if it crashes again it is split, down to single items, and an item that has crashed three processes is given
-# up. The parts that were only waiting for the process go to others.
-
-FIRST: Final = 256
-"""Maximum items per part until the rate of a process is known."""
-PART_SECONDS: Final = 2.0
-"""Work in a part of a fast process: more would be repeated if it dies, less would leave its device waiting too often."""
-ROUNDS: Final = 8
-"""Minimum parts per process, so that all finish at about the same time."""
-PIECES: Final = 4
-PATIENCE: Final = 3
-"""An item is given up as the cause after this many processes have died on it."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Positions of items, and how many processes have died while working on them."""
-
-    positions: tuple[int, ...]
-    deaths: int = 0
-
-
-class Book:
-    """Hands out parts, and takes back those of dead processes.
-
-    >>> book = Book(iter(range(5)), 3)
-    >>> first = book.next(is_idle=True); first.positions
-    (0, 1, 2)
-    >>> book.died(first)                                     # nothing is given up yet
-    ()
-    >>> book.next(is_idle=False).positions, book.next(is_idle=True).positions
-    ((3, 4), (0, 1, 2))
-    >>> book.has_more, book.next(is_idle=True)
-    (False, None)
-    """
-
-    def __init__(self, positions: Iterator[int], size: int, most: int | None = None) -> None:
-        self._positions, self._size, self._most = positions, size, most or size
-        self._suspects: deque[Part] = deque()
-        self._waiting: deque[Part] = deque()
-        self._fresh = self._cut()
-
-    @property
-    def has_more(self) -> bool:
-        """Whether there is a part that no process has."""
-        return self._fresh is not None or bool(self._suspects or self._waiting)
-
-    def next(self, is_idle: bool) -> Part | None:
-        """Return a part for a process. Suspects go only to idle ones, so that the next crash identifies the cause."""
-        if is_idle and self._suspects:
-            return self._suspects.popleft()
-        if self._waiting:
-            return self._waiting.popleft()
-        fresh, self._fresh = self._fresh, self._cut() if self._fresh is not None else None
-        return fresh
-
-    def died(self, part: Part, waiting: Iterable[Part] = ()) -> tuple[int, ...]:
-        """Record that a process died on a part while others waited for it; return the positions that are given up."""
-        self._waiting.extend(waiting)
-        deaths = part.deaths + 1
-        if len(part.positions) == 1 and deaths >= PATIENCE:
-            return part.positions
-        if len(part.positions) > 1 and deaths > 1:
-            self._suspects.extend(Part(piece, 1) for piece in _pieces(part.positions))
-        else:
-            self._suspects.append(Part(part.positions, deaths))
-        return ()
-
-    def learn(self, n_items: int, seconds: float) -> None:
-        """Make later parts larger if a process is fast: between two parts its device has nothing to do.
-
-        >>> book = Book(iter(range(3000)), 256, most=1500)
-        >>> book.learn(256, 0.25)
-        >>> [len(book.next(is_idle=True).positions) for _ in range(3)]     # the first was cut before
-        [256, 1500, 1244]
-        """
-        if seconds > 0:
-            self._size = min(self._most, max(self._size, int(PART_SECONDS * n_items / seconds)))
-
-    def _cut(self) -> Part | None:
-        positions = tuple(islice(self._positions, self._size))
-        return Part(positions) if positions else None
-
-
-def part_size(n_items: int, n_processes: int) -> int:
-    """Return the largest number of items per part.
-
-    >>> part_size(100, 2), part_size(1_000_000, 2), part_size(3, 2)
-    (7, 62500, 1)
-    """
-    return max(1, -(-n_items // (ROUNDS * max(1, n_processes))))
-
-
-def _pieces(positions: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
-    step = -(-len(positions) // PIECES)
-    yield from (positions[at : at + step] for at in range(0, len(positions), step))
-
-
-# ----------------------------------------------------------------------
-# A process of a cluster opens the detector once, and then scores one part of the run after the other.
-#
-# It writes no file. Results go back to the process that owns the run, which alone writes the run store. The machines
-# therefore only need access to the items and the model.
-
-LAYERS: Final = "layers"
-FLOAT32: Final = "float32"
-
-
-@dataclass(frozen=True)
-class About:
-    """What the owner of the run must know about a detector that is open in another process."""
-
-    name: str
-    sample_rate: int | None
-    ragged: bool
-    labels: tuple[str, ...] | None
-    output_kind: OutputKind
-    max_batch: int | None
-    layers: tuple[str, ...]
-    precision: str
-    identity: Mapping[str, object]
-    host: str = field(default_factory=socket.gethostname)
-    pid: int = field(default_factory=os.getpid)
-
-    @classmethod
-    def of(cls, detector: Detector) -> About:
-        """Ask the detector."""
-        return cls(
-            detector.name,
-            detector.sample_rate,
-            bool(getattr(detector, "ragged", False)),
-            getattr(detector, "labels", None),
-            getattr(detector, "output_kind", "auto"),
-            getattr(detector, "max_batch", None),
-            tuple(getattr(detector, "layers", ())),
-            str(getattr(detector, "precision", FLOAT32)),
-            dict(getattr(detector, "identity", {"name": detector.name})),
-        )
-
-
-@dataclass(frozen=True)
-class Work:
-    """What is the same for every part of a run."""
-
-    preparation: Prepare
-    settings: Settings
-    sample_rate: int | None
-    positive: str
-    negative: str
-
-
-@dataclass(frozen=True)
-class Scored:
-    """The result of a part: a record for each of its rows, in order, the timings and the duration."""
-
-    records: list[Record]
-    clock: Clock
-    seconds: float
-
-
-class Sheet:
-    """Replaces the run for a loop over one part: it keeps the records instead of writing them."""
-
-    is_done = False
-    n_done = 0
-
-    def __init__(self, items: list[str]) -> None:
-        self.items = items
-        self.has_error = np.zeros(len(items), dtype=bool)
-        self.records: dict[int, Record] = {}
-
-    def todo(self, retry: bool = False) -> Iterator[int]:
-        """Yield all positions."""
-        del retry
-        yield from range(len(self.items))
-
-    def add(self, at: int, record: Record) -> None:
-        """Keep the result of an item."""
-        self.records[at] = record
-
-
-class Carrier:
-    """Sends rows of layers together with the record."""
-
-    def add(self, layers: Layers) -> Record:
-        """Return the rows themselves, as float32."""
-        return {LAYERS: {name: np.asarray(values, dtype=np.float32) for name, values in layers.items()}}
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""
-
-
-class Scorer:
-    """A process that scores. Errors that hitmiss raises on purpose are returned, not raised."""
-
-    def __init__(self) -> None:
-        self._detector: Detector | None = None
-        self._exact: Detector | None = None
-        self._loop: Loop | None = None
-
-    def open(self, opening: Sent[Callable[[], object]]) -> About | Refusal:
-        """Load the detector."""
-
-        def load() -> About:
-            self._detector = as_detector(opening.open()())
-            return About.of(self._detector)
-
-        found = attempted(load)
-        if isinstance(found, Refusal):
-            return replace(found, message=f"on {socket.gethostname()}: {found.message}")
-        return found
-
-    def score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored | Refusal:
-        """Score the rows of a part."""
-        return attempted(lambda: self._score(work, rows))
-
-    def prepare(self, work: Sent[Work], row: Row) -> Prepared | Failed | Refusal:
-        """Prepare one item, for inspection."""
-        return attempted(lambda: self._begun(work).preparation(0, row))
-
-    def outputs(self, work: Sent[Work], batch: Batch) -> Outputs | Refusal:
-        """Return the raw outputs of a batch."""
-
-        return attempted(lambda: _outputs(self._begun(work).detector, batch))
-
-    def outputs_in_float32(self, work: Sent[Work], batch: Batch) -> Outputs | Refusal:
-        """Return the raw outputs of a batch in float32, if the detector uses a lower precision."""
-
-        def answer() -> Outputs:
-            detector = self._begun(work).detector
-            if self._exact is None:
-                self._exact = cast(Base, detector).in_float32()
-            return _outputs(self._exact or detector, batch)
-
-        return attempted(answer)
-
-    def _score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored:
-        loop, began = self._begun(work), time.monotonic()
-        sheet = Sheet(rows["item"].to_list())
-        loop.run = cast(Run, sheet)
-        loop.manifest = replace(loop.manifest, frame=rows)
-        loop.clock = Clock(n_total=len(rows))
-        try:
-            loop.score_all()
-        except BaseException:  # workers may still hold tasks of this part
-            self._loop = None
-            if loop.crew is not None:
-                loop.crew.close()
-            raise
-        records = [sheet.records[at] for at in range(len(rows))]
-        return Scored(records, loop.clock, time.monotonic() - began)
-
-    def _begun(self, sent: Sent[Work]) -> Loop:
-        """Return the loop, which is kept from part to part: it remembers the batch size that fits."""
-        if self._loop is None:
-            if self._detector is None:
-                raise EnvironmentFault("a process was given work before its detector was open")
-            work = sent.open()
-            self._detector.sample_rate = work.sample_rate
-            nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
-            given = (cast(Run, Sheet([])), self._detector, nothing, work.preparation, work.settings)
-            self._loop = Loop(*given, lambda clock: None, keeper=Carrier(), gives_up=False)
-            if work.settings.workers:
-                from ray import cloudpickle  # functions of the caller's own script have no module here
-
-                buffer = getattr(self._detector, "buffer", None)
-                self._loop.crew = Crew(work.preparation, work.settings.workers, buffer, cloudpickle.dumps)
-        return self._loop
-
-
-# ----------------------------------------------------------------------
-# The loop of a run whose items are scored by a cluster: distribute parts, write what comes back.
-#
-# Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
-# it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
-
 FUTILE: Final = 10
 """The run stops after this many deaths without a completed part in between: the items are not the cause."""
 
 
-def _outputs(detector: Detector, batch: Batch) -> Outputs:
-    prepare = getattr(detector, "prepare", None)
-    return np.asarray(detector.outputs(prepare(batch) if prepare is not None else batch))
+class ClusterWorker(BatchWorker):
+    """The work of a detector that is open in many processes: parts are handed out, and what comes back is yielded."""
 
-
-class ClusterLoop(Loop):
-    """The owner's work on a run."""
-
-    def __init__(
-        self,
-        run: Run,
-        fleet: Fleet,
-        manifest: Manifest,
-        preparation: Prepare,
-        settings: Settings,
-        report: Report,
-    ) -> None:
-        super().__init__(run, fleet, manifest, preparation, settings, report)
-        self.fleet = fleet
-        alone = replace(settings, resume=False, join=False, retry=False)
-        classes = (manifest.positive, manifest.negative)
-        fleet.begin(Work(preparation, alone, fleet.sample_rate, *classes))
+    def __init__(self, detector: RayDetector, manifest: Manifest, preparation: Prepare, settings: Settings) -> None:
+        super().__init__(detector, manifest, preparation, settings)
+        self.fleet = detector
+        detector.begin(Work(preparation, settings, detector.sample_rate, manifest.positive, manifest.negative))
         self.preparation = self._prepared_elsewhere
         self._futile = 0
 
-    def score_all(self) -> None:
-        """Score every item that is not scored yet."""
-        if not self.run.is_done or self.settings.retry:
-            n_left = len(self.manifest) if self.settings.retry else len(self.manifest) - self.run.n_done
-            try:
-                most = part_size(n_left, self.fleet.size)
-                self._work(Book(self.run.todo(self.settings.retry), min(FIRST, most), most))
-            finally:
-                if self.keeper is not None:
-                    self.keeper.close()
-        self.report(self.clock)
-
-    def _work(self, book: Book) -> None:
-        while book.has_more or any(member.parts for member in self.fleet.members):
-            self._hand_out(book)
+    def work(self, todo: Iterator[int]) -> Results:
+        """Hand out parts until everything is scored."""
+        most = part_size(len(self.manifest), self.fleet.size)
+        queue = PartQueue(todo, min(FIRST, most), most)
+        while queue.has_more or any(member.parts for member in self.fleet.members):
+            self._hand_out(queue)
             with self.clock.time("wait"):
                 done = self.fleet.cluster.ready(self.fleet.references())
             for reference in done:
-                self._take(reference, book)
-            self.report(self.clock)
+                self._take(reference, queue)
+            while self._ready:
+                result = self._ready.popleft()
+                with self.clock.time("write"):
+                    yield result
 
-    def _hand_out(self, book: Book) -> None:
+    def _hand_out(self, queue: PartQueue) -> None:
         """Give every process as many parts as it may have, the least busy first."""
         for depth in range(IN_FLIGHT):
             for member in self.fleet.members:
-                part = book.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
+                part = queue.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
                 if part is not None:
                     self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
 
-    def _take(self, reference: ObjectRef, book: Book) -> None:
+    def _take(self, reference: ObjectRef, queue: PartQueue) -> None:
         """Write what a process has sent, or find the cause of its death."""
         ray, member = need_ray(), self.fleet.owner_of(reference)
         try:
             result = accepted(ray.get(reference))
         except ray.exceptions.RayActorError as error:
-            self._bury(member, book, error)
+            self._bury(member, queue, error)
         except deaths(ray) as error:
             self.fleet.deaths += 1  # its result was lost with its machine
-            self._blame([member.parts.pop(reference)], book, error)
+            self._blame([member.parts.pop(reference)], queue, error)
         else:
             if reference == member.opened:
                 self.fleet.admit(member, result)
             else:
                 part = member.parts.pop(reference)
                 self._write_down(part, result)
-                book.learn(len(part.positions), result.seconds)
+                queue.learn(len(part.positions), result.seconds)
 
-    def _bury(self, member: Member, book: Book, error: BaseException) -> None:
+    def _bury(self, member: Member, queue: PartQueue, error: BaseException) -> None:
         """Handle the death of a process with a model: its sent results are valid; its next part was in progress."""
         self.fleet.replace(member)
         lost: list[Part] = []
@@ -396,17 +104,17 @@ class ClusterLoop(Loop):
                 self._write_down(part, accepted(need_ray().get(reference)))
             except need_ray().exceptions.RayError:
                 lost.append(part)
-        self._blame(lost, book, error)
+        self._blame(lost, queue, error)
 
-    def _blame(self, lost: list[Part], book: Book, error: BaseException) -> None:
+    def _blame(self, lost: list[Part], queue: PartQueue, error: BaseException) -> None:
         self._futile += 1
         if self._futile > FUTILE:
             raise EnvironmentFault(
                 f"{self._futile} processes died one after the other and none did its work ({_why(error)}); "
                 f"what was scored is safe: go on with --resume, with fewer --actors or a smaller --batch-seconds"
             )
-        for at in book.died(lost[0], lost[1:]) if lost else ():
-            self.fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
+        for at in queue.died(lost[0], lost[1:]) if lost else ():
+            self._fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
 
     def _write_down(self, part: Part, scored: Scored) -> None:
         if len(scored.records) != len(part.positions):
@@ -414,12 +122,8 @@ class ClusterLoop(Loop):
         self._futile = 0
         for activity in ("decode", "augment", "model"):
             setattr(self.clock, activity, getattr(self.clock, activity) + getattr(scored.clock, activity))
-        with self.clock.time("write"):
-            for at, record in zip(part.positions, scored.records, strict=True):
-                if "error" in record:
-                    self.fail(at, record["error"])
-                else:
-                    self.keep(at, record, record.pop(LAYERS, {}))
+        for at, record in zip(part.positions, scored.records, strict=True):
+            self._ready.append(Result(at, cast("Mapping[str, object]", record)))
 
     def _prepared_elsewhere(self, at: int, row: Row) -> Prepared | Failed:
         return replace(self.fleet.prepare_one(row), at=at)
@@ -431,15 +135,6 @@ def _why(error: BaseException) -> str:
     return "out of memory" if is_memory else "killed, or a crash in native code"
 
 
-# ----------------------------------------------------------------------
-# A detector that is open in many processes of a Ray cluster: to the caller it is one detector, with its own loop.
-#
-#     with joined("auto") as cluster, Fleet(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
-#         run_detector(detector, manifest, Settings(), output="run", load=load)
-#
-# Plain actors are used, not Ray Data: it is then known what an actor was doing when it died, so an item that crashes
-# its process can be found and left out, as with one process; and results are in the run store as soon as they exist.
-
 IN_FLIGHT: Final = 2
 """Pending parts per process: the current one and the next, so that it does not have to wait."""
 NEWS_SECONDS: Final = 20.0
@@ -447,7 +142,7 @@ NEWS_SECONDS: Final = 20.0
 
 @dataclass(eq=False)
 class Member:
-    """A process of the fleet, and its parts, by the references of their results."""
+    """A process that has the detector open, and its parts, by the references of their results."""
 
     actor: ActorHandle
     opened: ObjectRef
@@ -460,10 +155,10 @@ class Member:
         return self.about is not None and not any(part.deaths for part in self.parts.values())
 
 
-class Fleet(Base):
+class RayDetector(Base):
     """The detector, open in `actors` processes, `most` at most; `decoders` further ones beside each prepare items."""
 
-    loop_class = ClusterLoop
+    worker_class = ClusterWorker
     precision = FLOAT32
 
     def __init__(
@@ -486,7 +181,7 @@ class Fleet(Base):
         self._about: About | None = None
         self.members = [self._hire() for _ in range(self.size)]
 
-    def __enter__(self) -> Fleet:
+    def __enter__(self) -> RayDetector:
         try:
             self._wait_for_the_first()
         except BaseException:
@@ -612,7 +307,7 @@ class Fleet(Base):
 class InFloat32(Base):
     """The detector of a fleet in float32: any of its processes opens it once more, to measure the effect of rounding."""
 
-    def __init__(self, fleet: Fleet) -> None:
+    def __init__(self, fleet: RayDetector) -> None:
         self._fleet, self.name, self.sample_rate = fleet, fleet.name, fleet.sample_rate
 
     def outputs(self, batch: Batch) -> Outputs:

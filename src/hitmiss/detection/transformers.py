@@ -17,8 +17,8 @@ from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.detection.detector import Batch, Detector, need
 from hitmiss.detection.outputs import OutputKind, Outputs
 from hitmiss.detection.pinning import digest_of_files, file_digest, pinned_precision
+from hitmiss.detection.placed import Placed
 from hitmiss.detection.torch import (
-    Placed,
     declared_axes,
     find_layers,
     in_precision,

@@ -20,7 +20,7 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.registry import Derived, Term
+from hitmiss.core.expressions import Derived, Term
 from hitmiss.core.results import (
     Estimate,
 )

@@ -21,9 +21,10 @@ from hitmiss.io.reader import refuse_unread
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.loader import Fit, LengthRule, Load, Pooling, Transform
+    from hitmiss.detection.length import LengthRule, Pooling
     from hitmiss.detection.outputs import Extraction, OutputKind
-    from hitmiss.detection.scoring import Settings
+    from hitmiss.detection.preparation import Fit, Load, Transform
+    from hitmiss.detection.settings import Settings
     from hitmiss.media.image import PictureInput
 
 Input = Literal["audio", "image", "text", "path"]
@@ -140,8 +141,9 @@ def detect(
     >>> trials.frame.select("item", "label", "score").rows()[:2]
     [('a', 1, 0.6931471805599453), ('b', 0, -0.6931471805599453)]
     """
-    from hitmiss.detection.detector import as_detector, open_detector
+    from hitmiss.detection.detector import as_detector
     from hitmiss.detection.loop import detect as make_run
+    from hitmiss.detection.opening import open_detector
 
     said = ReadSpec().changed(**reading)
     manifest = find_manifest(data, protocol, said, root=root, suffix=suffix, file_column=file_column, limit=limit)
@@ -170,7 +172,7 @@ def detect(
         positive_index=positive_index,
         outputs=outputs,
         higher=higher,
-        running=Running(batch_seconds, batch_items, pad, workers, resume, False, retry, check),
+        batching=Batching(batch_seconds, batch_items, pad, workers, check),
     )
     if transform is not None and job.transform is not None:
         raise UsageError("give transform, or codecs or manipulate, not both", code="two-transforms")
@@ -178,6 +180,8 @@ def detect(
         model,
         job.manifest,
         job.settings,
+        resume=resume,
+        retry=retry,
         output=output,
         load=job.load,
         transform=transform or job.transform,
@@ -186,16 +190,13 @@ def detect(
 
 
 @dataclass(frozen=True)
-class Running:
-    """How a run is made; nothing here changes a score."""
+class Batching:
+    """How items are loaded and batched; nothing here changes a score."""
 
     batch_seconds: float | None = None
     batch_items: int | None = None
     pad: bool = False
     workers: int = 0
-    resume: bool = False
-    join: bool = False
-    retry: bool = False
     check: int = 8
 
 
@@ -232,12 +233,13 @@ class Job:
         positive_index: int | None,
         outputs: str,
         higher: str | None,
-        running: Running,
+        batching: Batching,
         load: Load | None = None,
     ) -> Job:
         """Settle the options of a run; see `detect`."""
-        from hitmiss.detection.loader import fit_length, make_loader
-        from hitmiss.detection.scoring import Settings
+        from hitmiss.detection.length import fit_length
+        from hitmiss.detection.loader import make_loader
+        from hitmiss.detection.settings import Settings
 
         needs = (
             ("only", only is not None, "manipulate", manipulate is not None),
@@ -246,7 +248,6 @@ class Job:
             ("length-rule", length_rule != "tile", "cut-length", cut_length is not None),
             ("cut-length", cut_length is not None, "input audio", input == "audio"),
             ("window", window is not None, "input audio", input == "audio"),
-            ("retry", running.retry, "resume", running.resume),
         )
         for option, is_given, other, is_there in needs:
             if is_given and not is_there:
@@ -271,7 +272,7 @@ class Job:
             rate_from=("the model" if is_own else "declared" if sample_rate else "assumed") if input == "audio" else "",
             are_pictures=input == "image",
             number_bytes=1 if shown is None else 4,
-            **asdict(running),
+            **asdict(batching),
         )
         first = None if transform or window else cut_length  # no more of a file is read than is used
         return cls(
@@ -323,7 +324,7 @@ def _coded(
     """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
     if codecs is None:
         return None, manifest, None
-    from hitmiss.attacks.codecs import parse_conditions, read_codec_plan, usable
+    from hitmiss.attacks.codec_plan import parse_conditions, read_codec_plan, usable
     from hitmiss.attacks.conditions import CodedRows
 
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
@@ -343,7 +344,7 @@ def _manipulated(
     notes: list[str],
 ) -> tuple[Transform | None, Manifest, object]:
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
-    from hitmiss.attacks.audio import preset
+    from hitmiss.attacks.channels import preset
     from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
     from hitmiss.core.classes import same_class
 

@@ -19,10 +19,11 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attacks.config import AttackResult, PerturbationConfig, describe, smoothness
-from hitmiss.attacks.family import as_numbers, check_signals
+from hitmiss.attacks.batched import as_numbers, check_signals
+from hitmiss.attacks.config import PerturbationConfig
 from hitmiss.attacks.model import LAYOUTS, as_classifier, binarize
 from hitmiss.attacks.perform import Performed, Records, perform
+from hitmiss.attacks.result import AttackResult, describe, smoothness
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.sorting import Array
 from hitmiss.detection.outputs import to_probability

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hitmiss.attacks.config import AttackResult
+from hitmiss.attacks.result import AttackResult
 from hitmiss.core.errors import UnknownName
 from hitmiss.core.rates import Rate
 from hitmiss.detection.detector import need

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Final, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.attacks.config import AttackResult, snr_db
-from hitmiss.attacks.family import LEADS
+from hitmiss.attacks.leads import LEADS
+from hitmiss.attacks.result import AttackResult, snr_db
 from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.interval import share_interval
 from hitmiss.metrics.robustness import surviving
-from hitmiss.reports.displays import RobustnessDisplay, StrengthLine
 from hitmiss.reports.matplots import GREY, PALETTE, axes_for, require_matplotlib
+from hitmiss.reports.robustness_display import RobustnessDisplay, StrengthLine
 from hitmiss.robustness.attacks import aim_of, measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell, attack_name, strength_of
 

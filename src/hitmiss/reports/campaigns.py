@@ -23,12 +23,13 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import Shown, explain, shown
-from hitmiss.reports.displays import RobustnessDisplay
 from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.evidence import Errors, Sample, Shelf, within
+from hitmiss.reports.grids import Grid, Row, groupings
 from hitmiss.reports.heat import HeatMap, heat_map
+from hitmiss.reports.media_finder import MediaFinder
+from hitmiss.reports.robustness_display import RobustnessDisplay
 from hitmiss.reports.summary import Summary
-from hitmiss.reports.tabular import Grid, Row, groupings
+from hitmiss.reports.worst_errors import Sample, WorstErrors, within
 from hitmiss.robustness.attacks import NORMS
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell, attack_name, strength_of
 
@@ -48,7 +49,7 @@ def summarize(evaluation: Evaluation) -> Summary:
     heads: list[tuple[str, Shown]] = []
     if worst is not None:
         heads.append(("", replace(shown(worst), title=f"Robust accuracy under the worst attack, {where(worst)}")))
-    names = [lane.name for lane in evaluation.lanes]
+    names = [member.name for member in evaluation.members]
     if len(names) > 1:
         own = {name: [e for e in attacked if e.metric == HEADLINE and e.run[RUN] == name] for name in names}
         least = [(name, min(found, key=_value)) for name, found in own.items() if found]
@@ -73,7 +74,7 @@ def _tested(evaluation: Evaluation, whole: list[Estimate]) -> str:
     strengths = list(dict.fromkeys(e.run["strength"] for e in whole if e.run["attack"] != CLEAN and strength(e) >= 0.0))
     named = ", ".join(attacks[:6]) + (f" and {len(attacks) - 6} more" if len(attacks) > 6 else "")
     return (
-        f"{', '.join(lane.name for lane in evaluation.lanes)} · {first.n:,} records, {first.n_positive:,} of them with a label, "
+        f"{', '.join(member.name for member in evaluation.members)} · {first.n:,} records, {first.n_positive:,} of them with a label, "
         f"under {named} at {len(strengths)} strength{'s' if len(strengths) != 1 else ''}"
     )
 
@@ -122,7 +123,7 @@ def maps(results: Results, grid: Grid) -> list[HeatMap]:
     return [replace(made, title=title)] if made is not None else []
 
 
-def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | None) -> Errors:
+def fragile(trials: Trials, run: str, most: int, budget: int, finder: MediaFinder | None) -> WorstErrors:
     """Return the records whose answer flips most easily: under the most attacks, then at the lowest strength."""
     campaign = Campaign.of(trials)
     cells = [c for c in campaign.cells if not c.is_control]
@@ -141,7 +142,7 @@ def fragile(trials: Trials, run: str, most: int, budget: int, shelf: Shelf | Non
     never = int((~flips.any(axis=0)).sum())
     rule = f"{never:,} of {len(least):,} records kept their answer under every attack; these lost it most often"
     return within(
-        Errors(run, rule, ("Records whose answer flips most easily", ""), (), ()), (samples, []), budget, shelf
+        WorstErrors(run, rule, ("Records whose answer flips most easily", ""), (), ()), (samples, []), budget, finder
     )
 
 

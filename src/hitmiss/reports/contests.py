@@ -14,16 +14,14 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison, Difference, Discordance
-from hitmiss.engine.gate import Check
-from hitmiss.engine.rank import Duel, RankedRun, Ranking
-from hitmiss.reports import gate_report, verb_tables
+from hitmiss.engine.ranking import Duel, RankedRun, Ranking
+from hitmiss.engine.requirement import Check
+from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.page import OfCounts, Page, Part, glossary
 from hitmiss.reports.summary import Summary
-from hitmiss.reports.tabular import Cell, Table
+from hitmiss.reports.table import Table, TableCell
 
 KINDS: Final = ("comparison", "ranking", "gate")
-
-
 T = TypeVar("T")
 
 
@@ -92,19 +90,19 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
 def contest_tables(found: Comparison | Ranking | list[Check]) -> list[Table]:
     """Return the tables of a comparison, a ranking or a gate."""
     if isinstance(found, Comparison):
-        return verb_tables.tables(found)
-    return verb_tables.ranking_tables(found) if isinstance(found, Ranking) else [gate_report.table(found)]
+        return comparison_tables.tables(found)
+    return ranking_tables.ranking_tables(found) if isinstance(found, Ranking) else [gate_report.table(found)]
 
 
-def contest_page(path: str | Path, title: str = "") -> Page:
-    """Compose the page of a comparison, a ranking or a gate."""
-    found = read_contest(path)
+def contest_page(given: str | Path | Comparison | Ranking, title: str = "") -> Page:
+    """Compose the page of a comparison, a ranking or a gate, or of a file that holds one."""
+    found = read_contest(given) if isinstance(given, str | Path) else given
     tables = tuple(contest_tables(found))
     if isinstance(found, Comparison):
         name = f"{found.names[0]} against {found.names[1]}"
         first = found.differences[0] if found.differences else None
         tested = f"{first.n_pairs:,} pairs ({first.n_positive:,} positive)" if first is not None else "no pairs"
-        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", verb_tables.LEGEND)
+        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", comparison_tables.LEGEND)
         metrics = [d.metric for d in found]
         return _page(title or name, tested, conclude_comparison(found), tables, notes, found.signature, metrics)
     if isinstance(found, Ranking):
@@ -125,7 +123,9 @@ def _page(
     metrics: list[str],
 ) -> Page:
     rows = tuple(
-        (Cell(part.partition(":")[0]), Cell(part.partition(":")[2])) for part in signature.split("|") if ":" in part
+        (TableCell(part.partition(":")[0]), TableCell(part.partition(":")[2]))
+        for part in signature.split("|")
+        if ":" in part
     )
     part = Part(
         "e1",

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from hitmiss.io.runs import MANIFEST
+from hitmiss.runs.manifest import MANIFEST
 
 FACTS: Final = (
     "n_scored",
@@ -31,7 +31,6 @@ MODEL: Final = re.compile(r"[A-Za-z][\w-]*/[A-Za-z][\w.:-]*")
 """Providers' names of models, which look like a folder: `openai/gpt-5`."""
 FOLDERS: Final = re.compile(r"(?:[A-Za-z]:)?[^\s\"'|;,=(]*[/\\](?=[^/\\\s]*)")
 MOST: Final = 60
-
 Dossier = tuple[tuple[str, str], ...]
 
 

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import find_metric, parse
+from hitmiss.core.metric_spec import parse
+from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import explain, figure, places
 from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.tabular import groupings
+from hitmiss.reports.grids import groupings
 
 MARGIN: Final = 0.05
 UNTESTED: Final = "not tested"
@@ -43,9 +44,9 @@ class Dumbbells:
 
 def dumbbells(evaluation: Evaluation, compared: Comparison | Ranking | None) -> tuple[Dumbbells, ...]:
     """Return one table per grouping for two runs; nothing for one run or more than two."""
-    if len(evaluation.lanes) != 2:
+    if len(evaluation.members) != 2:
         return ()
-    runs = evaluation.lanes[0].name, evaluation.lanes[1].name
+    runs = evaluation.members[0].name, evaluation.members[1].name
     made = []
     for names in groupings(evaluation.results):
         cells: dict[tuple[str, ...], dict[str, Estimate]] = {}

@@ -18,14 +18,14 @@ from hitmiss.engine.signature import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import TriageExtras
 from hitmiss.reports.displays import Display
-from hitmiss.reports.evidence import Remarks, Shelf, Texts
+from hitmiss.reports.grids import is_campaign, runs
+from hitmiss.reports.item_texts import Rationales, Texts
+from hitmiss.reports.media_finder import MediaFinder
 from hitmiss.reports.pictures import Picture, runs_of
-from hitmiss.reports.tabular import is_campaign, runs
 from hitmiss.verdicts.stability import TRIAL, pooled
 
 RUN: Final = "run"
 """The run column that distinguishes runs of several files."""
-
 FEW_RUNS: Final = 4
 """Maximum number of runs that are shown one by one in the order of their files; of more, the best come first."""
 
@@ -38,18 +38,18 @@ class RunData:
     results: Results
     pictures: tuple[Picture, ...] = ()
     trials: Trials | None = None
-    shelf: Shelf | None = None
+    finder: MediaFinder | None = None
     dossier: tuple[tuple[str, str], ...] = ()
     asides: TriageExtras | None = None
     """The parts of a triage besides its figures: confusions, flips, times, costs, people."""
-    remarks: Remarks | None = None
+    rationales: Rationales | None = None
     people: Mapping[str, str] = field(default_factory=dict)
     """The verdicts of people on each item."""
     texts: Texts | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Lane:
+class EvaluatedRun:
     """One run of an evaluation: its name in this report, and what is known about it."""
 
     name: str
@@ -63,7 +63,7 @@ class Evaluation:
     """Runs on the same trials under the same protocol; the column `run` of `results` distinguishes them."""
 
     results: Results
-    lanes: tuple[Lane, ...]
+    members: tuple[EvaluatedRun, ...]
     protocol: Protocol | None
 
     @property
@@ -71,18 +71,18 @@ class Evaluation:
         """The protocol's title, else the names of the runs."""
         if self.protocol is not None:
             return self.protocol.title
-        names, more = [lane.name for lane in self.lanes], len(self.lanes) - 3
+        names, more = [member.name for member in self.members], len(self.members) - 3
         return self.results.protocol or ", ".join(names[:3]) + (f" and {more} more" if more > 0 else "")
 
     @property
     def classes(self) -> tuple[str, str]:
         """The names of the positive and of the other class."""
-        for lane in self.lanes:
-            if lane.trials is not None:
-                return lane.trials.header.positive, lane.trials.header.negative
-            if lane.picture is not None and lane.picture.displays:
-                return lane.picture.displays[0].positive, lane.picture.displays[0].negative
-        said = signature_part(self.lanes[0].source.results.signature, "pos")
+        for member in self.members:
+            if member.trials is not None:
+                return member.trials.header.positive, member.trials.header.negative
+            if member.picture is not None and member.picture.displays:
+                return member.picture.displays[0].positive, member.picture.displays[0].negative
+        said = signature_part(self.members[0].source.results.signature, "pos")
         return (said, f"not {said}") if said else ("positive", "negative")
 
     @cached_property
@@ -117,7 +117,7 @@ class Evaluation:
     @cached_property
     def best_first(self) -> list[str]:
         """Return the names of the runs in their order; of many, the best by the primary metric first."""
-        names = [lane.name for lane in self.lanes]
+        names = [member.name for member in self.members]
         if len(names) <= FEW_RUNS:
             return names
         own = {e.run.get(RUN, ""): e for e in self.wholes if e.metric == self.primary and e.value is not None}
@@ -131,7 +131,7 @@ class Evaluation:
 
     def lines(self, kind: str) -> list[tuple[str, Display]]:
         """Return the displays of one kind, by the name of their run."""
-        found = [(lane.name, lane.picture.of(kind)) for lane in self.lanes if lane.picture is not None]
+        found = [(member.name, member.picture.of(kind)) for member in self.members if member.picture is not None]
         return [(name, display) for name, display in found if display is not None]
 
 
@@ -172,7 +172,7 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
     if is_campaign(first):
         return _campaigns(sources)
     _refuse_two_labels(sources)
-    lanes: list[Lane] = []
+    members: list[EvaluatedRun] = []
     rows: list[Estimate] = []
     n_runs = sum(len(configurations(s.results)) for s in sources)
     for source in sources:
@@ -180,7 +180,7 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
         names = {tuple(run.items()): _name(source, run, len(sources) > 1, len(inner) > 1) for run in inner}
         for run in inner:
             name = names[tuple(run.items())]
-            lanes.append(Lane(name, source, _picture(source, run), _trials(source, run)))
+            members.append(EvaluatedRun(name, source, _picture(source, run), _trials(source, run)))
         rows += [
             replace(e, run=_renamed(e.run, names) if n_runs > 1 else _repetition(e.run, names)) for e in source.results
         ]
@@ -188,7 +188,7 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
     results = Results(
         tuple(rows), "\n".join(dict.fromkeys(s.results.signature for s in sources)), warnings, first.protocol
     )
-    return Evaluation(results, tuple(lanes), _protocol(first.protocol))
+    return Evaluation(results, tuple(members), _protocol(first.protocol))
 
 
 def _refuse_two_labels(sources: Sequence[RunData]) -> None:
@@ -213,14 +213,14 @@ def _refuse_two_labels(sources: Sequence[RunData]) -> None:
 
 def _campaigns(sources: Sequence[RunData]) -> Evaluation:
     """Combine attacks on several detectors, or on one before and after a defence; the run distinguishes them."""
-    lanes = tuple(Lane(source.name, source, None, None) for source in sources)
+    members = tuple(EvaluatedRun(source.name, source, None, None) for source in sources)
     first = sources[0].results
     if len(sources) == 1:
-        return Evaluation(first, lanes, _protocol(first.protocol))
+        return Evaluation(first, members, _protocol(first.protocol))
     rows = [replace(e, run={RUN: source.name, **e.run}) for source in sources for e in source.results]
     signature = "\n".join(dict.fromkeys(s.results.signature for s in sources))
     return Evaluation(
-        Results(tuple(rows), signature, _warnings(sources), first.protocol), lanes, _protocol(first.protocol)
+        Results(tuple(rows), signature, _warnings(sources), first.protocol), members, _protocol(first.protocol)
     )
 
 

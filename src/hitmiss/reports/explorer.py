@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from hitmiss.core.sorting import Floats
-from hitmiss.reports.displays import Costs, DetDisplay, RocDisplay
+from hitmiss.reports.curve_displays import DetDisplay, RocDisplay
+from hitmiss.reports.displays import Costs
 from hitmiss.reports.evaluations import Evaluation
 
 MOST: Final = 7

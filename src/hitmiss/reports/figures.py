@@ -20,23 +20,13 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
-from hitmiss.reports.displays import (
-    BayesErrorDisplay,
-    Costs,
-    DetDisplay,
-    Display,
-    HistogramDisplay,
-    Point,
-    PrDisplay,
-    ReliabilityDisplay,
-    RiskCoverageDisplay,
-    RobustnessDisplay,
-    RocDisplay,
-    TippettDisplay,
-    operating_points,
-    tally_of,
-)
+from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
+from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.displays import Costs, Display, Point, operating_points, tally_of
+from hitmiss.reports.histogram_display import HistogramDisplay
+from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
 from hitmiss.reports.matplots import PALETTE, STYLE, save
+from hitmiss.reports.robustness_display import RobustnessDisplay
 
 __all__ = [
     "PALETTE",

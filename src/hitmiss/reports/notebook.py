@@ -13,8 +13,12 @@ from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_invisible
 from hitmiss.engine.comparison import Comparison
-from hitmiss.reports.tabular import LABEL, Cell, Look, Table, tables
-from hitmiss.reports.verb_tables import tables as comparison_tables
+from hitmiss.engine.ranking import Ranking
+from hitmiss.reports.comparison_tables import tables as comparison_tables
+from hitmiss.reports.ranking_tables import ranking_tables
+from hitmiss.reports.result_tables import tables
+from hitmiss.reports.table import LABEL, Table, TableCell
+from hitmiss.reports.table_style import TableStyle
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,10 +67,12 @@ class Drawn:
         save(self.ax, path)
 
 
-def html_of(results: Results | Comparison) -> str:
+def html_of(results: Results | Comparison | Ranking) -> str:
     """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
     if isinstance(results, Results):
-        found, said = tables(results, "", Look()), conclude(results).headline if len(results) else ""
+        found, said = tables(results, "", TableStyle()), conclude(results).headline if len(results) else ""
+    elif isinstance(results, Ranking):
+        found, said = ranking_tables(results), str(conclude_comparison(results))
     else:
         found = comparison_tables(results)
         said = f"{conclude_comparison(results)} (A = {results.names[0]}, B = {results.names[1]})"
@@ -90,7 +96,7 @@ def _table(table: Table) -> str:
     return f"<table><caption>{_text(table.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
 
 
-def _cell(cell: Cell, kind: str) -> str:
+def _cell(cell: TableCell, kind: str) -> str:
     if kind == LABEL:
         return f"<th>{_text(cell.text)}</th>"
     if cell.text == "–" and cell.about:

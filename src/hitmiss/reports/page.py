@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -20,33 +20,26 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.findings.wording import Entry, explain, told
 from hitmiss.metrics.counts import Counts
 from hitmiss.reports import campaigns
-from hitmiss.reports.displays import DetDisplay, HistogramDisplay, RobustnessDisplay
+from hitmiss.reports.curve_displays import DetDisplay
 from hitmiss.reports.dumbbells import Dumbbells, dumbbells
-from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation, Lane, RunData, evaluations, signature_part
-from hitmiss.reports.evidence import BUDGET, MOST, Errors, Witness, evidence
+from hitmiss.reports.evaluations import FEW_RUNS, RUN, EvaluatedRun, Evaluation, RunData, evaluations, signature_part
 from hitmiss.reports.explorer import Explorer, explorer
+from hitmiss.reports.flow_plate import FlowPath, flow_plate
+from hitmiss.reports.grids import Grid, Row, by_slice, groupings, runs
 from hitmiss.reports.heat import HeatMap, heat_map
+from hitmiss.reports.histogram_display import HistogramDisplay
 from hitmiss.reports.pictures import costs_of
-from hitmiss.reports.plates import How, Plate, Rule, Way, flow_plate, histogram_plate, plate_of
+from hitmiss.reports.plate import GuideLine, Plate
+from hitmiss.reports.plates import PlateOptions, histogram_plate, plate_of
 from hitmiss.reports.readings import FLOW, LEVELS, READINGS, ROBUSTNESS, Reading, numbers_of
+from hitmiss.reports.result_tables import gap_tables, of_grid, over_repeats, overall_table
+from hitmiss.reports.robustness_display import RobustnessDisplay
 from hitmiss.reports.summary import Summary, summarize
-from hitmiss.reports.tabular import (
-    PAGE,
-    Cell,
-    Grid,
-    Row,
-    Table,
-    by_slice,
-    gap_tables,
-    glossary,
-    groupings,
-    of_grid,
-    over_repeats,
-    overall_table,
-    runs,
-)
+from hitmiss.reports.table import Table, TableCell
+from hitmiss.reports.table_style import PAGE
 from hitmiss.reports.triage_tables import beside_tables, confusion_table, flows, over_trials
 from hitmiss.reports.versus import versus
+from hitmiss.reports.worst_errors import BUDGET, MOST, RunEvidence, WorstErrors, worst_errors
 
 MOST_HISTOGRAMS: Final = FEW_RUNS
 MOST_MULTIPLES: Final = 12
@@ -138,7 +131,7 @@ class Part:
     comparison: tuple[Table, ...]
     comparison_notes: tuple[str, ...]
     levels: tuple[FigureView, ...]
-    errors: tuple[Errors, ...]
+    errors: tuple[WorstErrors, ...]
     of_counts: OfCounts
     warnings: tuple[str, ...]
     provenance: Table
@@ -179,7 +172,7 @@ def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:
 
 def _share(budget: int, coming: Sequence[Evaluation]) -> int:
     """Return the share of the budget for an evaluation: equal shares for those with files, little for words alone."""
-    hungry = [any(lane.source.shelf is not None for lane in e.lanes) for e in coming]
+    hungry = [any(member.source.finder is not None for member in e.members) for e in coming]
     if not hungry[0]:
         return min(budget, max(budget // len(coming), WORDS))
     return max((budget - WORDS * (len(hungry) - sum(hungry))) // sum(hungry), budget // len(coming))
@@ -191,11 +184,11 @@ def _is_alone(evaluation: Evaluation, found: Sequence[Evaluation]) -> bool:
 
 def _named(part: Part, evaluation: Evaluation) -> Part:
     """Distinguish parts of one protocol by their runs."""
-    names = ", ".join(dict.fromkeys(lane.source.name for lane in evaluation.lanes))
+    names = ", ".join(dict.fromkeys(member.source.name for member in evaluation.members))
     return replace(part, summary=replace(part.summary, title=f"{part.summary.title} · {names}"))
 
 
-def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: Options) -> Part:
+def _part(id: str, evaluation: Evaluation, errors: tuple[WorstErrors, ...], options: Options) -> Part:
     results = evaluation.results
     whole = overall_table(results, _counted(evaluation), PAGE)
     compared = versus(evaluation, options.compare)
@@ -232,7 +225,7 @@ def _part(id: str, evaluation: Evaluation, errors: tuple[Errors, ...], options: 
 
 
 def _sources(evaluation: Evaluation) -> list[RunData]:
-    return list(dict.fromkeys(lane.source for lane in evaluation.lanes))
+    return list(dict.fromkeys(member.source for member in evaluation.members))
 
 
 def _flows(id: str, evaluation: Evaluation) -> list[FigureView]:
@@ -241,14 +234,14 @@ def _flows(id: str, evaluation: Evaluation) -> list[FigureView]:
     for source in _sources(evaluation):
         for name, titles, ways in flows(source.asides)[:MOST_FLOWS] if source.asides is not None else []:
             plate = flow_plate(titles, ways, _flow_finding(ways))
-            numbers = [(*map(Cell, way.stages), Cell(f"{way.n:,}")) for way in ways]
+            numbers = [(*map(TableCell, way.stages), TableCell(f"{way.n:,}")) for way in ways]
             table = Table("What became of the trials", (*titles, "trials"), tuple(numbers), len(titles))
             subtitle = " · ".join(filter(None, (source.name if name == "value" else name,)))
             made.append(FigureView(f"{id}-flow-{len(made)}", "flow", FLOW, plate, table, subtitle))
     return made
 
 
-def _flow_finding(ways: Sequence[Way]) -> str:
+def _flow_finding(ways: Sequence[FlowPath]) -> str:
     ends = {end: sum(way.n for way in ways if way.stages[-1] == end) for end in ("right", "wrong", "open")}
     total = sum(ends.values()) or 1
     return f"{ends['right'] / total:.1%} right, {ends['wrong'] / total:.1%} wrong, {ends['open'] / total:.1%} undecided"
@@ -257,7 +250,7 @@ def _flow_finding(ways: Sequence[Way]) -> str:
 def _dossier(evaluation: Evaluation) -> Table | None:
     """Describe what was tested, from the manifests of the runs."""
     sources = _sources(evaluation)
-    rows = [(Cell(s.name), Cell(what), Cell(value)) for s in sources for what, value in s.dossier]
+    rows = [(TableCell(s.name), TableCell(what), TableCell(value)) for s in sources for what, value in s.dossier]
     if not rows:
         return None
     return Table("What was tested", ("run", "what", "value"), tuple(rows), 3)
@@ -265,7 +258,7 @@ def _dossier(evaluation: Evaluation) -> Table | None:
 
 def _across(evaluation: Evaluation) -> tuple[HeatMap, ...]:
     """Draw, for many runs, a map of run × slice of the primary metric."""
-    if len(evaluation.lanes) < 3:
+    if len(evaluation.members) < 3:
         return ()
     results, made = evaluation.results, list[HeatMap]()
     for names in (names for names in groupings(results) if len(names) == 1):
@@ -298,12 +291,12 @@ def _counted(evaluation: Evaluation) -> str:
 
 
 def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
-    found, how = [], How(_is_independent(evaluation))
+    found, how = [], PlateOptions(_is_independent(evaluation))
     for kind, reading in READINGS.items():
         lines = evaluation.leading(kind) if reading.single else evaluation.lines(kind)
         alone = [(line,) for line in lines[:MOST_HISTOGRAMS]] if reading.single else [tuple(lines)] if lines else []
         for i, own in enumerate(alone):
-            subtitle = own[0][0] if len(own) == 1 and len(evaluation.lanes) > 1 else ""
+            subtitle = own[0][0] if len(own) == 1 and len(evaluation.members) > 1 else ""
             numbers = numbers_of(kind, own)
             plate = plate_of(kind, own, how)
             found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, plate, numbers, subtitle))
@@ -348,13 +341,13 @@ def _robustness(id: str, display: RobustnessDisplay, reading: Reading) -> Figure
 
 def _is_independent(evaluation: Evaluation) -> bool:
     """Say whether trials can be treated as independent: nothing repeats, and no unit was named."""
-    if any("unit=" in lane.source.results.signature for lane in evaluation.lanes):
+    if any("unit=" in member.source.results.signature for member in evaluation.members):
         return False
     noted = any(e.note == REPEATED or e.average == "mean" for e in evaluation.results)
     tables = [
-        lane.trials
-        for lane in evaluation.lanes
-        if lane.trials is not None and not isinstance(lane.trials, TalliedTrials)
+        member.trials
+        for member in evaluation.members
+        if member.trials is not None and not isinstance(member.trials, TalliedTrials)
     ]
     return not noted and all(t.frame.select("item", "target").is_unique().all() for t in tables)
 
@@ -387,7 +380,7 @@ def _domains(id: str, evaluation: Evaluation) -> list[Domain]:
             forest = of_grid(grid, evaluation.classes[0], PAGE, bars=not maps, weak=own)
             table = replace(forest, title=f"{grid.title}{named}, the worst first")
             maps = [replace(m, title=m.title + named) for m in maps]
-            folded = bool(maps) or len(evaluation.lanes) > 2
+            folded = bool(maps) or len(evaluation.members) > 2
             small = _multiples(f"{id}-{len(found)}", evaluation, grid, names, run) if len(names) == 1 else ()
             found.append(Domain(grid.title + named, table, tuple(maps), folded, tuple(small)))
     return found
@@ -419,23 +412,30 @@ def _multiples(
     id: str, evaluation: Evaluation, grid: Grid, names: tuple[str, ...], run: Mapping[str, str]
 ) -> list[FigureView]:
     """Draw the scores of the worst slices, each in a small figure on one common axis."""
-    lane = next((lane for lane in evaluation.lanes if lane.name == run.get(RUN, lane.name)), None)
-    if lane is None or lane.trials is None or isinstance(lane.trials, TalliedTrials) or len(evaluation.lanes) > 2:
+    member = next((member for member in evaluation.members if member.name == run.get(RUN, member.name)), None)
+    if (
+        member is None
+        or member.trials is None
+        or isinstance(member.trials, TalliedTrials)
+        or len(evaluation.members) > 2
+    ):
         return []
-    whole = lane.picture.of("histogram") if lane.picture is not None else None
+    whole = member.picture.of("histogram") if member.picture is not None else None
     if not isinstance(whole, HistogramDisplay):
         return []
     ends = float(whole.edges[0]), float(whole.edges[-1])
     made = list[FigureView]()
     for row in [row for row in grid.rows if row.average is None][:MOST_MULTIPLES]:
-        own = lane.trials.keep(pl.col(names[0]) == row.labels[0])
+        own = member.trials.keep(pl.col(names[0]) == row.labels[0])
         try:
             display = HistogramDisplay.from_trials(own, bins=SMALL_BINS)
         except DataError:
             continue
         e = row.cells[0]
         plate = replace(histogram_plate(display, ends), finding="", note="", key=())
-        plate = replace(plate, marks=(*plate.marks, *(Rule(p.threshold) for p in whole.points if p.label == "EER")))
+        plate = replace(
+            plate, marks=(*plate.marks, *(GuideLine(p.threshold) for p in whole.points if p.label == "EER"))
+        )
         title = f"{row.labels[0]}: {told(e)}" if e is not None else row.labels[0]
         reading = Reading(title, f"n = {len(own):,}")
         lines = (("", display),)
@@ -465,16 +465,18 @@ def _confusion(evaluation: Evaluation) -> Table | None:
         note = "Unparsed: an answer that was not understood. Error: a call that gave no answer."
         return replace(confusion_table(three, "Verdicts"), note=note)
     positive, negative = evaluation.classes
-    rows: list[tuple[Cell, ...]] = []
-    for lane in evaluation.lanes:
-        if lane.trials is None or "decision" not in lane.trials.frame.columns:
+    rows: list[tuple[TableCell, ...]] = []
+    for member in evaluation.members:
+        if member.trials is None or "decision" not in member.trials.frame.columns:
             continue
-        c = _decided(lane.trials)
+        c = _decided(member.trials)
         lines = (
             (positive, c.tp, c.fn, c.abstained_positive, c.failed_positive),
             (negative, c.fp, c.tn, c.abstained_negative, c.failed_negative),
         )
-        rows += [(Cell(lane.name), Cell(name), *(Cell(f"{n:,}") for n in counts)) for name, *counts in lines]
+        rows += [
+            (TableCell(member.name), TableCell(name), *(TableCell(f"{n:,}") for n in counts)) for name, *counts in lines
+        ]
     if not rows:
         return None
     header = ("run", "in truth", f"called {positive}", f"called {negative}", "abstained", "failed")
@@ -489,55 +491,57 @@ def _decided(trials: Trials) -> Counts[float]:
 
 
 def _of_counts(evaluation: Evaluation, options: Options) -> OfCounts:
-    counted = [lane.trials for lane in evaluation.lanes if isinstance(lane.trials, TalliedTrials)]
+    counted = [member.trials for member in evaluation.members if isinstance(member.trials, TalliedTrials)]
     if not counted:
         return OfCounts()
     return OfCounts(IN_BINS if any(own.is_short for own in counted) else "", NO_TRIALS if options.samples else "")
 
 
-def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Errors, ...]:
+def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[WorstErrors, ...]:
     """Return the worst errors of each run; the remaining budget is shared evenly between the remaining runs."""
     if not options.samples:
         return ()
     if evaluation.is_campaign:
-        share = budget // len(evaluation.lanes)
+        share = budget // len(evaluation.members)
         return tuple(
-            campaigns.fragile(s.trials, s.name, options.most, share, s.shelf if options.texts else None)
+            campaigns.fragile(s.trials, s.name, options.most, share, s.finder if options.texts else None)
             for s in _sources(evaluation)
             if s.trials is not None and not isinstance(s.trials, TalliedTrials)
         )
     rank = {name: i for i, name in enumerate(evaluation.best_first)}
     found = [
-        Witness(lane.name, lane.trials, _eer_threshold(lane), s.shelf, s.remarks, s.people, s.texts)
-        for lane, s in ((lane, lane.source) for lane in sorted(evaluation.lanes, key=lambda lane: rank[lane.name]))
-        if lane.trials is not None and not isinstance(lane.trials, TalliedTrials)
+        RunEvidence(member.name, member.trials, _eer_threshold(member), s.finder, s.rationales, s.people, s.texts)
+        for member, s in (
+            (member, member.source) for member in sorted(evaluation.members, key=lambda member: rank[member.name])
+        )
+        if member.trials is not None and not isinstance(member.trials, TalliedTrials)
     ]
     if not found:
         return ()
     most = max(options.most // (1 + len(found) // 4), 2) if len(found) > 2 else options.most
-    return (evidence(found, most=most, texts=options.texts, budget=budget),)
+    return (worst_errors(found, most=most, texts=options.texts, budget=budget),)
 
 
-def _eer_threshold(lane: Lane) -> float | None:
+def _eer_threshold(member: EvaluatedRun) -> float | None:
     """Return the score of the trials from which on, at equal error rates, they are decided positive if not decided."""
-    det = lane.picture.of("det") if lane.picture is not None else None
+    det = member.picture.of("det") if member.picture is not None else None
     found = next((p.threshold for p in det.points if p.label == "EER"), None) if isinstance(det, DetDisplay) else None
-    if found is None or lane.trials is None or not lane.trials.header.scale.is_reversed:
+    if found is None or member.trials is None or not member.trials.header.scale.is_reversed:
         return found
-    return lane.trials.header.scale.turned(found) - 2 * ROUNDING  # the points of a reversed file hold its own scores
+    return member.trials.header.scale.turned(found) - 2 * ROUNDING  # the points of a reversed file hold its own scores
 
 
 def _provenance(evaluation: Evaluation) -> Table:
     """Return the provenance of the figures: per run its data, its settings, its files with hashes; never a folder."""
     rows = []
-    for lane in evaluation.lanes:
-        signature = lane.source.results.signature
+    for member in evaluation.members:
+        signature = member.source.results.signature
         said = [
             (name, signature_part(signature, name)) for name in ("hitmiss", "protocol", "kind", "boot", "data", "out")
         ]
-        rows += [(Cell(lane.name), Cell(name), Cell(value)) for name, value in said if value]
-        sources = lane.source.trials.header.sources if lane.source.trials is not None else ()
-        rows += [(Cell(lane.name), Cell("file"), Cell(s.name, f"SHA-256 {s.sha256}")) for s in sources]
+        rows += [(TableCell(member.name), TableCell(name), TableCell(value)) for name, value in said if value]
+        sources = member.source.trials.header.sources if member.source.trials is not None else ()
+        rows += [(TableCell(member.name), TableCell("file"), TableCell(s.name, f"SHA-256 {s.sha256}")) for s in sources]
     return Table("provenance", ("run", "what", "value"), tuple(rows), 3)
 
 
@@ -555,3 +559,9 @@ def _embeds(parts: Sequence[Part], options: Options) -> list[str]:
             f"{len(shown):,} ids of wrongly answered trials, {texts:,} of them with their text{''.join(with_media)}."
         )
     return said
+
+
+def glossary(metrics: Iterable[str]) -> list[Entry]:
+    """Return the metrics that were shown, each once, by title."""
+    found = {explain(m).title: explain(m) for m in dict.fromkeys(metrics)}
+    return sorted(found.values(), key=lambda entry: entry.title.lower())

@@ -13,15 +13,18 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss._version import __version__
+from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.text import escape_invisible
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import explain, figure, is_share, places
 from hitmiss.reports.evaluations import RUN, Evaluation
-from hitmiss.reports.exports import Marks, tex
+from hitmiss.reports.grids import groupings, runs
 from hitmiss.reports.heat import heat_map
-from hitmiss.reports.plates import Plate, forest_plate, heat_plate, ranks_plate
-from hitmiss.reports.tabular import groupings, runs
+from hitmiss.reports.latex import tex
+from hitmiss.reports.plate import Plate
+from hitmiss.reports.significance import Marks
+from hitmiss.reports.slice_plates import forest_plate, heat_plate, ranks_plate
 
 MOST_ACROSS: Final = 8
 """Conditions side by side; this many figures of four digits fit one of two columns."""
@@ -34,19 +37,15 @@ MOST_DOWN: Final = 40
 MOST_FOREST: Final = 60
 """Maximum conditions of a forest plot; more do not fit a page."""
 PACKAGES: Final = ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
-SYMBOLS: Final = {
-    "eer": "EER",
-    "min_dcf": "minDCF",
-    "act_dcf": "actDCF",
-    "roc_auc": "AUC",
-    "cllr": "$C_{\\mathrm{llr}}$",
-    "min_cllr": "$C_{\\mathrm{llr}}^{\\min}$",
-    "f1": "F1",
-}
-"""The names of metrics in papers."""
 
 
 CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the figures"
+
+
+def _symbol(metric: str) -> str:
+    """Return the name of a metric in papers."""
+    entry = metric_of(metric)
+    return (entry.symbol if entry is not None else "") or tex(explain(metric).title)
 
 
 def short_signatures(results: Results) -> list[str]:
@@ -118,7 +117,7 @@ def _named(metric: str, results: Results) -> str:
     """Return the name of a metric in papers: the protocol's name, its symbol, or its title."""
     called = next((e.title for e in results if e.metric == metric and e.title), "")
     unit = r", \%" if is_share(metric) else ""
-    return f"{tex(called) or SYMBOLS.get(metric.split('(')[0], tex(explain(metric).title))}{unit}"
+    return f"{tex(called) or _symbol(metric)}{unit}"
 
 
 def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks: Marks) -> list[str]:
@@ -155,7 +154,7 @@ def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks:
 
 
 def _run(run: str, evaluation: Evaluation) -> str:
-    return tex(run or evaluation.lanes[0].name)
+    return tex(run or evaluation.members[0].name)
 
 
 def _format(own: Sequence[Estimate], digits: int, scale: float) -> str:

@@ -22,8 +22,12 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.reports.displays import Costs, Display, PrDisplay, RocDisplay, read_display
+from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
+from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.displays import Costs, Display
 from hitmiss.reports.figures import displays
+from hitmiss.reports.histogram_display import HistogramDisplay
+from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
 from hitmiss.verdicts.stability import is_repeated, pooled
 
 MOST_RUNS: Final = 12
@@ -74,7 +78,7 @@ def drawn_of(
     """Return the pictures of a measurement; of a calibrated one before and after, named as its two runs."""
     if development is None:
         return pictures(trials, results)
-    from hitmiss.derive.calibration import calibrate
+    from hitmiss.derive.score_model import calibrate
 
     sides = {"before": trials, f"after {method}": calibrate(development, trials, method)}
     made = [(name, p) for name, side in sides.items() for p in pictures(side, results)]
@@ -145,3 +149,15 @@ def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
         raise DataError(
             f"its pictures are not of the form that hitmiss writes: {error}", code="malformed-pictures"
         ) from None
+
+
+def read_display(data: Mapping[str, object]) -> Display:
+    """Read a display of any kind from its JSON form."""
+
+    known: tuple[type[Display], ...] = (
+        DetDisplay, RocDisplay, PrDisplay, HistogramDisplay, ReliabilityDisplay, BayesErrorDisplay, TippettDisplay, RiskCoverageDisplay,
+    )  # fmt: skip
+    kinds = {display.kind: display for display in known}
+    if data.get("kind") not in kinds:
+        raise DataError(f"unknown kind of curve {data.get('kind')!r}; known: {', '.join(kinds)}")
+    return kinds[str(data["kind"])].from_dict(data)

@@ -7,31 +7,22 @@ deviates of a DET plot), and holds the places and the texts of its ticks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import numpy as np
 from scipy.special import ndtri
 
-from hitmiss.core.results import Estimate
 from hitmiss.core.sorting import Floats
 from hitmiss.engine.interval import share_interval
-from hitmiss.engine.rank import RankedRun
 from hitmiss.findings.wording import explain, is_share
-from hitmiss.reports.displays import (
-    BayesErrorDisplay,
-    DetDisplay,
-    HistogramDisplay,
-    Point,
-    PrDisplay,
-    ReliabilityDisplay,
-    RiskCoverageDisplay,
-    RobustnessDisplay,
-    RocDisplay,
-    TippettDisplay,
-    area_text,
-)
-from hitmiss.reports.heat import HeatMap
+from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
+from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay, area_text
+from hitmiss.reports.displays import Point
+from hitmiss.reports.histogram_display import HistogramDisplay
+from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
+from hitmiss.reports.plate import MUTED, Axis, Bars, Curve, Dots, GuideLine, Mark, Plate, ticks
+from hitmiss.reports.robustness_display import RobustnessDisplay
 
 D = TypeVar("D")
 Lines = Sequence[tuple[str, D]]
@@ -51,114 +42,10 @@ SHAPES: Final = {"EER": "square", "min DCF": "triangle", "act DCF": "circle", "t
 MOST_COLOURED: Final = 7
 """Number of runs with their own colour and label; beyond it, the best are named and the others drawn in grey."""
 MOST_NAMED: Final = 5
-MUTED: Final = -1
-"""The colour of reference marks."""
 
 
 @dataclass(frozen=True)
-class Axis:
-    """A title, the ends, and the ticks as (place, text)."""
-
-    title: str
-    low: float
-    high: float
-    ticks: tuple[tuple[float, str], ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """A line; `band` holds its lower and upper bounds, `label` is the text at its end."""
-
-    x: Floats
-    y: Floats
-    color: int
-    name: str = ""
-    dash: str = ""
-    width: float = 2.0
-    band: tuple[Floats, Floats, Floats, Floats] | None = None
-    label: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Bars:
-    """Adjoining bars: their edges, and the height of each."""
-
-    edges: Floats
-    height: Floats
-    color: int
-    label: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Dots:
-    """Points, each with the ends of its interval if it has one."""
-
-    x: Floats
-    y: Floats
-    color: int
-    shape: str = "circle"
-    low: Floats | None = None
-    high: Floats | None = None
-    about: tuple[str, ...] = ()
-    label: str = ""
-    is_hollow: bool = True
-    is_sideways: bool = False
-    """Whether intervals are horizontal instead of vertical."""
-
-
-@dataclass(frozen=True)
-class Rule:
-    """A thin dotted line across the plate with a word beside it."""
-
-    at: float
-    is_upright: bool = True
-    label: str = ""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A filled box between two places on each axis, with words beside it."""
-
-    x: tuple[float, float]
-    y: tuple[float, float]
-    color: int
-    label: str = ""
-    about: str = ""
-    depth: float | None = None
-    """How dark a cell of a map is shaded, 0..1; its label is then inside it."""
-
-
-@dataclass(frozen=True)
-class Ribbon:
-    """A band that flows from a part of one vertical line to a part of another."""
-
-    x: tuple[float, float]
-    start: tuple[float, float]
-    end: tuple[float, float]
-    color: int
-    about: str = ""
-
-
-Mark = Curve | Bars | Dots | Rule | Block | Ribbon
-
-
-@dataclass(frozen=True)
-class Plate:
-    """A figure. `key` names colours where there is no room for a word at the mark itself."""
-
-    x: Axis
-    y: Axis
-    marks: tuple[Mark, ...]
-    finding: str = ""
-    is_square: bool = False
-    key: tuple[tuple[int, str, str], ...] = field(default=())
-    note: str = ""
-    is_bare: bool = False
-    """Whether it has no frame and no grid, because places on its axes are not quantities."""
-
-
-@dataclass(frozen=True)
-class How:
+class PlateOptions:
     """Settings of a plate besides its lines: whether trials are independent, so that bands can be drawn, and whether a
     single run is named too, because others may be added to the same axes."""
 
@@ -166,7 +53,7 @@ class How:
     named: bool = False
 
 
-def plate_of(kind: str, lines: Lines[D], how: How | None = None) -> Plate:
+def plate_of(kind: str, lines: Lines[D], how: PlateOptions | None = None) -> Plate:
     """Return the plate of one kind of display, with one line per run.
 
     >>> from hitmiss.core.trials import Trials
@@ -174,40 +61,35 @@ def plate_of(kind: str, lines: Lines[D], how: How | None = None) -> Plate:
     >>> plate.finding
     'Area under the curve 0.7500'
     """
-    return PLATES[kind](lines, how or How())
-
-
-# --- who gets a colour --------------------------------------------------------------------------------------------------
+    return PLATES[kind](lines, how or PlateOptions())
 
 
 @dataclass(frozen=True)
-class _Dress:
+class MarkStyle:
     color: int
     label: str
     width: float
 
 
-def _dressed(lines: Lines[D], order: Callable[[D], float], how: How) -> list[_Dress]:
+def _mark_styles(lines: Lines[D], order: Callable[[D], float], how: PlateOptions) -> list[MarkStyle]:
     """Choose colours and labels: for all of a few runs; of many, for the best ones, with the others in grey."""
     if len(lines) <= MOST_COLOURED:
         named = len(lines) > 1 or how.named
-        return [_Dress(i, name if named else "", 2.0) for i, (name, _) in enumerate(lines)]
+        return [MarkStyle(i, name if named else "", 2.0) for i, (name, _) in enumerate(lines)]
     best = sorted(range(len(lines)), key=lambda i: order(lines[i][1]))[:MOST_NAMED]
     return [
-        _Dress(best.index(i), name, 2.0) if i in best else _Dress(MUTED, "", 1.0) for i, (name, _) in enumerate(lines)
+        MarkStyle(best.index(i), name, 2.0) if i in best else MarkStyle(MUTED, "", 1.0)
+        for i, (name, _) in enumerate(lines)
     ]
 
 
-def _key(dress: Sequence[_Dress], words: Sequence[str], dash: str = "") -> tuple[tuple[int, str, str], ...]:
-    named = [(d.color, dash, word) for d, word in zip(dress, words, strict=True) if d.label]
-    grey = sum(not d.label for d in dress) if len(dress) > 1 else 0
+def _key(styles: Sequence[MarkStyle], words: Sequence[str], dash: str = "") -> tuple[tuple[int, str, str], ...]:
+    named = [(d.color, dash, word) for d, word in zip(styles, words, strict=True) if d.label]
+    grey = sum(not d.label for d in styles) if len(styles) > 1 else 0
     return (*named, *(((MUTED, dash, f"{grey} more runs"),) if grey else ()))
 
 
-# --- the kinds ------------------------------------------------------------------------------------------------------------
-
-
-def _det(lines: Lines[DetDisplay], how: How) -> Plate:
+def _det(lines: Lines[DetDisplay], how: PlateOptions) -> Plate:
     """Draw both error rates at every threshold, down to what this number of trials can show."""
     shown: list[DetDisplay] = [d for _, d in lines]
     low = max(min(0.5 / max(d.n_positive, d.n_negative, 1) for d in shown), 1e-7)
@@ -217,23 +99,23 @@ def _det(lines: Lines[DetDisplay], how: How) -> Plate:
     def place(rate: Floats | float) -> Floats:
         return np.asarray(ndtri(np.clip(rate, low, high)))
 
-    dress = _dressed(lines, _eer, how)
+    styles = _mark_styles(lines, _eer, how)
     marks: list[Mark] = [
         Curve(np.array([ndtri(low), ndtri(high)]), np.array([ndtri(low), ndtri(high)]), MUTED, dash="dot", width=1)
     ]
-    for (name, d), worn in zip(lines, dress, strict=True):
+    for (name, d), style in zip(lines, styles, strict=True):
         held = _inside(d.far, d.frr, low, high)
         far, frr = d.far[held], d.frr[held]
         if not len(far):  # no threshold has errors of both kinds: the curve is the two axes
             far, frr = np.array([low, low, high]), np.array([high, low, low])
         band = _det_band(d, far, frr, place) if len(d.far) and how.independent and len(lines) <= 2 else None
-        marks.append(Curve(place(far), place(frr), worn.color, name, width=worn.width, band=band, label=worn.label))
-    for (name, d), worn in zip(lines, dress, strict=True):
-        if worn.color == MUTED and len(lines) > 1:
+        marks.append(Curve(place(far), place(frr), style.color, name, width=style.width, band=band, label=style.label))
+    for (name, d), style in zip(lines, styles, strict=True):
+        if style.color == MUTED and len(lines) > 1:
             continue
         for p in d.points:
             if 0 < p.far < 1 and 0 < p.frr < 1:
-                marks.append(_marked(p, name, worn.color, float(place(p.far)), float(place(p.frr)), len(lines) == 1))
+                marks.append(_marked(p, name, style.color, float(place(p.far)), float(place(p.frr)), len(lines) == 1))
     ticks = _spaced(low, high)
     ends = float(ndtri(low)), float(ndtri(high))
     x = Axis(f"false alarms, % ({shown[0].negative} accepted)", *ends, ticks)
@@ -247,12 +129,12 @@ def _det(lines: Lines[DetDisplay], how: How) -> Plate:
         tuple(marks),
         _det_finding(lines),
         True,
-        _key(dress, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
+        _key(styles, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
         note,
     )
 
 
-def _no_band(how: How) -> str:
+def _no_band(how: PlateOptions) -> str:
     return "" if how.independent else "No bands: trials were drawn in whole units, and these would be too narrow."
 
 
@@ -301,12 +183,12 @@ def _marked(p: Point, name: str, color: int, x: float, y: float, is_labelled: bo
     return Dots(np.array([x]), np.array([y]), color, shape, about=(said,), label=p.label if is_labelled else "")
 
 
-def _roc(lines: Lines[RocDisplay], how: How) -> Plate:
-    dress = _dressed(lines, lambda d: -d.area, how)
+def _roc(lines: Lines[RocDisplay], how: PlateOptions) -> Plate:
+    styles = _mark_styles(lines, lambda d: -d.area, how)
     marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
     marks += [
-        Curve(d.fpr, d.tpr, worn.color, name, width=worn.width, label=worn.label)
-        for (name, d), worn in zip(lines, dress, strict=True)
+        Curve(d.fpr, d.tpr, style.color, name, width=style.width, label=style.label)
+        for (name, d), style in zip(lines, styles, strict=True)
     ]
     first = lines[0][1]
     words = [name + area_text(" · AUC", d.area) for name, d in lines]
@@ -315,34 +197,20 @@ def _roc(lines: Lines[RocDisplay], how: How) -> Plate:
     finding = f"{who} under the curve {best.area:.4f}" if not np.isnan(best.area) else ""
     x = _share_axis(f"false alarms ({first.negative} accepted)")
     y = _share_axis(f"hits ({first.positive} accepted)")
-    return Plate(x, y, tuple(marks), finding, True, _key(dress, words) if len(lines) > 1 or how.named else ())
+    return Plate(x, y, tuple(marks), finding, True, _key(styles, words) if len(lines) > 1 or how.named else ())
 
 
 def _share_axis(title: str, high: float = 1.0) -> Axis:
     return Axis(title, 0.0, high, ticks(0.0, high, percent=True))
 
 
-def ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tuple[tuple[float, str], ...]:
-    """Return round places between two ends."""
-    if not high > low:
-        return ((low, f"{low:g}"),)
-    raw = (high - low) / most
-    power = 10.0 ** np.floor(np.log10(raw))
-    step = next(s * power for s in (1, 2, 2.5, 5, 10) if s * power >= raw)
-    first = np.ceil(low / step - 1e-9) * step
-    found = np.arange(first, high + 1e-9 * step, step)
-    return tuple(
-        (float(v), f"{100 * v:g} %" if percent else f"{v:.6g}".replace("-", "−")) for v in np.round(found, 12) + 0.0
-    )
-
-
-def _pr(lines: Lines[PrDisplay], how: How) -> Plate:
+def _pr(lines: Lines[PrDisplay], how: PlateOptions) -> Plate:
     first: PrDisplay = lines[0][1]
-    dress = _dressed(lines, lambda d: -d.area, how)
-    marks: list[Mark] = [Rule(first.prevalence, False, "accept everything")]
+    styles = _mark_styles(lines, lambda d: -d.area, how)
+    marks: list[Mark] = [GuideLine(first.prevalence, False, "accept everything")]
     marks += [
-        Curve(d.recall, d.precision, worn.color, name, width=worn.width, label=worn.label)
-        for (name, d), worn in zip(lines, dress, strict=True)
+        Curve(d.recall, d.precision, style.color, name, width=style.width, label=style.label)
+        for (name, d), style in zip(lines, styles, strict=True)
     ]
     words = [name + area_text(" · AP", d.area) for name, d in lines]
     name, best = max(lines, key=lambda line: line[1].area if not np.isnan(line[1].area) else -1.0)
@@ -353,7 +221,7 @@ def _pr(lines: Lines[PrDisplay], how: How) -> Plate:
         else ""
     )
     x, y = _share_axis(f"recall ({first.positive} found)"), _share_axis(f"precision ({first.positive} among accepted)")
-    return Plate(x, y, tuple(marks), finding, key=_key(dress, words) if len(lines) > 1 or how.named else ())
+    return Plate(x, y, tuple(marks), finding, key=_key(styles, words) if len(lines) > 1 or how.named else ())
 
 
 def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None) -> Plate:
@@ -365,7 +233,9 @@ def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None
         Bars(d.edges, d.positives, 0, f"{d.positive} ({d.n_positive:,})"),
     ]
     low, high = ends or (float(d.edges[0]), float(d.edges[-1]))
-    marks += [Rule(p.threshold, True, f"{p.label} {p.threshold:.3g}") for p in d.points if low <= p.threshold <= high]
+    marks += [
+        GuideLine(p.threshold, True, f"{p.label} {p.threshold:.3g}") for p in d.points if low <= p.threshold <= high
+    ]
     x = Axis(f"score (higher = {d.higher or d.positive})", low, high, ticks(low, high))
     key = ((1, "bar", f"{d.negative} ({d.n_negative:,})"), (0, "bar", f"{d.positive} ({d.n_positive:,})"))
     finding = f"{overlap:.0%} of the scores overlap"
@@ -379,23 +249,23 @@ def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None
     )
 
 
-def _histogram(lines: Lines[HistogramDisplay], how: How) -> Plate:
+def _histogram(lines: Lines[HistogramDisplay], how: PlateOptions) -> Plate:
     del how
     return histogram_plate(lines[0][1])
 
 
-def _reliability(lines: Lines[ReliabilityDisplay], how: How) -> Plate:
+def _reliability(lines: Lines[ReliabilityDisplay], how: PlateOptions) -> Plate:
     first: ReliabilityDisplay = lines[0][1]
-    dress = _dressed(lines, lambda d: float(np.abs(d.stated - d.happened).max(initial=0.0)), how)
+    styles = _mark_styles(lines, lambda d: float(np.abs(d.stated - d.happened).max(initial=0.0)), how)
     marks: list[Mark] = [Curve(np.array([0.0, 1.0]), np.array([0.0, 1.0]), MUTED, dash="dot", width=1)]
-    for (name, d), worn in zip(lines, dress, strict=True):
-        marks.append(Curve(d.stated, d.happened, worn.color, name, width=1.2))
+    for (name, d), style in zip(lines, styles, strict=True):
+        marks.append(Curve(d.stated, d.happened, style.color, name, width=1.2))
         about = tuple(
             f"{name}: stated {s:.1%}, happened {h:.1%}, n = {int(n):,}"
             for s, h, n in zip(d.stated, d.happened, d.n, strict=True)
         )
         ends = (d.low, d.high) if how.independent else (None, None)
-        marks.append(Dots(d.stated, d.happened, worn.color, low=ends[0], high=ends[1], about=about, is_hollow=False))
+        marks.append(Dots(d.stated, d.happened, style.color, low=ends[0], high=ends[1], about=about, is_hollow=False))
     confident = first.of == "confidence"
     x = _share_axis("stated confidence" if confident else f"stated probability of {first.positive}")
     y = _share_axis("verdicts that are right" if confident else f"share that is {first.positive}")
@@ -410,7 +280,7 @@ def _reliability(lines: Lines[ReliabilityDisplay], how: How) -> Plate:
         tuple(marks),
         _reliability_finding(lines),
         True,
-        _key(dress, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
+        _key(styles, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
         note,
     )
 
@@ -428,14 +298,14 @@ def _reliability_finding(lines: Lines[ReliabilityDisplay]) -> str:
     )
 
 
-def _bayes_error(lines: Lines[BayesErrorDisplay], how: How) -> Plate:
+def _bayes_error(lines: Lines[BayesErrorDisplay], how: PlateOptions) -> Plate:
     first: BayesErrorDisplay = lines[0][1]
-    dress = _dressed(lines, lambda d: float(d.actual.max()), how)
+    styles = _mark_styles(lines, lambda d: float(d.actual.max()), how)
     marks: list[Mark] = [Curve(first.prior, first.default, MUTED, "by the prior alone", "dot", 1.2)]
-    for (name, d), worn in zip(lines, dress, strict=True):
+    for (name, d), style in zip(lines, styles, strict=True):
         marks += [
-            Curve(d.prior, d.actual, worn.color, f"{name} actual", label=worn.label),
-            Curve(d.prior, d.least, worn.color, f"{name} after PAV", "dash", 1.5),
+            Curve(d.prior, d.actual, style.color, f"{name} actual", label=style.label),
+            Curve(d.prior, d.least, style.color, f"{name} after PAV", "dash", 1.5),
         ]
     top = 1.12 * min(0.5, max(float(max(d.actual.max(), d.least.max())) for _, d in lines))
     low, high = float(first.prior[0]), float(first.prior[-1])
@@ -447,18 +317,18 @@ def _bayes_error(lines: Lines[BayesErrorDisplay], how: How) -> Plate:
         _share_axis("error rate", top),
         tuple(marks),
         f"Miscalibration costs at most {gap:.1%} errors",
-        key=key if len(lines) == 1 and not how.named else (*_key(dress, [n for n, _ in lines]), *key[1:]),
+        key=key if len(lines) == 1 and not how.named else (*_key(styles, [n for n, _ in lines]), *key[1:]),
     )
 
 
-def _tippett(lines: Lines[TippettDisplay], how: How) -> Plate:
+def _tippett(lines: Lines[TippettDisplay], how: PlateOptions) -> Plate:
     shown: list[TippettDisplay] = [d for _, d in lines]
-    dress = _dressed(lines, lambda d: 0.0, how)
-    marks: list[Mark] = [Rule(0.0)]
-    for (name, d), worn in zip(lines, dress, strict=True):
+    styles = _mark_styles(lines, lambda d: 0.0, how)
+    marks: list[Mark] = [GuideLine(0.0)]
+    for (name, d), style in zip(lines, styles, strict=True):
         marks += [
-            Curve(d.positive_lr, d.positive_share, worn.color, f"{name} {d.positive}", label=worn.label),
-            Curve(d.negative_lr, d.negative_share, worn.color, f"{name} {d.negative}", "dash", 1.5),
+            Curve(d.positive_lr, d.positive_share, style.color, f"{name} {d.positive}", label=style.label),
+            Curve(d.negative_lr, d.negative_share, style.color, f"{name} {d.negative}", "dash", 1.5),
         ]
     every = np.concatenate([np.concatenate([d.positive_lr, d.negative_lr]) for d in shown])
     low, high = max(float(every.min()), -12.0), min(float(every.max()), 12.0)
@@ -473,16 +343,16 @@ def _tippett(lines: Lines[TippettDisplay], how: How) -> Plate:
         finding,
         key=key
         if len(lines) == 1 and not how.named
-        else (*_key(dress, [n for n, _ in lines]), (MUTED, "dash", shown[0].negative)),
+        else (*_key(styles, [n for n, _ in lines]), (MUTED, "dash", shown[0].negative)),
     )
 
 
-def _risk_coverage(lines: Lines[RiskCoverageDisplay], how: How) -> Plate:
+def _risk_coverage(lines: Lines[RiskCoverageDisplay], how: PlateOptions) -> Plate:
     shown: list[RiskCoverageDisplay] = [d for _, d in lines]
-    dress = _dressed(lines, lambda d: float(d.risk[-1]), how)
+    styles = _mark_styles(lines, lambda d: float(d.risk[-1]), how)
     marks = tuple(
-        Curve(d.coverage, d.risk, worn.color, name, width=worn.width, label=worn.label)
-        for (name, d), worn in zip(lines, dress, strict=True)
+        Curve(d.coverage, d.risk, style.color, name, width=style.width, label=style.label)
+        for (name, d), style in zip(lines, styles, strict=True)
     )
     top = max(1.1 * max(float(d.risk.max()) for d in shown), 0.01)
     half = [float(np.interp(0.5, d.coverage, d.risk)) for d in shown]
@@ -497,11 +367,11 @@ def _risk_coverage(lines: Lines[RiskCoverageDisplay], how: How) -> Plate:
         _share_axis("share of them that is wrong", top),
         marks,
         finding,
-        key=_key(dress, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
+        key=_key(styles, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
     )
 
 
-def _robustness(lines: Lines[RobustnessDisplay], how: How) -> Plate:
+def _robustness(lines: Lines[RobustnessDisplay], how: PlateOptions) -> Plate:
     """Draw a figure over strength: one line per attack with its intervals, its control dotted in the same colour."""
     del how
     d: RobustnessDisplay = lines[0][1]
@@ -510,7 +380,7 @@ def _robustness(lines: Lines[RobustnessDisplay], how: How) -> Plate:
     is_strength = d.across == "strength" and d.clean is not None
     span = float(every[-1] - (0.0 if is_strength else every[0])) or 1.0
     step = 0.012 * span
-    marks: list[Mark] = [Rule(d.clean, False, "clean")] if d.clean is not None else []
+    marks: list[Mark] = [GuideLine(d.clean, False, "clean")] if d.clean is not None else []
     runs = list(dict.fromkeys(own.run for own in d.lines))
     for own in d.lines:
         i = shade[own.of]
@@ -557,146 +427,8 @@ def _robust_finding(d: RobustnessDisplay) -> str:
     return f"{worst.name} is worst: {value} at {d.across} {worst.x[-1]:g}"
 
 
-def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float | None = None) -> Plate:
-    """Draw figures with their intervals on one axis, one below the other, and the pooled figure as a line.
-
-    >>> rows = [("C01", Estimate("eer", 0.2, 0.1, 0.3)), ("C02", Estimate("eer", 0.1, 0.05, 0.15))]
-    >>> forest_plate(rows, "EER", 0.15).y.ticks
-    ((1.0, 'C01'), (0.0, 'C02'))
-    """
-    known = [(name, e) for name, e in rows if e.value is not None]
-    at = np.arange(len(known), dtype=np.float64)[::-1]
-    value = np.array([e.value for _, e in known], dtype=np.float64)
-    low, high = (
-        np.array([v if (end := getattr(e, part)) is None else end for (_, e), v in zip(known, value, strict=True)])
-        for part in ("low", "high")
-    )
-    left, right = (float(low.min()), float(high.max())) if len(known) else (0.0, 1.0)
-    room = 0.05 * (right - left) or 0.05
-    marks: list[Mark] = [Rule(pooled, True, "pooled")] if pooled is not None else []
-    about = tuple(f"{name}: {e.value:.4g}" for name, e in known)
-    marks.append(Dots(value, at, 0, low=low, high=high, about=about, is_hollow=False, is_sideways=True))
-    x = Axis(title, left - room, right + room, ticks(left - room, right + room))
-    return Plate(
-        x,
-        Axis("", -0.6, len(known) - 0.4, tuple((float(y), n) for y, (n, _) in zip(at, known, strict=True))),
-        tuple(marks),
-    )
-
-
-def ranks_plate(standings: Sequence[RankedRun]) -> Plate:
-    """Draw the ranks of many systems with simultaneous intervals and letters, instead of a critical-difference diagram.
-
-    Systems that share a letter were not shown to differ; an interval holds the true rank, of all systems at once.
-    """
-    own = [s for s in standings if s.value is not None and s.rank_low is not None and s.rank_high is not None]
-    at = np.arange(len(own), dtype=np.float64)[::-1]
-    rank = np.arange(1, len(own) + 1, dtype=np.float64)
-    low, high = (np.array([getattr(s, part) for s in own], dtype=np.float64) for part in ("rank_low", "rank_high"))
-    dots = Dots(rank, at, 0, low=low, high=high, is_hollow=False, is_sideways=True, about=tuple(s.run for s in own))
-    names = tuple((float(y), f"{s.run} ({s.letters})") for y, s in zip(at, own, strict=True))
-    ends = tuple((float(k), str(k)) for k in range(1, len(own) + 1, max(1, len(own) // 10)))
-    x = Axis("rank, the best first", 0.5, len(own) + 0.5, ends)
-    return Plate(x, Axis("", -0.6, len(own) - 0.4, names), (dots,))
-
-
-def heat_plate(found: HeatMap) -> Plate:
-    """Draw a map of two crossed columns: cells shaded from the best to the worst, each with its figure."""
-    down = len(found.rows)
-    marks = tuple(
-        Block(
-            (j, j + 1.0),
-            (down - i - 1.0, float(down - i)),
-            1,
-            c.text,
-            c.about,
-            int(c.shade) / 9 if c.shade.isdigit() else 0.0,
-        )
-        for i, (_, cells) in enumerate(found.rows)
-        for j, c in enumerate(cells)
-    )
-    x = Axis(found.across, 0.0, float(len(found.columns)), tuple((j + 0.5, c) for j, c in enumerate(found.columns)))
-    names = tuple((down - i - 0.5, name) for i, (name, _) in enumerate(found.rows))
-    return Plate(x, Axis(found.down, 0.0, float(down), names), marks, is_bare=True)
-
-
 DASHES: Final = ("", "dash", "dot")
 """Line styles that distinguish runs where colours distinguish attacks."""
-ENDS: Final = {"right": 2, "wrong": 1, "open": MUTED}
-"""The colours of the outcomes of a trial."""
-ORDER: Final = ("right", "wrong", "open", "not asked", "uncertain", "cannot tell", "no verdict", "failed")
-NODE: Final = 0.035
-"""Half the width of a box of a flow."""
-
-
-@dataclass(frozen=True)
-class Way:
-    """How many trials took one path through the stages of a flow; the last stage is right, wrong or open."""
-
-    stages: tuple[str, ...]
-    n: int
-
-
-def flow_plate(titles: Sequence[str], ways: Sequence[Way], finding: str = "") -> Plate:
-    """Draw the outcomes of trials, stage by stage: boxes as high as their number of trials, ribbons by outcome.
-
-    >>> plate = flow_plate(("system", "outcome"), [Way(("fake", "right"), 3), Way(("uncertain", "open"), 1)])
-    >>> [mark.label for mark in plate.marks if isinstance(mark, Block)]
-    ['fake 3', 'uncertain 1', 'right 3', 'open 1']
-    """
-    total = sum(way.n for way in ways) or 1
-    gap = 0.045 * total
-    columns = [_nodes(ways, i, gap) for i in range(len(titles))]
-    tall = max((max(high for _, high in nodes.values()) for nodes in columns if nodes), default=float(total))
-    marks: list[Mark] = []
-    for i in range(len(titles) - 1):
-        marks += _ribbons(ways, i, columns[i], columns[i + 1], tall)
-    for i, nodes in enumerate(columns):
-        last = i == len(titles) - 1
-        for name, (low, high) in nodes.items():
-            n = round(high - low)
-            about = f"{titles[i]}: {name}, {n:,} of {total:,} ({n / total:.1%})"
-            ends = (tall - high, tall - low)
-            marks.append(Block((i - NODE, i + NODE), ends, ENDS.get(name, 0) if last else 6, f"{name} {n:,}", about))
-    x = Axis("", -0.12, len(titles) - 1 + 0.2 * len(titles), tuple((float(i), title) for i, title in enumerate(titles)))
-    key = tuple((color, "bar", name) for name, color in ENDS.items() if name in columns[-1])
-    return Plate(x, Axis("", -0.01 * tall, 1.01 * tall, ()), tuple(marks), finding, is_bare=True, key=key)
-
-
-def _nodes(ways: Sequence[Way], stage: int, gap: float) -> dict[str, tuple[float, float]]:
-    """Return the boxes of one stage from the top down, each with its ends."""
-    sizes: dict[str, int] = {}
-    for way in ways:
-        sizes[way.stages[stage]] = sizes.get(way.stages[stage], 0) + way.n
-    known = {name: i for i, name in enumerate(ORDER)}
-    found, at = dict[str, tuple[float, float]](), 0.0
-    for name in sorted(sizes, key=lambda name: (known.get(name.removeprefix("said "), -1), name)):
-        found[name] = (at, at + sizes[name])
-        at += sizes[name] + gap
-    return found
-
-
-def _ribbons(
-    ways: Sequence[Way],
-    stage: int,
-    left: dict[str, tuple[float, float]],
-    right: dict[str, tuple[float, float]],
-    tall: float,
-) -> list[Mark]:
-    sizes: dict[tuple[str, str, str], int] = {}
-    for way in ways:
-        key = (way.stages[stage], way.stages[stage + 1], way.stages[-1])
-        sizes[key] = sizes.get(key, 0) + way.n
-    out, into = ({name: ends[0] for name, ends in nodes.items()} for nodes in (left, right))
-    rank = {name: i for side in (left, right) for i, name in enumerate(side)}
-    made: list[Mark] = []
-    for (a, b, end), n in sorted(sizes.items(), key=lambda kv: (rank[kv[0][0]], rank[kv[0][1]], ORDER.index(kv[0][2]))):
-        start, goal = (tall - out[a] - n, tall - out[a]), (tall - into[b] - n, tall - into[b])
-        out[a] += n
-        into[b] += n
-        about = f"{a} → {b}: {n:,}, {end} in the end"
-        made.append(Ribbon((stage + NODE, stage + 1 - NODE), start, goal, ENDS[end], about))
-    return made
 
 
 def _capital(text: str) -> str:

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials
-from hitmiss.reports.displays import RobustnessDisplay
 from hitmiss.reports.matplots import FORMATS, save, together
 from hitmiss.reports.notebook import Drawn
 from hitmiss.reports.pictures import Picture, pictures, read_pictures
 from hitmiss.reports.readings import READINGS
+from hitmiss.reports.robustness_display import RobustnessDisplay
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -49,6 +49,13 @@ class Plots:
         if isinstance(behind, Sequence):
             return read_pictures(behind)
         raise UsageError(NOTHING)
+
+    def __call__(self, kind: str | None = None, ax: Axes | None = None) -> Axes | Drawn:
+        """Draw one kind of figure; None: the first that is available."""
+        available = self.kinds
+        if not available or (kind is not None and kind not in available):
+            raise UsageError(f"there is no {kind or 'figure'} of this; there are {', '.join(available) or 'none'}")
+        return self._drawn(kind or available[0], ax)
 
     @property
     def kinds(self) -> list[str]:

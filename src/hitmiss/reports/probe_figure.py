@@ -12,7 +12,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results
 from hitmiss.core.sorting import Floats
 from hitmiss.reports.matplots import FORMATS, draw, save
-from hitmiss.reports.plates import MUTED, Axis, Curve, Dots, Mark, Plate, Rule, ticks
+from hitmiss.reports.plate import MUTED, Axis, Curve, Dots, GuideLine, Mark, Plate, ticks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -51,7 +51,7 @@ def probe_plate(results: Results) -> Plate:
         Curve(at, accuracy, 0, "accuracy", band=(at, low, at, high)),
         Dots(at, accuracy, 0, low=low, high=high, is_hollow=False),
         Curve(at, _along(results, "probe_balanced_accuracy", layers), 1, "balanced accuracy", "dash"),
-        Rule(float(_along(results, "probe_majority", layers)[0]), False, "largest class"),
+        GuideLine(float(_along(results, "probe_majority", layers)[0]), False, "largest class"),
     ]
     key = [(0, "", "accuracy, 95 % interval"), (1, "dash", "balanced accuracy")]
     shuffled = _along(results, "probe_shuffled", layers)

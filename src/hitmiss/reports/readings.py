@@ -9,18 +9,12 @@ from typing import Final, TypeVar
 import numpy as np
 
 from hitmiss.core.sorting import Floats
-from hitmiss.reports.displays import (
-    BayesErrorDisplay,
-    DetDisplay,
-    HistogramDisplay,
-    PrDisplay,
-    ReliabilityDisplay,
-    RiskCoverageDisplay,
-    RobustnessDisplay,
-    RocDisplay,
-    TippettDisplay,
-)
-from hitmiss.reports.tabular import Cell, Table
+from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
+from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
+from hitmiss.reports.histogram_display import HistogramDisplay
+from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
+from hitmiss.reports.robustness_display import RobustnessDisplay
+from hitmiss.reports.table import Table, TableCell
 
 D = TypeVar("D")
 Lines = Sequence[tuple[str, D]]
@@ -80,7 +74,7 @@ LEVELS: Final = Reading("Robustness", "The figure at each level of this manipula
 def numbers_of(kind: str, lines: Lines[D]) -> Table:
     """Return the numbers behind a figure."""
     header, rows = TABLES[kind](lines)
-    cells = tuple((Cell(name), *(Cell(text) for text in texts)) for name, texts in rows)
+    cells = tuple((TableCell(name), *(TableCell(text) for text in texts)) for name, texts in rows)
     title = READINGS[kind].title if kind in READINGS else ROBUSTNESS.title
     return Table(title, (FIRST.get(kind, "run"), *header), cells)
 

@@ -20,22 +20,15 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
-from hitmiss.io.runs import MANIFEST
-from hitmiss.io.triage import read_verdicts
+from hitmiss.io.people import read_verdicts
 from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.evidence import (
-    COLUMNS,
-    TEXTS,
-    Shelf,
-    Texts,
-    lossless,
-    remarks_beside,
-    shelf_of,
-    texts_of_predictions,
-)
+from hitmiss.reports.item_texts import Texts, rationales_beside, texts_of_predictions
+from hitmiss.reports.media_finder import COLUMNS, MediaFinder, finder_of, lossless
 from hitmiss.reports.pictures import load_whole, pictures
+from hitmiss.reports.worst_errors import TEXTS
+from hitmiss.runs.manifest import MANIFEST
 from hitmiss.verdicts.people import evaluate_teamwork
 from hitmiss.verdicts.stability import is_repeated
 
@@ -170,9 +163,9 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
     made = replace(
         measured(trials, name, measuring),
-        shelf=_shelf(path, trials, measuring),
+        finder=_finder(path, trials, measuring),
         dossier=dossier_of(split_choice(path)[0]),
-        remarks=remarks_beside(split_choice(path)[0]),
+        rationales=rationales_beside(split_choice(path)[0]),
         texts=_texts(path, measuring),
     )
     return _marked(made, split_choice(path)[0])
@@ -201,9 +194,9 @@ def _texts(path: str, measuring: Measuring) -> Texts | None:
     return texts_of_predictions(folder, tag) if named else None
 
 
-def _shelf(path: str, trials: Trials, measuring: Measuring) -> Shelf | None:
+def _finder(path: str, trials: Trials, measuring: Measuring) -> MediaFinder | None:
     """Return where the files are: as the user says, else as the run records it."""
-    found = shelf_of(split_choice(path)[0], trials, measuring.media)
+    found = finder_of(split_choice(path)[0], trials, measuring.media)
     return lossless(found) if measuring.lossless else found
 
 

@@ -9,7 +9,7 @@ from hitmiss.conclude.verdict import Beside, conclude
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import PER_CENT, Shown, explain, is_share, shown
 from hitmiss.reports.evaluations import RUN, Evaluation
 
@@ -41,7 +41,7 @@ def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = No
     )
     heads = heads or tuple(_worst_slice(evaluation))
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
-    sources = dict.fromkeys(lane.source for lane in evaluation.lanes)
+    sources = dict.fromkeys(member.source for member in evaluation.members)
     asides = tuple(s.asides for s in sources if s.asides is not None)
     verdict = conclude(evaluation.results, evaluation.primary, beside=Beside(compared, asides=asides))
     ranked, left_out = (heads[:MOST_RANKS], len(heads) - MOST_RANKS) if len(heads) > MOST_RANKS else (heads, 0)
@@ -78,8 +78,8 @@ def _rank(e: Estimate) -> tuple[bool, float]:
 def _tested(evaluation: Evaluation) -> str:
     first = next((e for e in evaluation.results if not e.slice and e.average is None), None)
     if first is None:
-        return evaluation.lanes[0].name
+        return evaluation.members[0].name
     positive, negative = evaluation.classes
     counts = f"{first.n:,} trials ({first.n_positive:,} {positive}, {first.n - first.n_positive:,} {negative})"
-    n = len(evaluation.lanes)
-    return f"{n} runs on {counts}" if n > 1 else f"{evaluation.lanes[0].name} · {counts}"
+    n = len(evaluation.members)
+    return f"{n} runs on {counts}" if n > 1 else f"{evaluation.members[0].name} · {counts}"

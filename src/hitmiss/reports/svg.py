@@ -13,8 +13,8 @@ import numpy as np
 
 from hitmiss.core.sorting import Floats
 from hitmiss.core.text import escape_invisible
-from hitmiss.reports.displays import thin
-from hitmiss.reports.plates import MUTED, Axis, Bars, Block, Curve, Dots, Mark, Plate, Ribbon, Rule
+from hitmiss.reports.plate import MUTED, Axis, Bars, Block, Curve, Dots, GuideLine, Mark, Plate, Ribbon
+from hitmiss.reports.thinning import thin
 
 WIDTH, HEIGHT, SQUARE = 460, 330, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 46
@@ -207,7 +207,7 @@ def _dots(mark: Dots, frame: _Frame) -> str:
     return "".join(parts)
 
 
-def _rule(mark: Rule, frame: _Frame) -> str:
+def _rule(mark: GuideLine, frame: _Frame) -> str:
     if mark.is_upright:
         return f'<path class="rule" d="M{frame.across(mark.at):.1f} {frame.top}V{frame.bottom}"/>'
     return f'<path class="rule" d="M{frame.left} {frame.down(mark.at):.1f}H{frame.right}"/>'
@@ -249,7 +249,7 @@ def _labels(plate: Plate, frame: _Frame) -> str:
                 return
 
     for mark in plate.marks:
-        if isinstance(mark, Rule) and mark.label:
+        if isinstance(mark, GuideLine) and mark.label:
             if mark.is_upright:
                 put(frame.across(mark.at) + 4, frame.top + 12, mark.label)
             else:

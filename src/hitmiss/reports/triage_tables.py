@@ -7,95 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final, cast
 
+from hitmiss.core.metric_spec import MetricSpec, Setting
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import MetricSpec, Setting
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.derive.bands import Answered, Point
-from hitmiss.engine.interval import share_interval
 from hitmiss.findings.wording import PLACES
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage import CHANCE, Confusion, Triage, TriageExtras, repeats_of
-from hitmiss.reports.plates import Way
-from hitmiss.reports.tabular import TEXT, Cell, Table, bracketed, crossed, groupings, titled
-from hitmiss.reports.tabular import slice_table as by_slice
-from hitmiss.verdicts.agreement import Agreement
-from hitmiss.verdicts.people import PEOPLE, RIGHT, SYSTEM, TOGETHER, UNDECIDED, WHO, WRONG, Load, Teamwork
+from hitmiss.reports.flow_plate import FlowPath
+from hitmiss.reports.grids import groupings
+from hitmiss.reports.people_tables import people_tables
+from hitmiss.reports.result_tables import slice_table as by_slice
+from hitmiss.reports.table import Table, TableCell, crossed
+from hitmiss.reports.table_style import TEXT, bracketed, titled
+from hitmiss.verdicts.people import RIGHT, UNDECIDED, WRONG
 from hitmiss.verdicts.reliability import Bin
-
-# ----------------------------------------------------------------------
-# Tables of what people add to a system: the three side by side, what was left to people, and their agreement.
-
-
-def people_tables(work: Teamwork) -> list[Table]:
-    """Return the tables of figures, load and agreement."""
-    return [figures_table(work), load_table(work), agreement_table(work)]
-
-
-def figures_table(work: Teamwork) -> Table:
-    """Return one row per metric; for every run the system alone and with people, and people alone."""
-    order = {SYSTEM: 0, PEOPLE: 1, TOGETHER: 2}
-    shown = sorted(repeats_of(work.figures), key=lambda e: order[e.run[WHO]])
-    names = dict.fromkeys(e.metric for e in repeats_of(work.figures))
-    ranked = sorted(shown, key=lambda e: list(names).index(e.metric))
-    columns = tuple(dict.fromkeys(_named_people(dict(e.run)) for e in shown))
-    cells = [((titled(e),), _named_people(dict(e.run)), _figure(e)) for e in ranked]
-    cells += [(("n",), _named_people(dict(e.run)), Cell(f"{e.n:,}")) for e in reversed(shown)]
-    return crossed("the system alone, people alone, and the two together", ("metric",), cells, columns, "–")
-
-
-def load_table(work: Teamwork) -> Table:
-    """Show what each run left to people, and the outcome."""
-    names = tuple(dict.fromkeys(k for load in work.loads for k in load.run))
-    header = (*names, "items", "left to people", "share", "settled", "still open", "short of verdicts", "not looked at")
-    return Table("what was left to people", header, tuple(_load(load, names) for load in work.loads), len(names))
-
-
-def agreement_table(work: Teamwork) -> Table:
-    """Show Krippendorff's alpha, with "cannot tell" as an answer and without."""
-    header = ("agreement of people", "Krippendorff's alpha ↑", "pairs that agree", "items", "answers")
-    rows = (
-        _agreement('with "cannot tell" as an answer', work.agreement),
-        _agreement('without "cannot tell"', work.decided_agreement),
-    )
-    return Table(summary(work), header, rows)
-
-
-def summary(work: Teamwork) -> str:
-    """Say who reviewed, and for how long."""
-    people = f"{work.n_verdicts:,} verdicts of {work.n_reviewers:,} reviewer{'s' if work.n_reviewers != 1 else ''}"
-    decided = f", {work.n_adjudicated:,} adjudicated" if work.n_adjudicated else ""
-    return f"{people}{decided}" + (f", {work.seconds / 60:.1f} minutes of looking" if work.seconds is not None else "")
-
-
-def _named_people(run: dict[str, str]) -> str:
-    rest = "|".join(v for k, v in run.items() if k != WHO and v != "-")
-    return f"{run[WHO]} {rest}".strip()
-
-
-def _figure(e: Estimate | None) -> Cell:
-    return TEXT.cell(e, PLACES) if e is not None else Cell("–")
-
-
-def _load(load: Load, names: tuple[str, ...]) -> tuple[Cell, ...]:
-    counts = (load.settled, load.open, load.begun, load.unseen)
-    low, high = share_interval(load.sent, load.n)
-    share = Cell(number(float(load.share)), bracketed(low, high)) if load.n else Cell("–")
-    return (
-        *(Cell(load.run.get(k, "")) for k in names),
-        *(Cell(f"{n:,}") for n in (load.n, load.sent)),
-        share,
-        *(Cell(f"{n:,}") for n in counts),
-    )
-
-
-def _agreement(name: str, a: Agreement) -> tuple[Cell, ...]:
-    alpha = Cell(number(a.alpha), bracketed(a.low, a.high)) if a.alpha is not None else Cell("undefined", a.note)
-    agreeing = Cell("–" if a.agreeing is None else number(a.agreeing))
-    return Cell(name), alpha, agreeing, Cell(f"{a.n_items:,}"), Cell(f"{a.n_answers:,}")
-
-
-# ----------------------------------------------------------------------
-# Tables of a triage evaluation: the answers, the figures by kind, repetitions, reliability, times.
 
 SECTIONS: Final = (
     (
@@ -140,13 +66,13 @@ def beside_tables(asides: TriageExtras) -> list[Table]:
     return found + (people_tables(asides.people) if asides.people is not None else [])
 
 
-def flows(asides: TriageExtras) -> list[tuple[str, tuple[str, ...], list[Way]]]:
+def flows(asides: TriageExtras) -> list[tuple[str, tuple[str, ...], list[FlowPath]]]:
     """Return for each run its name, the stages, and the trials on each path: truth, system, people, outcome."""
     if asides.people is not None and asides.people.paths:
-        grouped: dict[str, list[Way]] = defaultdict(list)
+        grouped: dict[str, list[FlowPath]] = defaultdict(list)
         for path in asides.people.paths:
             stages = (path.truth, f"said {path.system}", path.people, path.outcome)
-            grouped[_named(tuple(path.run.items()))].append(Way(stages, path.n))
+            grouped[_named(tuple(path.run.items()))].append(FlowPath(stages, path.n))
         return [(name, ("in truth", "system", "people", "outcome"), ways) for name, ways in grouped.items()]
     return [
         (_named(tuple(c.run.items())), ("in truth", "system", "outcome"), _ways(c))
@@ -154,7 +80,7 @@ def flows(asides: TriageExtras) -> list[tuple[str, tuple[str, ...], list[Way]]]:
     ]
 
 
-def _ways(c: Confusion) -> list[Way]:
+def _ways(c: Confusion) -> list[FlowPath]:
     """Count the system's answers for the trials of each class."""
     n, (positive, negative) = c.counts, c.classes
     found = (
@@ -167,7 +93,7 @@ def _ways(c: Confusion) -> list[Way]:
         (positive, "failed", UNDECIDED, n.failed_positive),
         (negative, "failed", UNDECIDED, n.failed_negative),
     )
-    return [Way((truth, f"said {said}", end), int(k)) for truth, said, end, k in found if k]
+    return [FlowPath((truth, f"said {said}", end), int(k)) for truth, said, end, k in found if k]
 
 
 def _wholes(figures: Results) -> Results:
@@ -196,16 +122,16 @@ def over_trials(confusions: Sequence[Confusion]) -> list[Confusion]:
 def confusion_table(confusions: Sequence[Confusion], title: str = "verdicts") -> Table:
     """Show truth as rows and verdicts as columns; unparsed verdicts and failed calls are separate."""
     names = _run_names([dict(c.run) for c in confusions])
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for c in confusions:
-        n, run = c.counts, tuple(Cell(c.run.get(k, "")) for k in names)
+        n, run = c.counts, tuple(TableCell(c.run.get(k, "")) for k in names)
         said = (
             (c.classes[0], n.fn, n.tp, n.abstained_positive, c.unparsed[0], n.failed_positive),
             (c.classes[1], n.tn, n.fp, n.abstained_negative, c.unparsed[1], n.failed_negative),
         )
         for truth, real, fake, silent, unparsed, failed in said:
             counts = (real, fake, silent - unparsed, unparsed, failed, real + fake + silent + failed)
-            rows.append((*run, Cell(truth), *(Cell(f"{int(k):,}") for k in counts)))
+            rows.append((*run, TableCell(truth), *(TableCell(f"{int(k):,}") for k in counts)))
     positive, negative = confusions[0].classes if confusions else ("fake", "real")
     header = (*names, "truth", f"said {negative}", f"said {positive}", "uncertain", "unparsed", "error", "n")
     return Table(title, header, tuple(rows), len(names) + 1)
@@ -243,7 +169,9 @@ def _figures(
         run, key = tuple(e.run.items()), (_metric_name(e),)
         cells.append((key, _named(run), TEXT.cell(e, PLACES)))
         sd = spread.get((e.metric, run))
-        cells += [(key, f"sd {_named(run)}", Cell(number(sd.value)))] if sd is not None and sd.value is not None else []
+        cells += (
+            [(key, f"sd {_named(run)}", TableCell(number(sd.value)))] if sd is not None and sd.value is not None else []
+        )
     columns = [part for run in runs for part in ((_named(run), f"sd {_named(run)}") if spread else (_named(run),))]
     table = crossed(title, ("metric",), cells, columns)
     return replace(table, header=("metric", *("sd" if spread and i % 2 else c for i, c in enumerate(columns))))
@@ -293,7 +221,7 @@ def spending_table(spending: Results) -> Table:
     """Show for each run the cost of its answers, in total and per trial, and their tokens."""
     names = _run_names([dict(e.run) for e in spending])
     cells = [
-        (tuple(e.run.get(k, "") for k in names), e.metric.replace("_", " "), Cell(_amount(e.value), e.note or ""))
+        (tuple(e.run.get(k, "") for k in names), e.metric.replace("_", " "), TableCell(_amount(e.value), e.note or ""))
         for e in spending
     ]
     return crossed("cost", names, cells, missing="–")
@@ -303,11 +231,11 @@ def _amount(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
-def _seconds(e: Estimate) -> Cell:
+def _seconds(e: Estimate) -> TableCell:
     if e.value is None:
-        return Cell("–")
+        return TableCell("–")
     ends = f"[{e.low:.2f}, {e.high:.2f}]" if e.low is not None and e.high is not None else ""
-    return Cell(f"{e.value:.2f}", ends)
+    return TableCell(f"{e.value:.2f}", ends)
 
 
 def reliability_table(bins: Sequence[Bin]) -> Table:
@@ -315,12 +243,12 @@ def reliability_table(bins: Sequence[Bin]) -> Table:
     names = _run_names([b.run for b in bins])
     rows = [
         (
-            *(Cell(b.run.get(k, "")) for k in names),
-            Cell(f"{b.edges[0]:g}–{b.edges[1]:g}"),
-            Cell(f"{b.n:,}"),
-            Cell(number(b.confidence)),
-            Cell(number(b.accuracy), bracketed(b.low, b.high)),
-            Cell(f"{b.accuracy - b.confidence:+.4f}"),
+            *(TableCell(b.run.get(k, "")) for k in names),
+            TableCell(f"{b.edges[0]:g}–{b.edges[1]:g}"),
+            TableCell(f"{b.n:,}"),
+            TableCell(number(b.confidence)),
+            TableCell(number(b.accuracy), bracketed(b.low, b.high)),
+            TableCell(f"{b.accuracy - b.confidence:+.4f}"),
         )
         for b in bins
     ]
@@ -348,11 +276,11 @@ def sureness_table(points: Sequence[Answered]) -> Table:
 def _swept(title: str, names: tuple[str, str], found: Mapping[tuple[float, float], tuple[Rate, Rate, Rate]]) -> Table:
     rows = [
         (
-            *(Cell(f"{end:.4f}") for end in ends),
-            Cell(number(float(slip))),
-            Cell(number(float(flag))),
-            Cell(number(float(review))),
-            Cell(f"{review.hits:,.0f}"),
+            *(TableCell(f"{end:.4f}") for end in ends),
+            TableCell(number(float(slip))),
+            TableCell(number(float(flag))),
+            TableCell(number(float(review))),
+            TableCell(f"{review.hits:,.0f}"),
         )
         for ends, (slip, flag, review) in sorted(found.items(), key=lambda row: tuple(map(float, row[1][:2])))
     ]

@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 from hitmiss.claims.open import runs_inside
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.registry import find_metric, parse
+from hitmiss.core.metric_spec import parse
+from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.engine.rank import Ranking, compare_runs
+from hitmiss.engine.rank import compare_runs
+from hitmiss.engine.ranking import Ranking
 from hitmiss.evaluation.protocol import comparable
-from hitmiss.reports import verb_tables
+from hitmiss.reports import comparison_tables, ranking_tables
+from hitmiss.reports.comparison_tables import VERDICT
 from hitmiss.reports.evaluations import Evaluation
-from hitmiss.reports.tabular import Table, groupings
-from hitmiss.reports.verb_tables import VERDICT
+from hitmiss.reports.grids import groupings
+from hitmiss.reports.table import Table
 
 UNTESTED = (
     "Two intervals that overlap do not show that two runs are alike, nor that they differ: these results hold figures "
@@ -41,9 +44,9 @@ class Versus:
 
 def versus(evaluation: Evaluation, asked: Design) -> Versus:
     """Compare the runs if their trials are available; otherwise return a sentence that says what is missing."""
-    if len(evaluation.lanes) < 2:
+    if len(evaluation.members) < 2:
         return Versus()
-    if any(lane.trials is None or isinstance(lane.trials, TalliedTrials) for lane in evaluation.lanes):
+    if any(member.trials is None or isinstance(member.trials, TalliedTrials) for member in evaluation.members):
         return Versus(notes=(UNTESTED,))
     trials = contenders(evaluation)
     if len(trials) < 2:
@@ -57,11 +60,11 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
     except (DataError, UsageError) as error:
         return Versus(notes=(f"These runs were not compared: {error}",))
     if isinstance(made, Comparison):
-        shown = verb_tables.tables(made, evaluation.classes[0])
-        notes = (f"A = {made.names[0]}, B = {made.names[1]}.", verb_tables.LEGEND, *made.warnings)
+        shown = comparison_tables.tables(made, evaluation.classes[0])
+        notes = (f"A = {made.names[0]}, B = {made.names[1]}.", comparison_tables.LEGEND, *made.warnings)
         drawn = tuple(map(_verdict_first, shown))
         return Versus(verdicts_of(made), drawn, notes, made.signature, made)
-    shown = verb_tables.ranking_tables(made)
+    shown = ranking_tables.ranking_tables(made)
     notes = ("Runs that share a letter were not shown to differ.", *made.warnings)
     return Versus((), tuple(shown), notes, made.signature, made)
 
@@ -76,7 +79,7 @@ def _verdict_first(table: Table) -> Table:
 
 def contenders(evaluation: Evaluation) -> dict[str, Trials]:
     """Return the runs to compare by name; repetitions of one run (seeds, trials) stay together."""
-    sources = list(dict.fromkeys(lane.source for lane in evaluation.lanes))
+    sources = list(dict.fromkeys(member.source for member in evaluation.members))
     found: dict[str, Trials] = {}
     for source in sources:
         assert source.trials is not None

@@ -16,7 +16,6 @@ Scope = MutableMapping[str, object]
 Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
 Send = Callable[[MutableMapping[str, object]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 LOOPBACK: Final = ("127.0.0.1", "localhost", "[::1]")
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; form-action 'self'; "

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from hitmiss.attacks.family import LEADS, expansion
+from hitmiss.attacks.leads import LEADS, expansion
 from hitmiss.stats.random import noise_generator
 
 Floats = NDArray[np.float64]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.header import Header
-from hitmiss.core.registry import Metric
+from hitmiss.core.metric import Metric
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.llm.media import Floats, blocks, decode, luminance, open_picture, rounded
+from hitmiss.llm.picture import Floats, blocks, decode, luminance, open_picture, rounded
 
 if TYPE_CHECKING:
     from PIL.Image import Image

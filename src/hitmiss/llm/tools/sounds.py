@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.errors import DataError
-from hitmiss.llm.media import Floats, read_sound, rounded
+from hitmiss.llm.picture import Floats, rounded
+from hitmiss.llm.sound import read_sound
 from hitmiss.media.audio import need
 
 # ----------------------------------------------------------------------

@@ -1,0 +1,92 @@
+"""What went wrong, derived from errors of providers and inspect_ai: the kind of a failed call, and why a run stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from hitmiss.core.artifacts import FULL, disk_full
+from hitmiss.core.errors import EnvironmentFault
+from hitmiss.llm.secrets import Secrets
+from hitmiss.runs.segments import SAFE
+
+LONGEST_ERROR: Final = 600
+
+
+def failure(error: BaseException, kind: str = "exception") -> dict[str, object]:
+    """Return the record of a failed call.
+
+    >>> failure(ValueError("no answer"))
+    {'error': 'ValueError: no answer', 'error_type': 'exception'}
+    """
+    said = getattr(error, "provider_message", None) or str(error)
+    text = " ".join([f"{type(error).__name__}:", *str(said).split()])
+    return {"error": text.removesuffix(":")[:LONGEST_ERROR], "error_type": kind}
+
+
+def now() -> str:
+    """Return the time in UTC."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+CODE: Final = re.compile(r"Error code: (\d{3})\b")
+KINDS_BY_CODE: Final = {"401": "authentication", "403": "permission", "404": "not_found", "429": "rate_limit"}
+
+
+def inner(error: BaseException) -> BaseException:
+    """Return the error that made the last retry fail, if retries were given up."""
+    attempt = getattr(error, "last_attempt", None)
+    found = attempt.exception() if attempt is not None else None
+    return found if isinstance(found, BaseException) else error
+
+
+def kind_of(error: BaseException) -> str:
+    """Return the kind of a failure, as written in the rows.
+
+    >>> kind_of(TimeoutError()), kind_of(ValueError()), kind_of(ValueError("Error code: 403 - no"))
+    ('timeout', 'exception', 'permission')
+    """
+    name = type(error).__name__.lower()
+    code = CODE.search(str(error))  # inspect_ai may have wrapped the provider's error
+    if code is not None and (code[1] in KINDS_BY_CODE or code[1].startswith("3")):
+        return KINDS_BY_CODE.get(code[1], "redirect")
+    kinds = {
+        "timeout": "timeout",
+        "ratelimit": "rate_limit",
+        "authentication": "authentication",
+        "connection": "connection",
+    }
+    return next((kind for part, kind in kinds.items() if part in name), "exception")
+
+
+def broken(error: BaseException, secrets: Secrets) -> EnvironmentFault:
+    """Explain in a sentence what made inspect_ai itself fail; a full disk is checked first."""
+    found = list(_reasons(error))
+    full = next((e for e in found if isinstance(e, OSError) and e.errno in FULL), found[-1])
+    return stopped(f"{type(full).__name__}: {full}", secrets)
+
+
+def stopped(said: str, secrets: Secrets) -> EnvironmentFault:
+    """Return why inspect_ai ended a task by itself.
+
+    >>> str(stopped("OSError: [Errno 28] No space left on device", Secrets())).partition(";")[0]
+    'the disk is full (No space left on device)'
+    """
+    full = next((text for text in map(os.strerror, FULL) if text in said), None)
+    if full is not None:
+        return disk_full(full, then=SAFE)
+    why = secrets.redact(" ".join(said.split())[:LONGEST_ERROR])
+    return EnvironmentFault(f"inspect_ai stopped: {why}; what was answered is kept, go on with --resume")
+
+
+def _reasons(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an error, those inside it if it is a group, and its causes."""
+    if error is None:
+        return
+    yield error
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        yield from _reasons(inner)
+    yield from _reasons(error.__cause__ or error.__context__)

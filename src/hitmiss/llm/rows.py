@@ -1,0 +1,144 @@
+"""Result rows: what was stored of each call, with the plan's information, in the form of the triage document."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final
+
+from hitmiss._version import __version__
+from hitmiss.core.convert import fit
+from hitmiss.llm.items import content_digest
+from hitmiss.llm.openai_forms import object_in, objects_in
+from hitmiss.llm.plan import Call, CallPlan
+from hitmiss.llm.prices import Prices
+from hitmiss.llm.prompts import ROLES
+
+PACKAGES: Final = ("inspect-ai", "openai", "anthropic", "pillow", "numpy")
+NO_TOKENS: Final = "the model is not a language model and has no tokens"
+
+
+def make_rows(
+    plan: CallPlan, records: Iterable[tuple[int, Mapping[str, object]]], prices: Prices
+) -> Iterator[dict[str, object]]:
+    """Yield a row for every record, in the order of the plan."""
+    calls, about = plan.calls, shared(plan)
+    ordered = sorted(records, key=lambda pair: pair[0])
+    wires: dict[str, dict[str, object]] = {}
+    for at, record in ordered:
+        wires.setdefault(calls[at].model, {}).update({n: record[n] for n in ("wire", "wire_by_role") if record.get(n)})
+    # the request of a failed call is unknown: assume the same settings as the model's other calls
+    for at, record in ordered:
+        yield row_of(plan, calls[at], {**wires[calls[at].model], **record}, about, prices)
+
+
+def shared(plan: CallPlan) -> dict[str, object]:
+    """Return what is true of all rows: the digest of the dataset and the versions of packages."""
+    found = {"hitmiss": __version__}
+    for name in PACKAGES if set(plan.models) - set(plan.detectors) else PACKAGES[-2:]:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {"dataset_content": content_digest(plan.items)[:16], "packages": found}
+
+
+def row_of(
+    plan: CallPlan, call: Call, record: Mapping[str, object], about: Mapping[str, object], prices: Prices
+) -> dict[str, object]:
+    """Return one row. A failed call has an error and no verdict; an answer that was not understood has neither."""
+    is_llm, item = call.model not in plan.detectors, call.item
+    row: dict[str, object] = {
+        "id": item.id,
+        "model": call.model,
+        "use_tools": call.use_tools,
+        "trial": call.trial,
+        "label": item.label,
+        **({item.kind: item.file or item.text} if item.file or item.text else {}),
+        "meta": dict(item.meta),
+        "prediction": record.get("prediction"),
+        "parsed_verdict": record.get("prediction"),
+        "confidence": record.get("confidence"),
+        "rationale": record.get("rationale", ""),
+        "raw_analysis": record.get("raw", ""),
+        "problem": record.get("problem", ""),
+        "models": models_of(plan, call, record, is_llm),
+        "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},
+        "cache_state": plan.settings.cache_state,
+        "cache_hit": bool(record.get("cache_hit", False)),
+        "tool_usage": [detail["tool"] for detail in objects_in(record, "tool_details")],
+        "tool_details": objects_in(record, "tool_details"),
+        "timings": record.get("timings", {}),
+        "latency_seconds": record.get("latency_seconds"),
+        "retries": record.get("retries", 0),
+        "timestamp": record.get("timestamp"),
+        "tokens": record.get("tokens"),
+    }
+    if record.get("sent"):
+        row["sent"] = record["sent"]
+    if is_llm:
+        row["prompt_hashes"] = plan.prompts.hashes(plan.kinds, plan.settings.roles)
+    for name in ("description", "tokens_by_role"):
+        if name in record:
+            row[name] = record[name]
+    row["cost"], row["cost_reason"] = _cost(plan, call, record, prices)
+    if "error" in record:
+        row |= {"error": record["error"], "error_type": record.get("error_type", "exception")}
+    return row
+
+
+def _settings(plan: CallPlan, record: Mapping[str, object], is_llm: bool) -> dict[str, object]:
+    """Return the settings as they were sent to the agent, and to each other role under its name.
+
+    Those that were requested and not sent are listed apart.
+    """
+    if not is_llm:
+        return {}
+    asked, by_role = plan.settings.run_config, object_in(record, "wire_by_role")
+    roles = {role: _as_sent(asked, object_in(by_role, role)) for role in plan.settings.roles if by_role.get(role)}
+    return {**_as_sent(asked, object_in(record, "wire")), **({"roles": roles} if roles else {})}
+
+
+def _as_sent(asked: Mapping[str, object], wire: Mapping[str, object]) -> dict[str, object]:
+    dropped = {name: asked[name] for name, value in wire.items() if value is None and asked.get(name) is not None}
+    return {**asked, **wire, **({"not_sent": dropped} if dropped else {})}
+
+
+def models_of(plan: CallPlan, call: Call, record: Mapping[str, object], is_llm: bool) -> dict[str, object]:
+    """Return the models asked, in each of the documented roles, and the one that reports it answered as the agent."""
+    if not is_llm:
+        return {"agent": call.model}
+    roles: dict[str, object] = {**dict.fromkeys(("agent", *ROLES), call.model), **plan.settings.roles}
+    return {**roles, "answered": record["model_answered"]} if record.get("model_answered") else roles
+
+
+def _conditions(plan: CallPlan, call: Call) -> dict[str, object]:
+    server = plan.settings.base_url if call.model in plan.detectors else plan.server(call.model)
+    base = {"base_url": server} if server else {}
+    return {**base, **({"thresholds": list(plan.settings.thresholds)} if plan.detectors else {})}
+
+
+def _cost(plan: CallPlan, call: Call, record: Mapping[str, object], prices: Prices) -> tuple[float | None, str]:
+    """Return the cost as the provider reports it, else by the given prices, else None with the reason."""
+    if call.model in plan.detectors:
+        return None, NO_TOKENS
+    if record.get("provider_cost") is not None:
+        return fit(float, record["provider_cost"]), ""
+    if record.get("tokens") is None and record.get("cache_hit"):
+        return None, "the answer came from the cache"
+    if not plan.settings.roles:
+        return prices.cost(call.model, _tokens(record.get("tokens")))
+    spent = object_in(record, "tokens_by_role") or {"agent": None}
+    each = [prices.cost(plan.settings.roles.get(role, call.model), _tokens(tokens)) for role, tokens in spent.items()]
+    costs = [cost for cost, _ in each if cost is not None]
+    return (sum(costs), "") if len(costs) == len(each) else (None, next(why for _, why in each if why))
+
+
+def _tokens(found: object) -> dict[str, int] | None:
+    return None if found is None else fit(dict[str, int], found)
+
+
+def as_lines(rows: Iterable[Mapping[str, object]]) -> str:
+    """Return rows as JSON lines."""
+    return "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)

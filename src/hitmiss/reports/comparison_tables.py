@@ -1,0 +1,147 @@
+"""Comparisons of two runs arranged as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
+from hitmiss.engine.comparison import Comparison, Difference, Discordance
+from hitmiss.engine.ranking import Ranking
+from hitmiss.findings.wording import p_text
+from hitmiss.reports.table import ARROW, Table, TableCell
+
+VERDICT = "verdict"
+LEGEND = (
+    "better/same/worse: on how many pairs the answer of B is better than that of A, equally good, or worse. "
+    "detectable: the least true difference that this many pairs show in 80 % of repetitions."
+)
+
+
+def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
+    """Return all pairs, then one table per metric and grouping, then McNemar's tables."""
+    whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
+    found = [_overall(whole, comparison)] if whole else []
+    families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
+    found += [_by_slice(comparison, names, metric, positive) for names, metric in families]
+    for sliced in (False, True):
+        own = [d for d in comparison.discordances if bool(d.slice) == sliced]
+        found += [_mcnemar(own, comparison.correction)] if own else []
+    return found
+
+
+def _is_sliced(d: Difference, comparison: Comparison) -> bool:
+    """Say whether a row is one of a family: a slice, or a target of several."""
+    return bool(d.slice) and any(tuple(e.slice) == tuple(d.slice) and e.slice != d.slice for e in comparison)
+
+
+def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
+    header = (
+        "metric",
+        "A",
+        "B",
+        f"B − A, {comparison.level:.0%} interval",
+        "p",
+        "test",
+        "better/same/worse",
+        "detectable",
+    )
+    lines = [
+        (
+            TableCell(_titled(d, comparison)),
+            *_figures(d),
+            TableCell(_p(d.p_value, d, draws_behind(comparison))),
+            TableCell(d.test or ""),
+            TableCell(_wins(d)),
+            TableCell("±" + f"{d.mdd:.4f}" if d.mdd is not None else "–"),
+            TableCell(d.verdict, strong=d.verdict.endswith("better")),
+            TableCell(d.note or ""),
+        )
+        for d in rows
+    ]
+    return Table("all pairs", (*header, VERDICT, ""), tuple(lines)).trimmed()
+
+
+def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, positive: str) -> Table:
+    own = [d for d in comparison if tuple(d.slice) == names and d.metric == metric]
+    pooled = [d for d in comparison if not d.slice and d.metric == metric]
+    adjusted = f"p ({comparison.correction})" if comparison.correction != "none" else "p unadjusted"
+    header = (
+        *names,
+        "pairs",
+        positive,
+        "A",
+        "B",
+        f"B − A, {comparison.level:.0%} interval",
+        "p",
+        adjusted,
+        "better/same/worse",
+    )
+    draws = draws_behind(comparison)
+    rows = [_slice_row(tuple(d.slice.values()), d, draws) for d in own if not d.average]
+    blank = ("",) * (len(names) - 1)
+    rows += [_slice_row(("pooled", *blank), d, draws) for d in pooled]
+    rows += [_slice_row(("macro", *blank), d, draws) for d in own if d.average]
+    title = f"{_titled(own[0], comparison)} by {' × '.join(names)}"
+    return Table(title, (*header, VERDICT, ""), tuple(rows), len(names)).trimmed()
+
+
+def _p(p: float | None, d: Difference, draws: int | None) -> str:
+    """Format a p value of a row; one from replicates is not stated below what they can show."""
+    return p_text(p, draws if d.test in DRAWN_TESTS else None)
+
+
+def _slice_row(key: tuple[str, ...], d: Difference, draws: int | None) -> tuple[TableCell, ...]:
+    return (
+        *(TableCell(k) for k in key),
+        TableCell(f"{d.n_pairs:,}"),
+        TableCell(f"{d.n_positive:,}"),
+        *_figures(d),
+        TableCell(_p(d.p_value, d, draws)),
+        TableCell(_p(d.p_adjusted, d, draws) if not d.average and d.slice else ""),
+        TableCell(_wins(d)),
+        TableCell(d.verdict, strong=d.verdict.endswith("better")),
+        TableCell(d.note or ""),
+    )
+
+
+def _figures(d: Difference) -> tuple[TableCell, TableCell, TableCell]:
+    shown = [TableCell("–" if value is None else f"{value:.4f}") for value in (d.a, d.b)]
+    ends = f"[{d.low:+.4f}, {d.high:+.4f}]" if d.low is not None and d.high is not None else ""
+    return shown[0], shown[1], TableCell("–" if d.delta is None else f"{d.delta:+.4f}", ends, strong=True)
+
+
+def _titled(d: Difference, comparison: Comparison) -> str:
+    return f"{called(d.metric, comparison)} {ARROW[d.best]}"
+
+
+def called(metric: str, made: Comparison | Ranking) -> str:
+    """Return a metric by the name that the protocol gives it in tables, such as APCER for fpr."""
+    protocol = made.design.protocol if made.design is not None else None
+    return protocol.names.get(metric, metric) if protocol is not None else metric
+
+
+def _wins(d: Difference) -> str:
+    if d.delta is None or not d.wins + d.ties + d.losses:
+        return ""
+    return f"{d.wins:,}/{d.ties:,}/{d.losses:,}{' slices' if d.average else ''}"
+
+
+def _mcnemar(rows: Sequence[Discordance], correction: str) -> Table:
+    names = tuple(dict.fromkeys(k for d in rows for k in d.slice))
+    header = (*names, "reading", "pairs", "both right", "only A", "only B", "both wrong", "p exact", "mid-p")
+    adjusted = (f"exact ({correction})",) if names and correction != "none" else ()
+    lines = [
+        (
+            *(TableCell(d.slice.get(k, "")) for k in names),
+            TableCell(d.reading),
+            *(TableCell(f"{n:,}") for n in (d.n_pairs, d.both_right, d.only_a, d.only_b, d.both_wrong)),
+            TableCell(p_text(d.p_exact)),
+            TableCell(p_text(d.p_mid)),
+            *(TableCell(p_text(d.p_adjusted)) for _ in adjusted),
+        )
+        for d in rows
+    ]
+    title = "McNemar: pairs whose decisions differ" + (f", by {' × '.join(names)}" if names else "")
+    if all(d.p_exact is None for d in rows):
+        title += " (no p: items repeat or units are drawn, so pairs are not independent)"
+    return Table(title, (*header, *adjusted), tuple(lines), len(names) + 1)

@@ -1,0 +1,1 @@
+"""Runs: a folder that survives crashes, and the loop that fills it."""

@@ -1,0 +1,206 @@
+"""The manifest of a run: what was asked, its state, its facts, and at the end the digest of every file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from hitmiss.core import artifacts
+from hitmiss.core.errors import DataError, IncompleteRun, UsageError
+from hitmiss.runs.segments import SegmentReader
+
+SCHEMA: Final = 1
+MANIFEST, TABLE, ITEMS, OWNER, CLAIMS = "manifest.json", "trials.parquet", "items", "owner.json", "claims"
+FILES, MEDIA = "files.parquet", "media"
+"""The table with the file of each item, and the fact with the path of those files, relative to the run's folder."""
+
+
+def load_manifest(folder: str | Path) -> dict[str, object]:
+    """Read the manifest of a run; refuse a folder without one, with another schema, or with a broken seal."""
+    path = Path(folder) / MANIFEST
+    for name in (MANIFEST, TABLE):
+        artifacts.note_input(Path(folder) / name)
+    try:
+        data = path.read_bytes()
+        manifest = json.loads(data)
+    except FileNotFoundError:
+        raise UsageError(f"{folder} is not a run: it has no {MANIFEST}") from None
+    except ValueError:
+        raise DataError(f"{path} is not JSON: the run was edited or damaged") from None
+    schema = manifest.get("schema") if isinstance(manifest, dict) else None
+    if schema != SCHEMA:
+        raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
+    try:
+        is_sound = data == sealed(manifest)
+    except ValueError:  # NaN or a number beyond every float, which no manifest holds
+        is_sound = False
+    if not is_sound:
+        raise DataError(f"{path} does not match its own seal: the run was edited or damaged")
+    _check_form(manifest)
+    return dict(manifest)
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The fields of a manifest."""
+
+    schema: int
+    kind: str
+    hitmiss: str
+    config: Mapping[str, object]
+    n_items: int
+    items_digest: str
+    state: str
+    started: str
+    ended: str | None = None
+    facts: Mapping[str, object] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    seal: str = ""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """The facts of a finished run that readers use; a run may record others."""
+
+    positive: str | None = None
+    negative: str | None = None
+    has_labels: bool = False
+    score_kind: str = "raw"
+    numbers: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    n_scored: int = 0
+    n_failed: int = 0
+    notes: tuple[str, ...] = ()
+    provenance: Mapping[str, object] = field(default_factory=dict)
+    rows: str | None = None
+    layout: str | None = None
+    media: str | None = None
+
+
+def run_facts(manifest: Mapping[str, object]) -> RunFacts:
+    """Return the facts of a manifest that readers use."""
+    own = {f.name for f in fields(RunFacts)}
+    told = {k: v for k, v in as_manifest(manifest).facts.items() if k in own}
+    return artifacts.check(RunFacts, told, "run facts", ("facts",))
+
+
+def as_manifest(manifest: Mapping[str, object]) -> Manifest:
+    """Return the fields of a manifest, each checked."""
+    return artifacts.check(Manifest, manifest, "run facts")
+
+
+def _check_form(manifest: Mapping[str, object]) -> None:
+    """Refuse a manifest whose fields differ from what this version writes: anyone can make a valid seal."""
+    known, facts = as_manifest(manifest), run_facts(manifest)
+    if facts.rows is not None and facts.rows not in known.files:
+        raise DataError(f"the run names rows ({facts.rows}) that are not among its files", code="malformed-run-facts")
+    if facts.rows is not None and None in (facts.layout, facts.positive, facts.negative):
+        raise DataError("the run names rows and not how to read them", code="malformed-run-facts")
+
+
+def require_complete(folder: str | Path) -> dict[str, object]:
+    """Return the manifest of a finished run with unchanged files; an unfinished run is exit code 4."""
+    manifest = load_manifest(folder)
+    if manifest["state"] != "complete":
+        done = len({at for at, _ in _all(Path(folder), None)})
+        raise IncompleteRun(
+            f"{folder}: the run is not finished ({manifest['state']}, {done:,} of {manifest['n_items']:,} items); "
+            f"go on with the same command and --resume"
+        )
+    manifest.setdefault("facts", {})
+    wrong = verify(folder)
+    if wrong:
+        raise DataError(f"{folder}: the run was changed after it was finished: {'; '.join(wrong[:5])}")
+    return manifest
+
+
+def verify(folder: str | Path) -> list[str]:
+    """Return the differences from the digests of a finished run, if any.
+
+    This makes changes evident; it is not a proof against a deliberate forgery.
+    """
+    folder = Path(folder)
+    wrong: list[str] = []
+    known = as_manifest(load_manifest(folder)).files
+    for name in sorted({*known, *(f"{ITEMS}/{p.name}" for p in segments(folder))}):
+        path = folder / name
+        if name not in known:
+            wrong.append(f"{name} was added")
+        elif not path.is_file():
+            wrong.append(f"{name} is missing")
+        elif _sha(path) != known[name]:
+            wrong.append(f"{name} was changed")
+    return wrong
+
+
+def segments(folder: Path) -> list[Path]:
+    """Return the non-empty segments of a run, in order."""
+    return [p for p in sorted((folder / ITEMS).glob("*.jsonl")) if p.stat().st_size]
+
+
+def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield position and record of each of `n` items: its first success, else its last failure.
+
+    With `items`, the ids are checked.
+    """
+    best, is_good = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=bool)
+    for line, (at, record) in enumerate(_all(folder, items)):
+        if not is_good[at]:
+            best[at], is_good[at] = line, "error" not in record
+    yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items)) if best[at] == line)
+
+
+def sealed(manifest: Mapping[str, object]) -> bytes:
+    """Return the bytes of a manifest, with a seal over all its other fields."""
+    return json.dumps(artifacts.sealed(manifest, "seal"), indent=1, sort_keys=True).encode() + b"\n"
+
+
+def differences(one: object, other: object, name: str = "") -> list[str]:
+    """Describe where two configurations differ.
+
+    >>> differences({"cut": 4, "model": {"sha": "a"}}, {"cut": 5, "model": {"sha": "a"}})
+    ['cut: 4 before, 5 now']
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        keys = sorted({*one, *other})
+        return [d for k in keys for d in differences(one.get(k), other.get(k), f"{name}.{k}" if name else k)]
+    return [] if one == other else [f"{name}: {json.dumps(one)} before, {json.dumps(other)} now"]
+
+
+def items_digest(items: Sequence[str]) -> str:
+    """Return a short hash of ids in their order."""
+    return _hash("\x1f".join(items).encode("utf-8", "surrogatepass"))[:16]
+
+
+def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[str, object]]]:
+    for path in segments(folder):
+        for record in SegmentReader(path).records():
+            yield _position(record, items, path), record
+
+
+def _position(record: dict[str, object], items: Sequence[str] | None, path: Path) -> int:
+    at = record.get("at")
+    if (
+        not isinstance(at, int)
+        or at < 0
+        or (items is not None and (at >= len(items) or items[at] != record.get("item")))
+    ):
+        raise DataError(
+            f"{path.name} holds a record of {record.get('item')!r}, which is not among the items of the run"
+        )
+    return at
+
+
+def _sha(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _hash(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
