@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from hitmiss.core.errors import DataError
-from hitmiss.engine.interval import share_interval
+from hitmiss.stats.intervals import wilson
 
 __all__ = ["Prevalence", "corrected_prevalence", "labelled_prevalence"]
 
@@ -145,9 +145,9 @@ def labelled_prevalence(
     among_flagged, among_passed = _share(flagged_positive, flagged_labelled), _share(passed_positive, passed_labelled)
     value = share * among_flagged + (1.0 - share) * among_passed
     ends = [
-        share_interval(flagged_positive, flagged_labelled, level) if flagged else (0.0, 0.0),
-        share_interval(passed_positive, passed_labelled, level) if n - flagged else (0.0, 0.0),
-        share_interval(flagged, n, level),
+        wilson(flagged_positive, flagged_labelled, level) if flagged else (0.0, 0.0),
+        wilson(passed_positive, passed_labelled, level) if n - flagged else (0.0, 0.0),
+        wilson(flagged, n, level),
     ]
     rates, slopes = (among_flagged, among_passed, share), (share, 1.0 - share, among_flagged - among_passed)
     below, above = 0.0, 0.0
