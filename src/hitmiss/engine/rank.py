@@ -44,6 +44,7 @@ from hitmiss.engine.compare import compare_design, digest, turned, unused_unit, 
 from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged
 from hitmiss.engine.contrasts import TESTS
 from hitmiss.engine.draws import Draws
+from hitmiss.engine.interval import area_interval
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.paired_samples import each_once, same_columns
 from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
@@ -482,7 +483,7 @@ class Alarmed:
             prefixed(f"{name}: ", alarm) for sample in samples for alarm in check_scores(sample, questions)
         )
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
-            self.areas.append(samples[0].steps.interval())
+            self.areas.append(area_interval(samples[0].steps))
 
     def turned(self, runs: Field) -> list[str]:
         """Return the runs whose scores point the wrong way while those of another run point the right way."""
