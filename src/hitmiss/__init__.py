@@ -87,7 +87,7 @@ _HOMES = {
     "measure": "hitmiss.engine.measure.measure",
     "Comparison": "hitmiss.engine.comparison.Comparison",
     "compare": "hitmiss.engine.compare.compare",
-    "Ranking": "hitmiss.engine.rank.Ranking",
+    "Ranking": "hitmiss.engine.ranking.Ranking",
     "rank": "hitmiss.engine.rank.compare_all",
     "over_repeats": "hitmiss.engine.repeats.over_repeats",
     "gate": "hitmiss.engine.gate.gate",
