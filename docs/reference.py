@@ -15,7 +15,8 @@ from pathlib import Path
 
 import hitmiss
 from hitmiss.cli.main import VERBS
-from hitmiss.core.registry import Metric, all_metrics
+from hitmiss.core.metric import Metric
+from hitmiss.core.registry import all_metrics
 
 HERE = Path(__file__).parent
 HEAD = """# Metrics
@@ -80,7 +81,7 @@ def api() -> str:
     for title, own in groups.items():
         text += f"\n## {title}\n"
         for name in own:
-            module, there = hitmiss._HOMES[name]
+            module, _, there = hitmiss._HOMES[name].rpartition(".")
             home = getattr(importlib.import_module(module), there)
             shown = f"{home.__module__}.{home.__qualname__}"
             members = "\n    options:\n      members: true\n" if inspect.isclass(home) and name in WHOLE else "\n"

@@ -18,7 +18,8 @@ from scipy.special import expit
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.header import Header, Source, Threshold
 from hitmiss.core.trials import Trials
-from hitmiss.derive.calibration import ASVSPOOF5_PRIOR, AffineCalibrator, PavCalibrator, calibrate, fit_affine, fit_pav
+from hitmiss.derive.calibration import ASVSPOOF5_PRIOR, AffineCalibrator, PavCalibrator, fit_affine, fit_pav
+from hitmiss.derive.score_model import calibrate
 
 REFERENCE = Path(__file__).resolve().parent / "official_reference"
 needs_reference = pytest.mark.skipif(not REFERENCE.is_dir(), reason="the official reference figures are not here")

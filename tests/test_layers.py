@@ -24,7 +24,7 @@ LAYERS = (
     ("engine", "testing", "verdicts", "robustness"),
     ("cluster", "detection", "attacks", "simulate", "probes", "llm"),
     ("evaluation", "protocols", "outofcore", "claims"),
-    ("conclude",),
+    ("conclude", "boards"),
     ("reports", "review", "bridges"),
     ("cli",),
 )

@@ -15,7 +15,8 @@ import pytest
 import hitmiss as hm
 from hitmiss.core import registry
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec, all_metrics, find_metric, forget, load_plugin_file, metric, resolve
+from hitmiss.core.metric_spec import MetricSpec
+from hitmiss.core.registry import all_metrics, find_metric, forget, load_plugin_file, metric, resolve
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import MetricSpec, parse, resolve
+from hitmiss.core.metric_spec import MetricSpec, parse
+from hitmiss.core.registry import resolve
 
 names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True).filter(lambda n: n not in RESERVED)
 values = st.one_of(

@@ -25,7 +25,9 @@ import numpy as np
 
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
 from hitmiss.core.kinds import FAILED
-from hitmiss.core.registry import Metric, MetricSpec, Setting, all_metrics, resolve
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting
+from hitmiss.core.registry import all_metrics, resolve
 from hitmiss.core.sorting import Array
 from hitmiss.engine.prepare import form_of
 

@@ -152,7 +152,7 @@ def test_a_family_of_another_medium_is_refused(texts: Path) -> None:
 def test_every_family_is_listed_and_can_be_called_as_listed() -> None:
     from hitmiss.attacks.config import PerturbationConfig, families
     from hitmiss.attacks.family import perturbation
-    from hitmiss.core.registry import parse
+    from hitmiss.core.metric_spec import parse
 
     found = json.loads(run("list", "attacks", "--json"))["attacks"]
     names = {row["name"] for row in found}

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from hitmiss.cli.common import AFTER_SECONDS, Bar
 from hitmiss.cli.main import run
 from hitmiss.core import progress
-from hitmiss.io import parse
-from hitmiss.io.parse import Ledger
+from hitmiss.io import fetch
+from hitmiss.io.diagnostics import Diagnostics
 
 SCORES = "item\tlabel\tscore\na\tbonafide\t2\nb\tbonafide\t1\nc\tspoof\t0\nd\tspoof\t1.5\n"
 HITMISS = [sys.executable, "-m", "hitmiss"]
@@ -271,14 +271,14 @@ def test_streamed_files_know_about_how_many_rows_they_have(with_key: bool, tmp_p
 
 
 def test_large_files_are_read_by_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parse, "PIECE", 1000)
+    monkeypatch.setattr(fetch, "PROGRESS_BYTES", 1000)
     lines = ["item\tlabel\tscore", *(f"i{i}\t{'spoof' if i % 2 else 'bonafide'}\t{i}" for i in range(500))]
     text = "\n".join(lines).encode()
     (tmp_path / "plain.tsv").write_bytes(text)
     (tmp_path / "packed.tsv.gz").write_bytes(gzip.compress(text))
     heard = Heard()
     with progress.listen(heard):
-        made = [parse.fetch(tmp_path / name, None, Ledger()) for name in ("plain.tsv", "packed.tsv.gz")]
+        made = [fetch.fetch(tmp_path / name, None, Diagnostics()) for name in ("plain.tsv", "packed.tsv.gz")]
     assert made[0].data == made[1].data == text
     for step in ("reading plain.tsv", "unpacking packed.tsv.gz"):
         shares = heard.shares(step)

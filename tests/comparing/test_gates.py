@@ -11,19 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.gate import (
-    Regression,
-    Rule,
-    Target,
-    check_regression,
-    check_rule,
-    incomparable,
-    parse_regression,
-    parse_rule,
-    select,
-)
+from hitmiss.engine.regression import Regression, check_regression, incomparable, parse_regression
+from hitmiss.engine.requirement import OPPOSITE, Requirement, Target, check_rule, parse_requirement, parse_rule, select
 
 SIGNATURE = "hitmiss:0.1.0|protocol:asvspoof5|pos:bonafide|kind:raw|n:100/40"
 
@@ -95,7 +86,7 @@ def test_where_defined_leaves_out_slices_of_one_class() -> None:
     assert verdicts("eer[codec=*] > 0.3 where defined") == [("eer [codec=C01]", True), ("eer [codec=C05]", True)]
     assert verdicts("eer[codec=*] > 0.1 where defined") == [("eer [codec=C01]", True), ("eer [codec=C05]", False)]
     assert verdicts("eer[codec=C07] > 0.1 where defined") == [("eer [codec=C07]", False)], "nothing is left to check"
-    assert str(parse_rule("eer[codec=*]>30% where defined")) == "eer[codec=*] > 0.3 where defined"
+    assert parse_rule("eer[codec=*]>30% where defined").fails_if == "eer[codec=*] > 0.3 where defined"
 
 
 def test_undefined_figures_fail_with_the_reason() -> None:
@@ -139,7 +130,7 @@ def test_a_table_that_is_not_there_is_an_error() -> None:
         ("__import__('os').system('x') > 1", "cannot read the rule"),
         ("eer >= 0.1", "write > or <; a figure that equals its limit passes"),
         ("eer == 0.1", "write > or <"),
-        ("eer.hight > 0.1", "unknown part of a figure.*'hight'; did you mean 'high'"),
+        ("eer.hight > 0.1", "unknown part of a number.*'hight'; did you mean 'high'"),
         ("eer[codec] > 0.1", "a slice is written"),
         ("eer[] > 0.1", "a slice is written"),
     ],
@@ -162,9 +153,10 @@ limits = st.floats(-10, 10).map(lambda x: float(f"{x:g}"))  # as a rule writes i
 
 @given(targets, st.sampled_from("<>"), limits, st.sampled_from(["value", "low", "high"]))
 def test_a_rule_reads_back_as_it_writes_itself(target: Target, sign: str, limit: float, end: str) -> None:
-    rule = Rule(target, sign, limit, end)
-    assert parse_rule(str(rule)) == rule
-    assert parse_rule(f"  {str(rule).replace(',', ' , ').replace(sign, f'  {sign}  ')} ") == rule
+    rule = Requirement(target, OPPOSITE[sign], limit, end)
+    text = rule.fails_if
+    assert parse_rule(text) == rule == parse_requirement(str(rule))
+    assert parse_rule(f"  {text.replace(',', ' , ').replace(sign, f'  {sign}  ')} ") == rule
 
 
 @given(targets, limits.map(abs))
@@ -210,7 +202,7 @@ def test_any_text_is_a_whole_rule_or_a_usage_error_that_quotes_it(text: str) -> 
             continue
         assert re.search(sign, text) and found.target.metric.name in text  # nothing is read that does not stand there
         assert all(name in text and value in text for name, value in found.target.cells)
-        limit = found.limit if isinstance(found, Rule) else found.allowed
+        limit = found.limit if isinstance(found, Requirement) else found.allowed
         assert math.isfinite(limit) and re.search(r"\d", text)
 
 

@@ -202,7 +202,7 @@ def people(tmp_path: Path, helpful: float, where_: str) -> Verdict:
     file = tmp_path / "people.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     from hitmiss.conclude.verdict import Beside, conclude
-    from hitmiss.io.triage import read_verdicts
+    from hitmiss.io.people import read_verdicts
     from hitmiss.protocols.triage import TriageExtras
     from hitmiss.verdicts.people import evaluate_teamwork
 

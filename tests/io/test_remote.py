@@ -22,7 +22,8 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
-from hitmiss.io.parse import fetched, is_remote, pieces
+from hitmiss.io.addresses import is_remote
+from hitmiss.io.remote import downloaded, remote_pieces
 
 ASKED = ["-m", "eer", "-m", "min_dcf", "--by", "codec", "--bootstrap", "30", "--json"]
 SECRET = "s3cr3t-w0rd"
@@ -129,13 +130,13 @@ def test_what_goes_wrong_is_one_sentence_without_secrets(
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
         with pytest.raises(kind) as caught:
-            list(pieces(address.format(web=web, secret=SECRET, closed=port)))
+            list(remote_pieces(address.format(web=web, secret=SECRET, closed=port)))
     assert caught.value.code == code and caught.value.__cause__ is None
     assert f"={SECRET}" not in str(caught.value) and f":{SECRET}" not in str(caught.value)
 
 
 def test_fetched_files_are_gone_afterwards(web: str, tmp_path: Path) -> None:
-    with fetched([f"{web}/t.csv", "here.csv"], str(tmp_path)) as (there, here):
+    with downloaded([f"{web}/t.csv", "here.csv"], str(tmp_path)) as (there, here):
         assert here == "here.csv" and Path(there).name == "t.csv" and tmp_path in Path(there).parents
     assert not list(tmp_path.iterdir())
 

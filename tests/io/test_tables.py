@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
-from hitmiss.io.parse import Shape, read_even
 from hitmiss.io.reader import read
+from hitmiss.io.separated import read_even
+from hitmiss.io.source import SourceHead
 
 ROWS = pl.DataFrame(
     {"item": ["a", "b", "c", "d"], "label": ["bonafide", "spoof"] * 2, "score": [0.1, 1 / 3, 1e-320, float("inf")]}
@@ -43,7 +44,7 @@ CELLS = st.one_of(
 @given(cells=st.lists(CELLS, min_size=1, max_size=5))
 @settings(max_examples=150, deadline=None)
 def test_numbers_that_are_parsed_at_once_are_those_that_the_text_says(cells: list[str]) -> None:
-    shape = Shape("x.csv", (("id", "score", "z"),), separator=",")
+    shape = SourceHead("x.csv", (("id", "score", "z"),), separator=",")
     data = ("id,score,z\n" + "".join(f"a{i},{cell},q\n" for i, cell in enumerate(cells))).encode()
     found = read_even(shape, data, True, {"item": 0, "score": 1}, {"score": pl.Float64})
     if found is None:

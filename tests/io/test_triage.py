@@ -14,8 +14,8 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import find_protocol, read_trials
-from hitmiss.io.columns import WORDS, verdict
 from hitmiss.io.triage import dataset_digest, read_results
+from hitmiss.io.verdicts import VERDICT_WORDS, read_verdict
 
 ROW = {
     "id": "s1",
@@ -106,12 +106,12 @@ def test_errors_abstentions_and_unparsed_verdicts_are_three_things(tmp_path: Pat
 
 @given(st.text(max_size=12))
 def test_a_verdict_is_one_of_three_words_or_none(text: str) -> None:
-    assert verdict(text) in ("fake", "real", "uncertain", None)
+    assert read_verdict(text) in ("fake", "real", "uncertain", None)
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("word", VERDICT_WORDS)
 def test_words_are_understood_in_any_case(word: str) -> None:
-    assert verdict(f" {word.upper().replace(' ', '_')}! ") == WORDS[word]
+    assert read_verdict(f" {word.upper().replace(' ', '_')}! ") == VERDICT_WORDS[word]
 
 
 def test_the_dataset_gives_labels_and_slices(tmp_path: Path) -> None:

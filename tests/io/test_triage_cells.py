@@ -10,7 +10,8 @@ import pytest
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import DataError
-from hitmiss.io.triage import read_results, read_verdicts
+from hitmiss.io.people import read_verdicts
+from hitmiss.io.triage import read_results
 
 Capture = pytest.CaptureFixture[str]
 SAID = [n % 2 == 0 if n % 5 else n % 2 == 1 for n in range(12)]

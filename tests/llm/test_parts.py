@@ -18,7 +18,7 @@ from llm_parts import write_dataset
 from PIL import Image
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.io.columns import verdict
+from hitmiss.io.verdicts import read_verdict
 from hitmiss.llm.addresses import checked_address
 from hitmiss.llm.answers import SCHEMA, VERDICTS, Answer, answer_of, read_answer
 from hitmiss.llm.canaries import CONTROL, MARK, backwards, make_canaries, obedience
@@ -203,7 +203,7 @@ class TestAnswers:
 
     @given(st.text())
     def test_random_text_gives_no_verdict(self, text: str) -> None:
-        words = [line for line in text.splitlines() if verdict(line) is not None]
+        words = [line for line in text.splitlines() if read_verdict(line) is not None]
         assert words or read_answer(text).verdict is None
 
     @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, "{" * 100_000, "{'" * 50_000, '"' * 100_001])

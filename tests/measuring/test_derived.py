@@ -12,8 +12,8 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
+from hitmiss.core.expressions import Derived
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.registry import Derived
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import load_protocol, measure_trials
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from hitmiss import metrics as m
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
-from hitmiss.core.registry import all_metrics, forget, metric, parse, resolve
+from hitmiss.core.metric_spec import parse
+from hitmiss.core.registry import all_metrics, forget, metric, resolve
 from hitmiss.core.tally import Tally, merge
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats.forms.trials import OfCounts

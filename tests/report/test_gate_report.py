@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.engine.gate import Check
+from hitmiss.engine.requirement import Check
 from hitmiss.reports.gate_report import SUMMARY_LIMIT, append_summary, error_lines, junit, markdown, table
 
 CHECKS = [

@@ -16,7 +16,7 @@ from hitmiss.core.finding import FAILED, OPEN, PASSED
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.compare import compare
-from hitmiss.engine.gate import Check
+from hitmiss.engine.requirement import Check
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import Options, compose
 from hitmiss.reports.plate import Curve

@@ -19,7 +19,7 @@ from tests.scale.conftest import simulated, write
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
-from hitmiss.io.parse import table_of
+from hitmiss.io.addresses import table_of
 
 pytestmark = pytest.mark.extras
 ASKED = ["-p", "asvspoof5", "--score-kind", "llr", "--by", "codec,attack", "--bootstrap", "30", "--json"]

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from hitmiss.core.errors import DataError
 from hitmiss.io import tables
-from hitmiss.io.parse import Shape, read_even
 from hitmiss.io.predictions import read_predictions
+from hitmiss.io.separated import read_even
+from hitmiss.io.source import SourceHead
 
 HEADER = ["id", "y_true", "y_prob", "y_pred", "best_threshold"]
 written = st.one_of(
@@ -117,7 +118,7 @@ def test_what_is_read_quickly_is_what_splitting_every_line_reads(
 ) -> None:
     """Rows too short or too long, wherever they stand and however they balance, never come through."""
     data = ("\n".join(["id,y_true,y_prob,t", *(",".join(row) for row in rows)]) + end).encode()
-    shape = Shape("x.csv", (("id", "y_true", "y_prob", "t"),), separator=",")
+    shape = SourceHead("x.csv", (("id", "y_true", "y_prob", "t"),), separator=",")
     names = {1: ("label", pl.Int8), 2: ("score", pl.Float64), 3: ("threshold", pl.Float64)}
     picks = {"item": 0, **{names[at][0]: at for at in sorted(picked)}}
     found = read_even(shape, data, True, picks, dict(names[at] for at in picked))
@@ -132,7 +133,7 @@ def test_what_is_read_quickly_is_what_splitting_every_line_reads(
 
 def test_a_sound_table_of_any_columns_is_read_quickly() -> None:
     data = b"id,y_true,y_prob,t\na,1,0.5,0.4\nb,0,1e-3,0.4\n"
-    shape = Shape("x.csv", (("id", "y_true", "y_prob", "t"),), separator=",")
+    shape = SourceHead("x.csv", (("id", "y_true", "y_prob", "t"),), separator=",")
     for picks in ({"item": 0, "score": 2}, {"item": 0, "label": 1, "score": 2, "threshold": 3}):
         found = read_even(shape, data, True, picks, {"score": pl.Float64})
         assert found is not None and found["score"].to_list() == [0.5, 1e-3]

@@ -17,7 +17,7 @@ from hitmiss.core.header import Header
 from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
-from hitmiss.io.triage import PeoplesVerdicts, read_verdicts
+from hitmiss.io.people import PeoplesVerdicts, read_verdicts
 from hitmiss.verdicts.people import evaluate_teamwork, human_trials, together, words_of_people
 
 TRUTH = {"a": 1, "b": 1, "c": 0, "d": 0, "e": 1, "f": 0}

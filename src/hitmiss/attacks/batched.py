@@ -22,7 +22,7 @@ from hitmiss.attacks.leads import consistent
 from hitmiss.attacks.peaks import detect_all
 from hitmiss.attacks.windows import hann_windows
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import Setting
+from hitmiss.core.metric_spec import Setting
 
 PLACE: Final[Mapping[str, Setting]] = {
     "fs": 100.0,

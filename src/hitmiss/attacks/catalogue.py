@@ -10,7 +10,7 @@ from hitmiss.attacks import queries
 from hitmiss.attacks.batched import batched_families
 from hitmiss.attacks.family import all_attacks
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
-from hitmiss.core.registry import MetricSpec, Setting
+from hitmiss.core.metric_spec import MetricSpec, Setting
 
 GRADIENT: Final = {
     "fgsm": "One step along the sign of the gradient; at strength 1 `eps_max` mV in every sample (needs gradients).",

@@ -15,7 +15,7 @@ from hitmiss.attacks.family import all_attacks, check_strength
 from hitmiss.attacks.methods import FIXED, METHODS, SETTINGS, Method
 from hitmiss.attacks.queries import BLACKBOX_SETTINGS
 from hitmiss.core.errors import UnknownName, UsageError, nearest
-from hitmiss.core.registry import MetricSpec, Setting
+from hitmiss.core.metric_spec import MetricSpec, Setting
 
 MODES: Final = ("force", "suppress")
 STEERING: Final = (

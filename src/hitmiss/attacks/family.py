@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from hitmiss.attacks.arrays import Array, Number
 from hitmiss.core import registry
 from hitmiss.core.errors import DataError, UnknownName, UsageError
-from hitmiss.core.registry import MetricSpec, Setting, parse
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 
 F = TypeVar("F", bound=Callable[..., Array])
 

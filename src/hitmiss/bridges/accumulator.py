@@ -17,7 +17,7 @@ import numpy as np
 
 from hitmiss.bridges.arrays import array, asked_metrics
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.registry import MetricSpec
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.tally import Tally, merge
 from hitmiss.engine.prepare import form_of
 from hitmiss.stats.forms.base import Form

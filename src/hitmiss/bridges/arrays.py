@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.kinds import one_or_several
-from hitmiss.core.registry import Metric, MetricSpec, Setting, resolve
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting
+from hitmiss.core.registry import resolve
 from hitmiss.core.sorting import Array
 
 AskedMetric = tuple[str, Metric, dict[str, Setting]]

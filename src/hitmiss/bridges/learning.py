@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from hitmiss.bridges.arrays import array, asked_metrics, figures
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
-from hitmiss.core.registry import Metric, MetricSpec
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.detection.outputs import to_probability
 
 NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install scikit-learn"

@@ -21,7 +21,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS
 from hitmiss.evaluation.protocol import Protocol, read_trials
-from hitmiss.io.parse import said
+from hitmiss.io.addresses import source_shown
 from hitmiss.protocols.toxicity import read_run
 
 CHOSEN: Final = re.compile(r"^(?P<path>.*?)\[(?P<cells>[^\[\]]*=[^\[\]]*)\]$", re.DOTALL)
@@ -65,9 +65,11 @@ def open_run(
     2
     """
     path, cells = split_choice(text)
-    trials = choose(_open(path, key, protocol, languages, spec), cells, said(text))
+    trials = choose(_open(path, key, protocol, languages, spec), cells, source_shown(text))
     if not len(trials):
-        raise DataError(f"{said(text)}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}", code="no-rows")
+        raise DataError(
+            f"{source_shown(text)}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}", code="no-rows"
+        )
     return trials
 
 
@@ -142,7 +144,7 @@ def name_runs(texts: Sequence[str]) -> list[str]:
     >>> name_runs(["runs/a.tsv", "runs/b.tsv"])
     ['a.tsv', 'b.tsv']
     """
-    parts = [said(t).replace("\\", "/").split("/") for t in texts]
+    parts = [source_shown(t).replace("\\", "/").split("/") for t in texts]
     names = []
     for own in parts:
         depth = next((d for d in range(1, len(own) + 1) if sum(p[-d:] == own[-d:] for p in parts) == 1), len(own))

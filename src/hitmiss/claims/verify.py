@@ -19,16 +19,16 @@ from hitmiss.claims.open import open_run, runs_inside
 from hitmiss.core import artifacts
 from hitmiss.core.design import Bands, ComparisonRules, Design, Drift, Languages, LeastConfidence, Side, TriageRules
 from hitmiss.core.errors import DataError, GateFailed, UsageError
+from hitmiss.core.metric_spec import parse
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import parse
 from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import with_contents
 from hitmiss.engine.comparison import Comparison
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.engine.signature import GAPS_JOIN, digest_of, read_signature
 from hitmiss.evaluation.protocol import (
     compare_trials,
@@ -39,7 +39,8 @@ from hitmiss.evaluation.protocol import (
     read_side,
     read_trials,
 )
-from hitmiss.io.parse import expand, table_of
+from hitmiss.io.addresses import table_of
+from hitmiss.io.fetch import expand
 
 if TYPE_CHECKING:
     from hitmiss.protocols.toxicity import Run

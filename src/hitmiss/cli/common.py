@@ -86,6 +86,17 @@ def out_with_verdict(document: Mapping[str, object], verdict: Verdict) -> None:
     )
 
 
+def refuse_unmet(verdict: Verdict) -> None:
+    """End with exit code 1 if something that is required was not shown."""
+    from hitmiss.core.errors import GateFailed
+
+    unmet = tuple(f for f in verdict.requirements if f.values["outcome"] != "PASS")
+    if unmet:
+        raise GateFailed.of(
+            "requirements-unmet", n=len(unmet), total=len(verdict.requirements), outcome=verdict.outcome
+        )
+
+
 def out_document(text: str) -> None:
     """Print a document (JSON, CSV) to stdout: its bytes are UTF-8, whatever the terminal is."""
     _results.append(True)
@@ -519,6 +530,10 @@ def design(
     threshold: Annotated[
         float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
     ] = None,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(help="What must be shown, as 'eer.high <= 0.05', or requirements.toml; may be repeated."),
+    ] = None,
     negative_only: Annotated[
         list[str] | None, typer.Option(help="A column about negatives; each slice is measured with all positives.")
     ] = None,
@@ -527,7 +542,7 @@ def design(
     ] = None,
 ) -> Design:
     """Collect the options about what is measured, which every verb that measures has."""
-    from hitmiss.evaluation.protocol import find_protocol
+    from hitmiss.evaluation.protocol import find_protocol, stated
 
     if interval not in METHODS:
         raise UnknownName("kind of interval", interval, METHODS)
@@ -545,6 +560,7 @@ def design(
         interval=interval,
         stratify=stratify,
         threshold=threshold,
+        require=stated(require or ()),
         negative_only=tuple(negative_only or ()),
         positive_only=tuple(positive_only or ()),
     )

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.gate import Check, Regression, Rule, Target
+    from hitmiss.engine.regression import Regression
+    from hitmiss.engine.requirement import Check, Requirement, Target
 
 RUN = "Results (what `hitmiss score -o` writes), a folder with results.json, or a score file with --key and -p."
 FAIL_IF = "A rule, as 'eer > 0.05', 'eer[codec=C05] > 0.1', 'eer.high > 0.1', 'worst eer > 0.2'; may be repeated."
@@ -57,8 +58,11 @@ def gate(
 ) -> None:
     """Check a run against limits and a baseline. Equal passes, unknown names are errors, undefined figures fail."""
     from hitmiss.core.errors import GateFailed
+    from hitmiss.core.finding import Finding
+    from hitmiss.engine.requirement import read_requirements
 
-    rules, regressions = _rules(fail_if or [], max_regression or [], baseline)
+    required = read_requirements(asked.require)
+    rules, regressions = _rules(fail_if or [], max_regression or [], baseline, bool(required))
     targets = [r.target for r in rules] + [r.target for r in regressions]
     scoring = Scoring(key, reading, asked)
     _refuse_unknown(regression_by)
@@ -68,30 +72,30 @@ def gate(
     # a baseline that was forced may have other items; then the figures decide alone, unless an interval must
     is_paired = bool(regressions) and (not forced or regression_by != "point")
     paired = _paired(run, baseline, regressions, scoring, force) if baseline and is_paired else None
-    checks = _checks(rules, regressions, results, before, regression_by, paired)
+    checks = _checks(rules, required, regressions, results, before, regression_by, paired)
     _write(run, baseline, checks, (*forced, *results.warnings), junit, json)
     failed = [c for c in checks if not c.passed]
     if failed:
-        listed = "; ".join(f"{c.figure}: {c.reason} ({c.rule})" for c in failed[:5])
-        more = f"; and {len(failed) - 5} more" if len(failed) > 5 else ""
-        raise GateFailed(f"{len(failed)} of {len(checks)} checks failed: {listed}{more}")
+        listed = tuple(
+            Finding("check-failed", values={"figure": c.figure, "reason": c.reason, "rule": c.rule}) for c in failed
+        )
+        more = Finding("more-checks", values={"n": len(failed) - 5}) if len(failed) > 5 else None
+        raise GateFailed.of("gate-failed", n=len(failed), total=len(checks), listed=listed[:5], more=more)
 
 
-def _rules(fail_if: list[str], max_regression: list[str], baseline: str | None) -> tuple[list[Rule], list[Regression]]:
+def _rules(
+    fail_if: list[str], max_regression: list[str], baseline: str | None, is_required: bool
+) -> tuple[list[Requirement], list[Regression]]:
     from hitmiss.core.errors import UsageError
-    from hitmiss.engine.gate import parse_regression, parse_rule
+    from hitmiss.engine.regression import parse_regression
+    from hitmiss.engine.requirement import parse_rule
 
-    if not fail_if and not max_regression:
-        raise UsageError(
-            "a gate needs a rule: --fail-if 'eer > 0.05', or --baseline RUN --max-regression eer=0.005", code="no-rule"
-        )
+    if not fail_if and not max_regression and not is_required:
+        raise UsageError.of("no-rule")
     if max_regression and baseline is None:
-        raise UsageError("--max-regression needs --baseline RUN to compare with", code="no-baseline")
+        raise UsageError.of("no-baseline")
     if baseline is not None and not max_regression:
-        raise UsageError(
-            "--baseline alone checks nothing; say how much worse is allowed, as --max-regression eer=0.005",
-            code="no-rule",
-        )
+        raise UsageError.of("no-rule/baseline")
     return [parse_rule(t) for t in fail_if], [parse_regression(t) for t in max_regression]
 
 
@@ -133,7 +137,7 @@ def _measured(run: str, targets: list[Target], scoring: Scoring) -> Results:
 
 def _refuse_unknown(regression_by: str) -> None:
     from hitmiss.core.errors import UnknownName
-    from hitmiss.engine.gate import DECIDE
+    from hitmiss.engine.regression import DECIDE
 
     if regression_by not in DECIDE:
         raise UnknownName("way to decide on a regression", regression_by, DECIDE)
@@ -188,7 +192,7 @@ def _comparable(
 ) -> tuple[str, ...]:
     from hitmiss.core.errors import DataError
     from hitmiss.core.results import FORCED, Remark
-    from hitmiss.engine.gate import incomparable
+    from hitmiss.engine.regression import incomparable
 
     wrong = incomparable(results, before, regressions) if before is not None else []
     if wrong and not force:
@@ -200,16 +204,19 @@ def _comparable(
 
 
 def _checks(
-    rules: list[Rule],
+    rules: list[Requirement],
+    required: list[Requirement],
     regressions: list[Regression],
     results: Results,
     before: Results | None,
     decide: str,
     paired: Comparison | None,
 ) -> list[Check]:
-    from hitmiss.engine.gate import check_regression, check_rule
+    from hitmiss.engine.regression import check_regression
+    from hitmiss.engine.requirement import check_requirement, check_rule
 
     found = [c for rule in rules for c in check_rule(rule, results)]
+    found += [c for one in required for c in check_requirement(one, results)]
     if before is not None:
         found += [c for rule in regressions for c in check_regression(rule, results, before, decide, paired)]
     return found

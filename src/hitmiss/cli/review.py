@@ -41,6 +41,7 @@ def review(
     question: Annotated[str | None, typer.Option(help="What is asked (default: `Real or fake?`).")] = None,
     positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
     negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
+    higher: Annotated[str | None, typer.Option(help="With --thresholds: the class that a higher score means.")] = None,
     not_blind: Annotated[bool, typer.Option("--not-blind", help="Show the label and the system's answer.")] = False,
     allow_missing: Annotated[
         bool, typer.Option("--allow-missing", help="Leave out items that cannot be shown.")
@@ -82,6 +83,7 @@ def review(
         thresholds=_pair(thresholds),
         positive=positive,
         negative=negative,
+        higher=higher,
         media=media,
         suffix=suffix,
         blind=not not_blind,

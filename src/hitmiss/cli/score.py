@@ -20,7 +20,8 @@ from hitmiss.core.read_spec import ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
     from hitmiss.core.trials import Trials
-    from hitmiss.io.parse import TableAddress
+    from hitmiss.core.verdict import Verdict
+    from hitmiss.io.addresses import TableAddress
     from hitmiss.outofcore.executors import Executor
     from hitmiss.reports.pictures import Picture
 
@@ -56,7 +57,7 @@ def is_asked(files: list[str]) -> bool:
 def _table(files: list[str], engine: str | None = None) -> TableAddress | None:
     """Return the engine's table that was given instead of files; Spark also takes Parquet files as a table."""
     from hitmiss.core.errors import UsageError
-    from hitmiss.io.parse import TableAddress, table_of
+    from hitmiss.io.addresses import TableAddress, table_of
 
     found = [address for address in map(table_of, files) if address is not None]
     if engine == "spark" and not found:
@@ -237,8 +238,9 @@ def score(
 
         drawn = drawn_of(trials, results, development, calibration)
         _keep(results, trials, drawn, output, report, asked, scores[0])
-    _emit(results, trials, json, asked)
+    found = _emit(results, trials, json, asked)
     _refuse_alarms(results, strict)
+    common.refuse_unmet(found)
 
 
 def _keep(
@@ -272,13 +274,13 @@ def _keep(
         common.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
 
-def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
+def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdict:
     from hitmiss.conclude.verdict import conclude
 
     found = conclude(results, asked.protocol.primary if asked.protocol else "")
     if json:
         common.out_with_verdict(results.to_dict(), found)
-        return
+        return found
     from hitmiss.reports import grids, result_tables, terminal
 
     head = trials.header
@@ -295,6 +297,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> None:
     terminal.write_verdict(found, results.warnings, brief=common.is_quiet())
     common.sampled(results)
     common.out(f"\n{results.signature}")
+    return found
 
 
 def _title(trials: Trials, protocol: Protocol | None) -> str:

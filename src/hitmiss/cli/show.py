@@ -12,7 +12,7 @@ from hitmiss.cli import common
 from hitmiss.core.registry import Kind
 
 if TYPE_CHECKING:
-    from hitmiss.core.registry import Metric
+    from hitmiss.core.metric import Metric
 
 OTHERS: Final[tuple[Kind, ...]] = ("protocol", "reader", "detector", "codec")
 
@@ -36,7 +36,8 @@ def show(
 
 def find_all(text: str) -> list[dict[str, object]]:
     """Return everything with that name; an unknown name is an error that suggests the nearest name."""
-    from hitmiss.core.registry import all_metrics, all_of, known_text, parse
+    from hitmiss.core.metric_spec import parse
+    from hitmiss.core.registry import all_metrics, all_of, known_text
 
     metrics, others = all_metrics(), {kind: all_of(kind) for kind in OTHERS}
     entries = [describe(kind, text, known[text]) for kind, known in others.items() if text in known]

@@ -303,6 +303,6 @@ def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] 
 def _texts(paths: list[str] | None) -> pl.DataFrame | None:
     if not paths:
         return None
-    from hitmiss.io.predictions import read_texts
+    from hitmiss.io.texts import read_texts
 
     return read_texts(common.expanded(paths))

@@ -161,7 +161,7 @@ def _team(trials: Trials, human: str | None, where: str, design: Design) -> Team
     """Measure the system, people, and both together, where verdicts of people are given."""
     if human is None:
         return None
-    from hitmiss.io.triage import read_verdicts
+    from hitmiss.io.people import read_verdicts
     from hitmiss.verdicts.people import evaluate_teamwork
 
     said = read_verdicts(human, trials.header.positive, trials.header.negative)

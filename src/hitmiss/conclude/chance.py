@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.finding import FAILED, OPEN, PASSED, Amount, Finding, Subject, Value, run_of
+from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Basis
 from hitmiss.findings.wording import name_of
@@ -20,10 +21,6 @@ class Level:
     by: str
 
 
-CHANCE: Final = "chance"
-TRIVIAL: Final = "accepting or rejecting everything"
-COMMONER: Final = "always saying the commoner class"
-SAME_COVERAGE: Final = "always saying the commoner class at the same coverage"
 BY_INTERVAL: Final = "interval against chance level"
 
 
@@ -37,57 +34,48 @@ def chance_level(e: Estimate, beside: Mapping[str, Estimate] | None = None) -> L
     >>> chance_level(Estimate("accuracy", 0.9, n=100, n_positive=20))
     Level(value=0.8, by='always saying the commoner class')
     """
-    name = name_of(e.metric)
-    fixed = {
-        "eer": Level(0.5, CHANCE), "roc_auc": Level(0.5, CHANCE), "macro_auc": Level(0.5, CHANCE),
-        "balanced_accuracy": Level(0.5, CHANCE), "mcc": Level(0.0, CHANCE), "kappa": Level(0.0, CHANCE),
-        "cllr": Level(1.0, "uninformative scores"), "min_cllr": Level(1.0, "uninformative scores"),
-        "youden": Level(0.0, CHANCE),
-    }  # fmt: skip
-    if name in fixed:
-        return fixed[name]
-    if name in ("min_dcf", "act_dcf"):
-        return Level(1.0, TRIVIAL) if e.settings.get("normalize", True) else None
-    if name == "tpr_at_fpr" and isinstance(fpr := e.settings.get("fpr"), float):
-        return Level(fpr, CHANCE)
-    if name == "accuracy_answered":
-        share = _answered_share(e, beside or {})
-        return Level(max(share, 1 - share), SAME_COVERAGE) if share is not None else None
+    metric = metric_of(e.metric)
+    if metric is None or metric.chance is None:
+        return None
+    share = _answered_share(e, beside or {}) if metric.of == "answered" else _share(e)
+    value = metric.chance_level(share, e.settings)
+    return None if value is None else Level(value, metric.chance.by)
+
+
+def _share(e: Estimate) -> float | None:
+    """Return the share of positives; None with one class only."""
     share = e.n_positive / e.n if e.n else 0.0
     if e.weight and e.weight_positive is not None:
         share = e.weight_positive / e.weight
-    if not 0.0 < share < 1.0:
-        return None
-    by_share = {
-        "accuracy": Level(max(share, 1 - share), COMMONER),
-        "f1": Level(2 * share / (1 + share), "calling everything positive"),
-        "average_precision": Level(share, CHANCE),
-        "brier": Level(share * (1 - share), "always stating the share of positives"),
-    }
-    return by_share.get(name)
+    return share if 0.0 < share < 1.0 else None
 
 
 def _answered_share(e: Estimate, beside: Mapping[str, Estimate]) -> float | None:
     """Return the share of positives among the answered trials; of all trials if coverage by class was not measured."""
-    covered = [
-        own.value if (own := beside.get(name)) is not None else None for name in ("coverage_fake", "coverage_real")
-    ]
+    covered = [own.value if (own := _covering(of, beside)) is not None else None for of in ("positives", "negatives")]
     sizes = [float(e.n_positive), float(e.n - e.n_positive)]
     if covered[0] is not None and covered[1] is not None:
         sizes = [covered[0] * sizes[0], covered[1] * sizes[1]]
     return sizes[0] / sum(sizes) if sum(sizes) else None
 
 
-def abstains(beside: Mapping[str, Estimate]) -> bool:
-    """Say whether a run leaves some trials without an answer."""
-    covered = beside.get("coverage")
-    return covered is not None and covered.value is not None and covered.value < 1.0 and "accuracy_answered" in beside
+def _covering(of: str, beside: Mapping[str, Estimate]) -> Estimate | None:
+    """Return the share of these trials that was answered, if it was measured."""
+    return next((e for name, e in beside.items() if (own := metric_of(name)) is not None and own.covers == of), None)
+
+
+def judged_instead(first: Estimate, beside: Mapping[str, Estimate]) -> Estimate | None:
+    """Return the number over the answered trials by which a run that leaves some without an answer is judged."""
+    covered, metric = _covering("all", beside), metric_of(first.metric)
+    if covered is None or covered.value is None or covered.value >= 1.0 or metric is None:
+        return None
+    return beside.get(metric.answered)
 
 
 def against_chance(e: Estimate, level: Level, who: str = "") -> Finding:
     """Say whether a number is better than its chance level, by its interval.
 
-    >>> against_chance(Estimate("eer", 0.25, best="low"), Level(0.5, CHANCE)).code
+    >>> against_chance(Estimate("eer", 0.25, best="low"), Level(0.5, "chance")).code
     'chance-not-tested'
     """
     own = Amount.of(e)
@@ -138,8 +126,8 @@ def each_run(wholes: Sequence[Estimate], primary: str) -> dict[str, Tried]:
         own = [e for e in wholes if run_of(e) == name and e.value is not None]
         beside = {name_of(e.metric): e for e in own}
         ordered = [e for e in own if e.metric == primary] + [e for e in own if e.metric != primary]
-        if abstains(beside) and ordered and name_of(ordered[0].metric) == "accuracy":
-            ordered = [beside["accuracy_answered"], *ordered]
+        if ordered and (instead := judged_instead(ordered[0], beside)) is not None:
+            ordered = [instead, *ordered]
         levels = [(e, chance_level(e, beside)) for e in ordered]
         tried = [
             Tried(e, level, against_chance(e, level, name if len(runs) > 1 else "")) for e, level in levels if level

@@ -9,7 +9,7 @@ from typing import Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Amount, Decimals, Finding, Subject, Value, run_of
-from hitmiss.core.registry import find_metric
+from hitmiss.core.registry import find_metric, metric_of
 from hitmiss.core.results import (
     ATTACK_SUSPECT,
     COARSE,
@@ -42,7 +42,6 @@ WIDER: Final = 1.25
 """Units fail a check if drawing them would make an interval wider by more than this; the factor is a rough estimate."""
 NEARLY: Final = 1e-9
 """Two numbers that differ by no more than this share are equal: only their rounding differs."""
-DIRECTED: Final = ("roc_auc", "eer", "min_dcf", "average_precision")
 CHECKED: Final = (
     REVERSED,
     UNDIRECTED,
@@ -105,11 +104,17 @@ def _repeated(name: str, warning: str) -> Check:
     return Check(name, Finding(code, values={"text": str(warning)}))
 
 
+def _ranks(e: Estimate) -> bool:
+    """Say whether a number depends on the order of the scores."""
+    metric = metric_of(e.metric)
+    return metric is not None and metric.ranks
+
+
 def _direction(warned: Sequence[str], wholes: Sequence[Estimate], holds: bool) -> Check | None:
     for code in (REVERSED, UNDIRECTED):
         if found := with_code(warned, code):
             return _repeated("direction", found[0])
-    if not any(name_of(e.metric) in DIRECTED for e in wholes):
+    if not any(_ranks(e) for e in wholes):
         return None
     return Check("direction", Finding("direction-shown" if holds else "direction-open"))
 
@@ -117,7 +122,7 @@ def _direction(warned: Sequence[str], wholes: Sequence[Estimate], holds: bool) -
 def _informative(warned: Sequence[str], wholes: Sequence[Estimate]) -> Check | None:
     if found := with_code(warned, CONSTANT, COARSE, TIED, SATURATED):
         return _repeated("scores", found[0])
-    if not any(name_of(e.metric) in DIRECTED[:3] for e in wholes):
+    if not any(_ranks(e) for e in wholes):
         return None
     return Check("scores", Finding("scores-informative"))
 

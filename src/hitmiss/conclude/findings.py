@@ -133,6 +133,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "rule-broken": Entry(WARNING, "{figure}: {reason}; the rule fails where {rule}.", "{figure} breaks {rule}"),
     "gate-kept": Entry(INFO, "All {n} rules kept.", "All {n} rules kept"),
     "gate-broken": Entry(WARNING, "{n} of {total} rules broken.", "{n} of {total} rules broken"),
+    "gate-not-shown": Entry(
+        NOTE, "{n} of {total} rules not shown to be kept.", "{n} of {total} rules not shown to be kept"
+    ),
     "attack-takes": Entry(
         WARNING, "Attacks take accuracy away: {attack} leaves {value} of the records right; untouched, {clean} are.",
         "Attacks take accuracy away",

@@ -26,7 +26,17 @@ def headline(v: Verdict, surface: Surface = TERMINAL) -> str:
         text = f"{text}; {other}"
     if v.failed_checks:
         text = f"{text}; failed checks: {surface.escape(', '.join(v.failed_checks))}"
-    return f"{text}."
+    return f"{text}.{_requirements(v, surface)}"
+
+
+def _requirements(v: Verdict, surface: Surface) -> str:
+    """Return what a headline ends in: PASS, or the first requirement that is broken or not shown, with the others counted."""
+    if v.outcome is None:
+        return ""
+    first = next(f for f in v.requirements if f.values["outcome"] == v.outcome)
+    alike = sum(f.values["outcome"] == v.outcome for f in v.requirements) - 1
+    more = f" (and {alike} more)" if alike else ""
+    return f" {filled(entry_of(first.code).short, first, surface)}{more}."
 
 
 NAMES_ITS_RUN: Final = ("better-than-other", "best-of-all", "best-shared", "best-not-shown", "ranking-not-tested")
@@ -116,6 +126,7 @@ def sections(v: Verdict) -> tuple[tuple[str, tuple[Finding | Check, ...]], ...]:
         answers.append(Finding("more", values={"n": len(bad) - MOST, "what": "failures of runs"}))
     found = (
         ("Is it good?", tuple(answers)),
+        ("Does it meet the requirements?", v.requirements),
         ("Where does it fail?", (*fails, *v.looked)),
         ("Can I trust it?", tuple(v.checks)),
     )

@@ -10,6 +10,7 @@ from typing import Final
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value, run_of
+from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.findings.wording import is_bounded, name_of
@@ -22,18 +23,6 @@ MATERIAL: Final = 0.1
 """A shift of scores is reported if it moves the number by this share; in a million trials any shift is significant."""
 BIAS: Final = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 """The areas by which bias towards an identity is judged, all of them with one correction."""
-OF_POSITIVES: Final = ("recall", "fnr", "frr", "recall_fake", "fake_slip_rate", "fake_catch_rate", "coverage_fake")
-OF_NEGATIVES: Final = (
-    "specificity",
-    "fpr",
-    "far",
-    "recall_real",
-    "real_false_flag_rate",
-    "real_pass_rate",
-    "coverage_real",
-)
-OF_ALL: Final = ("accuracy", "accuracy_answered", "coverage", "error_rate", "abstain_rate", "brier")
-"""Metrics that mean something in slices of one class: those of that class, and those of all trials."""
 DRAWN: Final = "bootstrap "
 """How the method of an interval from replicates begins; the plan of the draws follows."""
 
@@ -104,16 +93,8 @@ def level_of(e: Estimate) -> float:
 
 def says_something(e: Estimate) -> bool:
     """Say whether a number can differ between detectors: precision without positives is 0 whatever the detector does."""
-    if 0 < e.n_positive < e.n or not e.n:
-        return True
-    name = name_of(e.metric)
-    return name in (*OF_ALL, *(OF_POSITIVES if e.n_positive else OF_NEGATIVES)) or not _needs_classes(name)
-
-
-def _needs_classes(name: str) -> bool:
-    return name in ("precision", "recall", "f1", "specificity", "fpr", "fnr", "mcc", "kappa", "balanced_accuracy",
-                    "roc_auc", "average_precision", "eer", "min_dcf", "act_dcf", "cllr", "min_cllr", "youden",
-                    "precision_fake", "f1_fake", "precision_real", "f1_real", *OF_POSITIVES, *OF_NEGATIVES)  # fmt: skip
+    metric = metric_of(e.metric)
+    return metric is None or metric.is_telling(e.n_positive, e.n)
 
 
 def weak_slices(results: Iterable[Estimate], metric: str) -> Slices:

@@ -18,8 +18,8 @@ from hitmiss.findings.wording import is_bounded
 if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.gate import Check as GateCheck
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
+    from hitmiss.engine.requirement import Check as GateCheck
     from hitmiss.protocols.triage import TriageExtras
 
 DRIFTS: Final = ("far_drift", "frr_drift")
@@ -28,10 +28,11 @@ DRIFTS: Final = ("far_drift", "frr_drift")
 
 @dataclass(frozen=True)
 class Beside:
-    """What a run was compared with besides chance: other runs, the limits of a gate; and the parts of a triage."""
+    """What a run was compared with besides chance: other runs, the limits of a gate, requirements; parts of a triage."""
 
     compared: Comparison | Ranking | None = None
     gate: tuple[GateCheck, ...] = ()
+    require: tuple[str, ...] = ()
     asides: tuple[TriageExtras, ...] = ()
 
 
@@ -59,6 +60,13 @@ def conclude(results: Results, primary: str = "", *, beside: Beside | None = Non
     >>> found.code, found.status, found.headline
     ('not-better-than-chance', 'not shown', 'Not shown to be better than chance.')
     """
+    given = beside or Beside()
+    made = _concluded(results, primary, given)
+    return replace(made, requirements=_required(given.require or required_of(results), results))
+
+
+def _concluded(results: Results, primary: str, given: Beside) -> Verdict:
+    """Return the verdict without what is required."""
     if is_campaign(results):
         from hitmiss.conclude.attacks import conclude_attacks
 
@@ -69,7 +77,6 @@ def conclude(results: Results, primary: str = "", *, beside: Beside | None = Non
 
         return conclude_drift(results)
     chief = primary or (wholes[0].metric if wholes else "")
-    given = beside or Beside()
     plain = each_run(wholes, chief)
     tried = {name: _corrected(t, results) for name, t in plain.items()}
     contrast = _contrast(given.compared, chief)
@@ -118,9 +125,23 @@ def _contrast(compared: Comparison | Ranking | None, primary: str) -> Contrast |
         return None
     from hitmiss.conclude.comparison import conclude_two
     from hitmiss.conclude.ranking import conclude_many
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
     return conclude_many(compared, primary) if isinstance(compared, Ranking) else conclude_two(compared, primary)
+
+
+def required_of(results: Results) -> tuple[str, ...]:
+    """Return what the design of some results requires."""
+    return results.design.require if results.design is not None else ()
+
+
+def _required(texts: Sequence[str], results: Results) -> tuple[Finding, ...]:
+    """Judge what is required of some results."""
+    if not texts:
+        return ()
+    from hitmiss.engine.requirement import judge, read_requirements
+
+    return tuple(j.finding for requirement in read_requirements(texts) for j in judge(requirement, results))
 
 
 def _rule(c: GateCheck) -> Finding:
@@ -290,12 +311,37 @@ def conclude_comparison(compared: Comparison | Ranking, primary: str = "") -> Ve
     own = [Check("validity", Finding(FORCED, values={"text": str(w)})) for w in with_code(compared.warnings, FORCED)]
     own += [_pair_units(compared), Check("completeness", complete), provenance(known)]
     notes = tuple(w for w in compared.warnings if code_of(w) != FORCED)
+    required = _required_of_runs(compared)
     if found is None:
-        return Verdict(Finding("nothing-measured"), NOT_SHOWN, checks=tuple(own), notes=notes)
-    answers = (found.claim, *found.answers)
+        return Verdict(Finding("nothing-measured"), NOT_SHOWN, checks=tuple(own), notes=notes, requirements=required)
     return Verdict(
-        found.claim, found.status, found.basis, found.effect, answers, found.fails, found.looked, tuple(own), notes
-    )
+        found.claim, found.status, found.basis, found.effect, (found.claim, *found.answers), found.fails, found.looked,
+        tuple(own), notes, required,
+    )  # fmt: skip
+
+
+def _required_of_runs(compared: Comparison | Ranking) -> tuple[Finding, ...]:
+    """Judge what a comparison requires: of the difference of two runs, or of each of many."""
+    from hitmiss.engine.comparison import IDENTICAL, Comparison
+    from hitmiss.engine.requirement import DELTA
+
+    texts = compared.design.require if compared.design is not None else ()
+    if isinstance(compared, Comparison):
+        rows = []
+        for d in compared:
+            ends = (0.0, 0.0) if d.verdict == IDENTICAL else (d.low, d.high)
+            kind = f"{DELTA} {d.average}" if d.average else DELTA
+            rows.append(
+                Estimate(
+                    d.metric, d.delta, *ends, d.n_pairs, d.n_positive, slice=d.slice, average=kind, note=d.note, best=d.best
+                )
+            )  # fmt: skip
+    else:
+        rows = [
+            Estimate(s.metric, s.value, s.low, s.high, s.n_pairs, run={"run": s.run}, slice=s.slice, average=s.average)
+            for s in compared.standings
+        ]
+    return _required(texts, Results(tuple(rows), design=compared.design))
 
 
 def _pair_units(compared: Comparison | Ranking) -> Check:
@@ -314,7 +360,9 @@ def _pair_units(compared: Comparison | Ranking) -> Check:
 def conclude_gate(checked: Sequence[GateCheck], run: str = "") -> Verdict:
     """Return the verdict of a gate: each limit, kept or broken."""
     answers = [_rule(c) for c in checked]
-    broken = sum(not c.passed for c in checked)
-    values: dict[str, Value] = {"n": broken or len(checked), "total": len(checked)}
-    claim = Finding("gate-broken" if broken else "gate-kept", Subject(run), values)
-    return Verdict(claim, REFUTED if broken else SHOWN, Basis("limits"), answers=tuple(answers))
+    broken = sum(c.mark == "FAIL" for c in checked)
+    unshown = sum(not c.passed for c in checked) - broken
+    values: dict[str, Value] = {"n": broken or unshown or len(checked), "total": len(checked)}
+    code = "gate-broken" if broken else "gate-not-shown" if unshown else "gate-kept"
+    status = REFUTED if broken else NOT_SHOWN if unshown else SHOWN
+    return Verdict(Finding(code, Subject(run), values), status, Basis("limits"), answers=tuple(answers))

@@ -9,9 +9,10 @@ from typing import Annotated, Literal
 
 from hitmiss.core.errors import UsageError
 from hitmiss.core.kinds import Json
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import MetricSpec, known_text
+from hitmiss.core.registry import known_text
 from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.spec import CERTAINTY, MEASURING, Spec, as_names, opt
 
@@ -174,6 +175,8 @@ class Design(Spec):
         Columns whose values distinguish trials of one class only, in addition to those of the protocol.
     undefined
         Shares with an empty denominator: `null`, or `zero`; None uses the rule of the protocol.
+    require
+        What must be shown (see `hitmiss.engine.requirement`); the verdict ends in PASS, FAIL or NOT SHOWN.
     seeds
         Each file is one run; figures are summarised over the runs.
     calibration
@@ -267,6 +270,15 @@ class Design(Spec):
             complete="columns",
         ),
     ] = ()
+    require: Annotated[
+        tuple[str, ...],
+        opt(
+            "What must be shown, as 'eer.high <= 0.05', 'precision >= 0.9 at prevalence 1%', or requirements.toml; may be "
+            "repeated.",
+            CERTAINTY,
+            read=as_names,
+        ),
+    ] = ()
     seeds: bool = False
     calibration: str | None = None
     triage: TriageRules | None = None
@@ -276,8 +288,8 @@ class Design(Spec):
     taken: Taken | None = field(default=None, compare=False)
 
     def to_plain(self) -> dict[str, Json]:
-        """Return the JSON form, with every field; without `taken` if nothing was."""
-        return {name: value for name, value in super().to_plain().items() if name != "taken" or value is not None}
+        """Return the JSON form, with every field; without `taken` and `require` if nothing was."""
+        return {name: value for name, value in super().to_plain().items() if name not in ("taken", "require") or value}
 
     def __post_init__(self) -> None:
         self._read_fields()
@@ -456,4 +468,6 @@ def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
     """
     if unit is None:
         return ()
+    if not isinstance(unit, str | Sequence):
+        raise UsageError(f"unit takes names of columns, as 'speaker'; found {unit!r}", code="bad-unit")
     return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)

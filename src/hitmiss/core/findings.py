@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, WARNING, Entry
+from hitmiss.core.finding import WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "free-text": Entry(WARNING, "{text}"),
-    "no-baseline": Entry(ERROR, "{--max-regression?} needs {--baseline RUN} to compare with"),
 }

@@ -8,8 +8,9 @@ from typing import Final, Literal
 
 from hitmiss.core.convert import InvalidField, declare
 from hitmiss.core.errors import UsageError
+from hitmiss.core.expressions import Derived
+from hitmiss.core.metric_spec import Setting, parse
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Derived, Setting, parse
 
 
 @dataclass(frozen=True)

@@ -2,239 +2,25 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import importlib.util
 import inspect
-import keyword
-import math
-import operator
 import re
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from hitmiss.core.errors import UnknownName, UsageError
 
 if TYPE_CHECKING:
-    from hitmiss.core.sorting import Floats, Number
+    from hitmiss.core.sorting import Floats
+from hitmiss.core.metric import Best, Chance, Metric, Of
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 
-
-Setting = str | float | int | bool | None
-NOT_WORDS = ("inf", "nan")
-"""Words that are read as numbers: `threshold=inf`."""
-
-
-@dataclass(frozen=True)
-class MetricSpec:
-    """A name with settings. It prints and parses as the same text, and compares and hashes by value.
-
-    >>> parse("min_dcf(c_fa=10, p_target=0.95)")
-    Spec(min_dcf(c_fa=10, p_target=0.95))
-    >>> parse("eer") == MetricSpec("eer")
-    True
-    """
-
-    name: str
-    settings: tuple[tuple[str, Setting], ...] = field(default=())
-
-    @classmethod
-    def of(cls, name: str, /, **settings: Setting) -> MetricSpec:
-        """Make a spec from keywords (also from one called `name`), in alphabetical order so that equal settings give equal specs."""
-        return cls(name, tuple(sorted(settings.items())))
-
-    def __str__(self) -> str:
-        inner = ", ".join(f"{key}={_text(value)}" for key, value in self.settings)
-        return f"{self.name}({inner})" if inner else self.name
-
-    def __repr__(self) -> str:
-        return f"Spec({self})"
-
-
-def parse(text: str | MetricSpec) -> MetricSpec:
-    """Read a spec from its text. Only a name and literal keyword settings are allowed; nothing is run.
-
-    >>> parse("eer(ties='official')").settings
-    (('ties', 'official'),)
-    >>> parse("eer(ties=official)").settings
-    (('ties', 'official'),)
-    """
-    if isinstance(text, MetricSpec):
-        return text
-    try:
-        node = ast.parse(text.strip(), mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        raise UsageError(f"cannot read {text[:200]!r} as a metric; write a name, or name(setting=value)") from None
-    if isinstance(node, ast.Name):
-        return MetricSpec(node.id)
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.args:
-        given = {_key(k, text): _literal(k.value, text) for k in node.keywords}
-        if len(given) < len(node.keywords):
-            raise UsageError(f"{text!r}: a setting is given twice")
-        return MetricSpec.of(node.func.id, **given)
-    fix = "write a name, or name(setting=value)"
-    if isinstance(node, ast.Tuple) and node.elts:
-        fix = f"give several one by one: {' '.join(f'-m {ast.unparse(one)}' for one in node.elts)}"
-    raise UsageError(f"cannot read {text!r} as a metric; {fix}")
-
-
-def _key(keyword: ast.keyword, text: str) -> str:
-    if keyword.arg is None:
-        raise UsageError(f"{text!r}: settings are written setting=value")
-    return keyword.arg
-
-
-CONSTANTS: Final[Mapping[str, bool | None]] = {"true": True, "false": False, "none": None, "null": None}
-
-
-def _literal(node: ast.expr, text: str) -> Setting:
-    if isinstance(node, ast.Name):  # both ties=official and ties="official" are accepted, true as well as True
-        return float(node.id) if node.id in NOT_WORDS else CONSTANTS.get(node.id, node.id)
-    if ast.unparse(node) == "-inf":
-        return float("-inf")
-    try:
-        value = ast.literal_eval(node)
-    except (ValueError, TypeError, RecursionError, MemoryError):
-        raise UsageError(f"{text!r}: a setting must be a number, a word, True, False or None") from None
-    if not isinstance(value, str | int | float | bool | None):
-        raise UsageError(f"{text!r}: a setting must be a number, a word, True, False or None")
-    return value
-
-
-def _text(value: Setting) -> str:
-    if isinstance(value, str):
-        plain = value.isascii() and value.isidentifier() and not keyword.iskeyword(value) and value not in NOT_WORDS
-        return value if plain else repr(value)
-    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
-        return str(int(value))
-    return repr(value)
-
-
-Over = Literal["", "max", "min", "mean"]
-OVER: Final = ("max", "min", "mean")
-APPLIED: Final[Mapping[type[ast.operator], Callable[[Number, Number], Number]]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: operator.truediv,
-}
-HOW: Final = "write metrics, numbers, + - * / and max, min or mean(metric, column)"
-
-
-@dataclass(frozen=True)
-class Term:
-    """A metric over all trials, or over the slices of some columns."""
-
-    metric: str
-    over: str = ""
-    columns: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.over}({self.metric}, {', '.join(self.columns)})" if self.over else self.metric
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A named expression of figures.
-
-    >>> d = Derived.parse("acer", "(max(APCER, species) + fnr) / 2", {"fpr": "APCER"})
-    >>> [str(t) for t in d.terms], d.of([0.25, 0.5])
-    (['max(fpr, species)', 'fnr'], 0.375)
-    """
-
-    name: str
-    text: str
-    terms: tuple[Term, ...]
-    places: Mapping[str, int]
-    """The index of the term for each part of the text."""
-
-    @classmethod
-    def parse(cls, name: str, text: str, shown: Mapping[str, str] | None = None) -> Derived:
-        """Read an expression from its text; `shown` gives the display names of metrics, which may be used in it."""
-        metrics = {title.lower(): metric for metric, title in (shown or {}).items()}
-        terms: dict[Term, int] = {}
-        places: dict[str, int] = {}
-
-        def visit(node: ast.expr) -> None:
-            if isinstance(node, ast.BinOp) and type(node.op) in APPLIED:
-                visit(node.left)
-                visit(node.right)
-            elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-                visit(node.operand)
-            elif isinstance(node, ast.Name | ast.Call):
-                places[ast.unparse(node)] = terms.setdefault(_term(node, metrics), len(terms))
-            elif not (isinstance(node, ast.Constant) and type(node.value) in (int, float)):
-                raise ValueError
-
-        try:
-            visit(_tree(text))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise UsageError(f"cannot read {name} = {text!r}; {HOW}", code="bad-expression") from None
-        if not terms:
-            raise UsageError(f"{name} = {text!r} names no metric; {HOW}", code="bad-expression")
-        return cls(name, text, tuple(terms), places)
-
-    @property
-    def alone(self) -> Term | None:
-        """The only term, if the expression is nothing else; None if it computes something."""
-        return self.terms[0] if isinstance(_tree(self.text), ast.Name | ast.Call) else None
-
-    @property
-    def is_extreme(self) -> bool:
-        """Whether the expression contains the greatest or least of several figures."""
-        return any(term.over in ("max", "min") for term in self.terms)
-
-    def of(self, values: Sequence[Number]) -> Number:
-        """Evaluate the expression for the values of its terms."""
-
-        def read(node: ast.expr) -> Number:
-            if isinstance(node, ast.BinOp):
-                return APPLIED[type(node.op)](read(node.left), read(node.right))
-            if isinstance(node, ast.UnaryOp):
-                return -read(node.operand)
-            if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-                return node.value
-            return values[self.places[ast.unparse(node)]]
-
-        return read(_tree(self.text))
-
-    def range(self, ranges: Sequence[tuple[float, float]]) -> tuple[float, float]:
-        """Return the least and greatest possible values, which occur at the ends of the ranges of the terms."""
-        try:
-            corners = [float(self.of(corner)) for corner in product(*ranges)]
-        except ZeroDivisionError:
-            return -math.inf, math.inf
-        return (-math.inf, math.inf) if any(map(math.isnan, corners)) else (min(corners), max(corners))
-
-
-def _tree(text: str) -> ast.expr:
-    return ast.parse(text.strip(), mode="eval").body
-
-
-def _term(node: ast.Name | ast.Call, metrics: Mapping[str, str]) -> Term:
-    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in OVER):
-        return Term(_metric(node, metrics))
-    first, *columns = node.args
-    if node.keywords or not isinstance(first, ast.Name | ast.Call) or not columns:
-        raise ValueError
-    names = [c.id if isinstance(c, ast.Name) else getattr(c, "value", None) for c in columns]
-    if not all(isinstance(name, str) for name in names):
-        raise ValueError
-    return Term(_metric(first, metrics), node.func.id, tuple(map(str, names)))
-
-
-def _metric(node: ast.Name | ast.Call, metrics: Mapping[str, str]) -> str:
-    """Return a metric by its own name, or by its display name."""
-    spec = parse(ast.unparse(node))
-    return str(MetricSpec(metrics.get(spec.name.lower(), spec.name), spec.settings))
-
-
-Best = Literal["low", "high"]
 F = TypeVar("F", bound=Callable[..., float])
 Kind = Literal["metric", "reader", "protocol", "detector", "attack", "codec"]
 HOMES: dict[Kind, tuple[str, ...]] = {
@@ -246,48 +32,6 @@ HOMES: dict[Kind, tuple[str, ...]] = {
     "codec": ("hitmiss.attacks.codecs",),
 }
 """The modules that register the built-in entries; imported when a name of their kind is first looked up."""
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What the engine needs to know about a metric function."""
-
-    name: str
-    function: Callable[..., float]
-    best: Best
-    range: tuple[float, float]
-    columns: tuple[str, ...]
-    defaults: dict[str, Setting] = field(hash=False)
-    form: Callable[..., object] | None = None
-    kinds: tuple[str, ...] = ()
-    positive: str | None = None
-    interval: bool = True
-    judged: Callable[..., Floats] | None = None
-    prevalence: bool = True
-    one_by_one: bool = False
-    zero: bool = False
-    also: tuple[str, ...] = ()
-    two_sided: bool = False
-    ends: Callable[..., tuple[float, float]] | None = None
-
-    def range_of(self, settings: Mapping[str, object]) -> tuple[float, float]:
-        """Return the least and greatest possible values with these settings."""
-        return self.range if self.ends is None else self.ends(**{**self.defaults, **settings})
-
-    def settings(self, spec: MetricSpec) -> dict[str, Setting]:
-        """Return the default settings, overridden by those of the spec; an unknown setting is an error."""
-        for key, _ in spec.settings:
-            if key not in self.defaults:
-                raise UnknownName(f"setting of {self.name}", key, self.defaults)
-        for key, value in spec.settings:
-            default = self.defaults[key]
-            if isinstance(default, bool) and not isinstance(value, bool):
-                raise UsageError(f"{spec.name}: {key} must be true or false; found {value!r}", code="bad-setting")
-            if isinstance(value, str) and isinstance(default, int | float) and not isinstance(default, bool):
-                raise UsageError(f"{spec.name}: {key} must be a number; found {value!r}", code="bad-setting")
-        return {**self.defaults, **dict(spec.settings)}
-
-
 _entries: dict[Kind, dict[str, Any]] = {kind: {} for kind in HOMES}
 _origins: dict[tuple[Kind, str], str] = {}
 _loaded: set[str] = set()
@@ -308,6 +52,16 @@ def metric(
     also: tuple[str, ...] = (),
     two_sided: bool = False,
     ends: Callable[..., tuple[float, float]] | None = None,
+    title: str = "",
+    formula: str = "",
+    undefined: str = "",
+    symbol: str = "",
+    chance: float | Chance | None = None,
+    of: Of = "",
+    share: bool = False,
+    ranks: bool = False,
+    answered: str = "",
+    covers: Of = "",
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -347,6 +101,26 @@ def metric(
         set a limit on either side.
     ends
         A function that takes the settings and returns the range, if it depends on them.
+    title, formula, undefined
+        The name in words, how the metric is computed, and when it is undefined; each is read from the docstring if it
+        is not given: its first line is `Title: what it is`, the next paragraph begins with the formula and says
+        `Undefined (NaN) …`.
+    symbol
+        The name in tables of papers; LaTeX is allowed.
+    chance
+        The value without any detector: a number, or a `Chance`, which says also what gives that value. Verdicts
+        compare with it.
+    of
+        The trials that the metric is over: `all`, `answered`, `positives`, `negatives`, or `both` if it compares the
+        classes. It says in which slices of one class the metric means something.
+    share
+        Whether the metric is a share of trials, shown in per cent in a headline.
+    ranks
+        Whether the metric depends on the order of the scores, so that it shows reversed and constant scores.
+    answered
+        The metric with the same meaning over the answered trials, by which a system that abstains is judged.
+    covers
+        The trials of which the metric is the share that was answered: `all`, `positives` or `negatives`.
 
     Returns
     -------
@@ -387,6 +161,16 @@ def metric(
             also,
             two_sided,
             ends,
+            title,
+            formula,
+            undefined,
+            symbol,
+            Chance(chance) if isinstance(chance, int | float) else chance,
+            of,
+            share,
+            ranks,
+            answered,
+            covers,
         )
         add("metric", name, entry, origin=function.__module__)
         return function
@@ -413,6 +197,18 @@ def find_metric(name: str) -> Metric:
     """Return the metric of that name, in any of its spellings, or raise `UnknownName` with the nearest ones."""
     found: Metric = find("metric", known_name(name))
     return found
+
+
+def metric_of(text: str) -> Metric | None:
+    """Return the metric of a name in a table, with or without settings; None if no metric is called so.
+
+    >>> metric_of("min_dcf(c_fa=1)").symbol, metric_of("gap")
+    ('minDCF', None)
+    """
+    try:
+        return find_metric(parse(text).name)
+    except UsageError:
+        return None
 
 
 def known_name(name: str) -> str:

@@ -12,6 +12,8 @@ Status = Literal["shown", "not shown", "refuted"]
 SHOWN: Final[Status] = "shown"
 NOT_SHOWN: Final[Status] = "not shown"
 REFUTED: Final[Status] = "refuted"
+OUTCOMES: Final = ("FAIL", "NOT SHOWN", "PASS")
+"""The outcomes of requirements; of several the first of these counts."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,8 @@ class Verdict:
         Whether it can be trusted: checks that passed, failed, or were not made.
     notes
         Warnings that no check covers.
+    requirements
+        What was required, each with its outcome.
     """
 
     claim: Finding
@@ -95,6 +99,7 @@ class Verdict:
     looked: tuple[Finding, ...] = ()
     checks: tuple[Check, ...] = ()
     notes: tuple[str, ...] = ()
+    requirements: tuple[Finding, ...] = ()
 
     @property
     def code(self) -> str:
@@ -110,6 +115,12 @@ class Verdict:
     def p(self) -> float | None:
         """The adjusted p value; never below what its draws can show."""
         return self.test.p.stated if self.test is not None and self.test.p is not None else None
+
+    @property
+    def outcome(self) -> str | None:
+        """PASS if every requirement is shown to be met, FAIL if one is shown to be broken, else NOT SHOWN; None: none."""
+        found = {f.values["outcome"] for f in self.requirements}
+        return next((str(worst) for worst in OUTCOMES if worst in found), None)
 
     @property
     def slices(self) -> tuple[Subject, ...]:
@@ -129,7 +140,7 @@ class Verdict:
     @property
     def state(self) -> State:
         """Failed if anything is shown against the detector, passed if its claim is shown, otherwise open."""
-        against = any(f.state == FAILED for f in (*self.answers, *self.fails))
+        against = any(f.state == FAILED for f in (*self.answers, *self.fails, *self.requirements))
         if self.status == REFUTED or against:
             return FAILED
         return PASSED if self.status == SHOWN else OPEN
@@ -165,4 +176,9 @@ class Verdict:
             "fails": [f.to_dict() for f in self.fails],
             "looked": [f.to_dict() for f in self.looked],
             "checks": [c.to_dict() for c in self.checks],
+            **(
+                {"outcome": self.outcome, "requirements": [f.to_dict() for f in self.requirements]}
+                if self.requirements
+                else {}
+            ),
         }

@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final, Literal, Protocol
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, logit
 
-from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.isotonic import rising_share
-from hitmiss.core.results import SAME_DATA, Remark
-from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally, check_trials
 from hitmiss.core.trials import Trials
 
 Method = Literal["affine", "pav"]
-
-
 METHODS: Final = ("affine", "pav")
-
-
 ASVSPOOF5_PRIOR: Final = (1 - 0.05) / ((1 - 0.05) + 10 * 0.05)
 """The P(bonafide) at which equal costs give the decisions of ASVspoof 5: 0.95 × 1 against 0.05 × 10, i.e. 0.655."""
 
@@ -83,71 +76,6 @@ class PavCalibrator:
         return {"score": list(self.score), "llr": list(self.llr)}
 
 
-def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior: float = 0.5) -> Trials:
-    """Fit a calibration on one set of trials, and turn the scores of another set into natural-log likelihood ratios.
-
-    The header of the result records what was done: the score kind `llr`, the fitted parameters in
-    `provenance["calibration"]`, and a choice for the signature. It has a note if some trials were also used for the fit
-    (the figures are then optimistic), or if higher scores mean the wrong class. Decisions are kept as they were made on
-    the scores of the file; a new threshold is one of the likelihood ratios. Trials without a score stay without one.
-
-    Scores that are declared probabilities are mapped to log-odds before an affine fit. Probabilities of exactly 0 or 1
-    are taken as half as far from 0 or 1 as the nearest other one of the fit set, and a note says how many there are.
-
-    Parameters
-    ----------
-    fit_on
-        The development set, with both classes.
-    apply_to
-        The trials whose scores are replaced.
-    method
-        `affine` (see `fit_affine`) or `pav` (see `fit_pav`).
-    prior
-        For `affine`: the share of positives for which the fit is optimised. 0.5 minimises Cllr; `ASVSPOOF5_PRIOR` is
-        the operating point of ASVspoof 5.
-
-    Returns
-    -------
-    Trials
-        The trials of `apply_to` with calibrated scores.
-
-    Raises
-    ------
-    UsageError
-        For an unknown method, a prior outside (0, 1), or sets that do not fit together.
-    DataError
-        If no fit exists: one class only, infinite scores, or (for `affine`) equal scores or separated classes.
-
-    >>> dev = Trials.of(label=[1, 0, 1, 0, 1, 0], score=[3.0, 1.0, 2.0, 2.5, 4.0, 0.0])
-    >>> calibrated = calibrate(dev, Trials.of(label=[1, 0], score=[9.0, -9.0], item=["x", "y"]))
-    >>> calibrated.header.score_kind, bool(calibrated.score[0] > 0 > calibrated.score[1])
-    ('llr', True)
-    """
-    if method not in METHODS:
-        raise UnknownName("calibration method", method, METHODS)
-    check_compatible(fit_on, apply_to)
-    answered = fit_on.keep(pl.col("score").is_not_null())
-    odds = odds_of(answered) if method == "affine" else None
-    known = answered.score if odds is None else odds.apply(answered.score)
-    fitted: Calibrator = (
-        fit_pav(answered.label, known, answered.weights)
-        if method == "pav"
-        else fit_affine(answered.label, known, answered.weights, prior=prior)
-    )
-    scores = apply_to.column("score")
-    given = scores.fill_null(0.5).to_numpy()
-    filled = pl.Series("score", fitted.apply(given if odds is None else odds.apply(given)))
-    llr = filled.zip_with(scores.is_not_null(), pl.Series([None] * len(scores), dtype=pl.Float64))
-    described = {
-        "method": method,
-        **({"prior": prior} if method == "affine" else {}),
-        **({"of": "log-odds"} if odds is not None else {}),
-        **fitted.parameters,
-    }
-    notes = [*scale_notes(fit_on, apply_to, odds, method), *fit_notes(fitted, fit_on, apply_to)]
-    return _retitle(apply_to, llr, described, answered, tuple(notes))
-
-
 @dataclass(frozen=True)
 class LogOdds:
     """The mapping of probabilities to log-odds; those of exactly 0 and 1 are taken as `least` and 1 - `margin`.
@@ -180,30 +108,6 @@ class LogOdds:
         if (given == 0).any():
             found = np.maximum(found, logit(self.least))
         return np.minimum(found, -logit(self.margin)) if (given == 1).any() else found
-
-
-def scale_notes(fit_on: Trials, apply_to: Trials, odds: LogOdds | None, method: str) -> list[str]:
-    """Say that probabilities were mapped, how many are saturated, or that raw scores may be probabilities."""
-    sets = {"fit set": fit_on.column("score").drop_nulls(), "calibrated set": apply_to.column("score").drop_nulls()}
-    if odds is None:
-        if (
-            method == "affine"
-            and fit_on.header.score_kind == "raw"
-            and all(s.is_between(0.0, 1.0).all() and s.n_unique() > 2 for s in sets.values())
-        ):
-            return [
-                "calibration: all scores lie in 0..1 and were fitted as they are; if they are probabilities, declare "
-                "--score-kind probability, so that their log-odds are fitted"
-            ]
-        return []
-    counts = {name: int(((s == 0) | (s == 1)).sum()) for name, s in sets.items()}
-    if not any(counts.values()):
-        return ["calibration: the probabilities were mapped to log-odds"]
-    found = " and ".join(f"{n:,} of {len(sets[name]):,} of the {name}" for name, n in counts.items())
-    return [
-        f"calibration: the probabilities were mapped to log-odds; saturated ones, exactly 0 or 1 ({found}), were taken as "
-        f"{odds.least:.3g} and 1 - {odds.margin:.3g}, half as far from 0 or 1 as the nearest other score of the fit set"
-    ]
 
 
 def fit_affine(
@@ -316,65 +220,3 @@ def check_fit(
 
 def is_separated(positive: Floats, negative: Floats) -> bool:
     return bool(positive.min() >= negative.max() or positive.max() <= negative.min())
-
-
-def check_compatible(fit_on: Trials, apply_to: Trials) -> None:
-    for trials in (fit_on, apply_to):
-        trials.column("score")
-    ours, theirs = fit_on.header, apply_to.header
-    if ours.positive != theirs.positive:
-        raise UsageError(f"fitted on {ours.positive!r} as the positive class, applied to {theirs.positive!r}")
-    if ours.score_kind != theirs.score_kind:
-        raise UsageError(f"fitted on {ours.score_kind} scores, applied to {theirs.score_kind} scores")
-    for name in ("target", *ours.runs):
-        found = fit_on.column(name).unique().sort().to_list()
-        if len(found) > 1:
-            raise UsageError(f"the fit set mixes {len(found)} values of {name!r}, as {found[:2]}; fit one at a time")
-
-
-def fit_notes(fitted: Calibrator, fit_on: Trials, apply_to: Trials) -> tuple[str, ...]:
-    notes = []
-    falling = isinstance(fitted, AffineCalibrator) and fitted.slope < 0
-    if falling or (isinstance(fitted, PavCalibrator) and fitted.llr[0] == fitted.llr[-1]):
-        notes.append(
-            "calibration: in the fit set higher scores do not mean the positive class; are the scores reversed?"
-        )
-    key = ["item", "target", "label", "score"]
-    again = apply_to.frame.join(fit_on.frame.select(key).unique(), on=key, how="semi").height
-    if again:
-        notes.append(
-            Remark(f"calibration: optimistic, {again} of {len(apply_to)} trials were also fitted on", SAME_DATA)
-        )
-    if apply_to.header.threshold is not None:
-        is_decided = "decision" in apply_to.frame.columns
-        kept = "the decisions stay those at the threshold of the old scores"
-        notes.append(f"calibration: {kept if is_decided else 'the threshold of the old scores was dropped'}")
-    if missing := fit_on.column("score").null_count():
-        notes.append(f"calibration: {missing} trials without a score were left out of the fit")
-    return tuple(notes)
-
-
-def _retitle(
-    trials: Trials, llr: pl.Series, described: dict[str, object], fit_on: Trials, notes: tuple[str, ...]
-) -> Trials:
-    head, digest = trials.header, fit_on.digest
-    names = [s.name for s in fit_on.header.sources]
-    origin = {"fit_n": len(fit_on), "fit_n_positive": fit_on.n_positive, "fit_digest": digest, "fit_sources": names}
-    numbers = [f"{k}={v:.6g}" for k, v in described.items() if isinstance(v, float)]
-    short = ", ".join([*(["log-odds"] if "of" in described else []), *numbers])
-    choice = f"calibration={described['method']}({short}) fitted on {digest} (n={len(fit_on)})"
-    changed = replace(
-        head,
-        score_kind="llr",
-        threshold=None,
-        scale=ScoreScale(),
-        choices=(*head.choices, choice),
-        notes=(*head.notes, *notes),
-        provenance={**head.provenance, "calibration": {**described, **origin}},
-    )
-    return trials.put(changed, score=llr)
-
-
-def odds_of(fit_on: Trials) -> LogOdds | None:
-    """Return the mapping to log-odds, for probabilities."""
-    return LogOdds.of(fit_on) if fit_on.header.score_kind == "probability" else None

@@ -10,17 +10,19 @@ import numpy as np
 
 from hitmiss.core.design import By, Design
 from hitmiss.core.errors import DataError
+from hitmiss.core.expressions import Derived
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import Derived, Metric, MetricSpec
 from hitmiss.core.results import (
     Estimate,
     Results,
 )
 from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.sorting import Floats
-from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.engine.averages import by_slices, gap_rows
 from hitmiss.engine.columns import Columns, OneClassColumns
 from hitmiss.engine.counted import TalliedTrials
@@ -40,8 +42,8 @@ __all__ = ["Gap", "measure", "measure_design"]
 
 
 def measure(
-    trials: Trials,
-    metrics: Sequence[str | MetricSpec] | Design,
+    trials: TrialsLike,
+    metrics: str | Sequence[str | MetricSpec] | Design,
     *,
     by: By = (),
     bootstrap: int = 0,
@@ -59,7 +61,7 @@ def measure(
     Parameters
     ----------
     trials
-        The trials.
+        The trials; a file or a table is read as `hm.read` does.
     metrics
         Metrics with their settings, such as `eer` or `min_dcf(c_fa=10)`; or a design, which states everything else too.
     by

@@ -8,8 +8,10 @@ from functools import cache
 from hitmiss.core import errors
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.registry import Metric, MetricSpec, Setting, resolve
+from hitmiss.core.registry import resolve
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.engine.prepared_metric import PreparedMetric

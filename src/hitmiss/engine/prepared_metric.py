@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hitmiss.core.registry import Metric, MetricSpec, Setting
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting
 from hitmiss.engine.columns import Sample
 from hitmiss.stats.forms.base import Functional
 

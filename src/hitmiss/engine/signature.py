@@ -17,9 +17,9 @@ from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
+from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.protocol import Gap
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import MetricSpec
 from hitmiss.core.results import (
     Estimate,
     Results,

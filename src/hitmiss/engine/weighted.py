@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import Metric, Setting
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import Setting
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally

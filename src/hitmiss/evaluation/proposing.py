@@ -15,9 +15,13 @@ from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.evaluation.protocol import find_protocol
-from hitmiss.io.columns import ALIASES, Match, Role, class_of_score, fits, is_number, looks_headed, plain, recognise
-from hitmiss.io.parse import Ledger, Row, Shape, Stop
-from hitmiss.io.reader import Examination, examine, look, read
+from hitmiss.io.aliases import ALIASES, class_of_score, plain
+from hitmiss.io.columns import Match, Role, fits, looks_headed, recognise
+from hitmiss.io.diagnostics import Diagnostics, Stop
+from hitmiss.io.layouts import is_number
+from hitmiss.io.reader import Examination, examine, read
+from hitmiss.io.sides import look
+from hitmiss.io.source import Row, SourceHead
 
 SHOWN_ROWS: Final = 3
 FEW: Final = 20
@@ -71,7 +75,7 @@ class Look:
     """The first look at a file: its name, its columns, its first rows, and what the reader recognises in it."""
 
     path: str
-    shape: Shape
+    shape: SourceHead
     names: Row
     rows: tuple[Row, ...]
     has_score: bool
@@ -119,7 +123,7 @@ class Undecided(UsageError):
 
 def look_at(path: str, spec: ReadSpec) -> Look:
     """Take a first look at a file, with what is recognised in it."""
-    ledger = Ledger()
+    ledger = Diagnostics()
     try:
         shape = look(path, "both", replace(spec, layout=None), ledger)
     except Stop:
@@ -133,9 +137,9 @@ def look_at(path: str, spec: ReadSpec) -> Look:
     return replace(made, has_score=score is not None, has_label=has_label)
 
 
-def _recognised(shape: Shape, role: Role, spec: ReadSpec) -> Match | None:
+def _recognised(shape: SourceHead, role: Role, spec: ReadSpec) -> Match | None:
     try:
-        return recognise(shape, role, spec.for_key if role == "key" else spec, Ledger())
+        return recognise(shape, role, spec.for_key if role == "key" else spec, Diagnostics())
     except Stop:
         return None
 

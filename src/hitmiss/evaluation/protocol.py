@@ -13,11 +13,13 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import By, Design, Taken, names_of
+from hitmiss.core.design import By, Design, Grouping, Taken, names_of, parse_by
 from hitmiss.core.errors import DataError, HitmissError, UsageError
+from hitmiss.core.metric import Metric
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Metric, MetricSpec, Setting, all_of, find, find_metric, parse
+from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
 from hitmiss.core.sampling import Method
 from hitmiss.core.settings import Settings, blamed
@@ -27,10 +29,11 @@ from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
+from hitmiss.evaluation.given import reading_of, table_of
 
 if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
 
 __all__ = [
@@ -83,7 +86,7 @@ def protocols() -> dict[str, Protocol]:
 
 
 def evaluate(
-    scores: object,
+    scores: object = None,
     key: object = None,
     protocol: str | Path | Protocol | Design | None = None,
     *,
@@ -95,15 +98,16 @@ def evaluate(
     level: float | None = None,
     interval: Method | None = None,
     gap: Gaps = None,
+    require: str | Sequence[str] = (),
     settings: str | Path | None = None,
     **reading: object,
 ) -> Results:
-    """Read score files, measure them by a protocol or a design, and return the results.
+    """Read files or tables, measure them by a protocol or a design, and return the results.
 
     Parameters
     ----------
     scores, key
-        The score file(s) and the file with the true classes, as for `read`; or trials that are read already.
+        The score file(s) or table and those with the true classes, as for `read`; or trials that are read already.
     protocol
         A protocol, given by name, file or object; or a design, which then states everything else that is asked.
     metrics
@@ -114,11 +118,15 @@ def evaluate(
     gap
         The gap between two domains, as `codec=NONE`, or a list of gaps. None: that of the protocol, if its column is
         in `by`. False: no gap.
+    require
+        What must be shown, such as `eer.high <= 0.05`, or several; `results.verdict.outcome` is then PASS, FAIL or NOT
+        SHOWN.
     settings
         A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note of the results says what was taken from it.
     **reading
-        Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
+        Columns by their roles and read options, as for `read`: `label="truth"`, `score="p"`, `positive="fake"`,
+        `run="model"`, `score_kind="llr"`, `allow_missing=True`, …
 
     Returns
     -------
@@ -133,9 +141,13 @@ def evaluate(
         If the files cannot be scored as they are.
 
     >>> made = evaluate(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]), metrics=["eer", "roc_auc"])
-    >>> made.one("roc_auc").value
+    >>> made["roc_auc"].value
     0.75
+    >>> print(evaluate(label=[1, 1, 0, 0], score=[3.0, 1.0, 2.0, 0.0], metrics="roc_auc", bootstrap=0)[0])
+    roc_auc = 0.7500 [0.0470, 0.9946]
     """
+    scores, reading = reading_of(scores, reading)
+    key = table_of(key)
     layer = Layer.found(settings)
     if not isinstance(protocol, Design):
         protocol = layer.protocol(protocol)
@@ -149,6 +161,7 @@ def evaluate(
         unit=unit,
         bootstrap=bootstrap or 0,
         protocol=chosen,
+        require=stated(require),
         **{name: value for name, value in said.items() if value is not None},
     )
     if isinstance(protocol, Design):
@@ -159,6 +172,15 @@ def evaluate(
     with layer:
         trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
         return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
+
+
+def stated(require: str | Sequence[str]) -> tuple[str, ...]:
+    """Return requirements as texts, those of files too."""
+    if not require:
+        return ()
+    from hitmiss.engine.requirement import read_requirements
+
+    return tuple(map(str, read_requirements(require)))
 
 
 class Layer:
@@ -231,7 +253,7 @@ class Layer:
 
 
 def read(
-    scores: object,
+    scores: object = None,
     key: object = None,
     options: ReadSpec | None = None,
     *,
@@ -245,7 +267,8 @@ def read(
     Parameters
     ----------
     scores
-        A path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or pandas frame.
+        A path, `-` for stdin, a pattern, a list of these (shards of one run), a table (a frame of polars or pandas, a
+        Hugging Face dataset, an Arrow table, a list of dicts, a dict of columns), or nothing if arrays are given by name.
     key
         The labels, given in the same ways; None if the score files hold them.
     options
@@ -258,7 +281,8 @@ def read(
         A settings file, whose values hold where no option is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note in the header says what was taken from it.
     **changes
-        Single options, by name, that replace those in `options`.
+        Columns by their roles (`item`, `label`, `score`, `decision`, `confidence`, `run`), as names or as arrays, and
+        single options, the fields of `ReadSpec`, that replace those in `options`.
 
     Returns
     -------
@@ -277,8 +301,14 @@ def read(
     >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
     >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
     Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
+    >>> rows = [{"clip": "a", "truth": "fake", "p": 0.9}, {"clip": "b", "truth": "real", "p": 0.2}]
+    >>> read(rows, item="clip", label="truth", score="p", positive="fake")
+    Trials(2 trials, 1 fake, 1 real, raw scores, slices [])
     """
     from hitmiss.io.reader import read as read_files
+
+    scores, changes = reading_of(scores, changes)
+    key = table_of(key)
 
     layer, said = Layer.found(settings), (options or ReadSpec()).changed(**changes)
     if layer.settings is None:
@@ -376,6 +406,9 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     `elsewhere`: metrics that are measured on the same trials with other scores, so nothing is said if they do not fit.
     """
     protocol, wanted = design.protocol, list(design.metrics)
+    metrics, groupings = _required(design, trials)
+    if not protocol:
+        wanted = with_names(wanted, metrics)
     if not wanted and protocol is None:
         raise UsageError(
             "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
@@ -395,13 +428,36 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     elif derived:  # a derived figure was asked for by name: the metrics it is made of are measured, too
         own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
         wanted = list(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
+    if protocol:
+        wanted = with_names(wanted, [m for m in metrics if m not in protocol.derived])
     asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
     if protocol:
         warnings += [text for column, text in protocol.remarks.items() if column in asked]
     warnings += _pooled(trials, protocol)
-    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked))
+    by = tuple(dict.fromkeys([*design.by, *groupings]))
+    settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked), by=by)
     narrow = () if design.metrics or protocol is None else protocol.slice_metrics  # what is asked for is in every table
     return replace(measure_design(trials, settled, warnings, derived, narrow), design=design)
+
+
+def _required(design: Design, trials: Trials) -> tuple[list[str], tuple[Grouping, ...]]:
+    """Return the metrics and the groupings that requirements are about."""
+    if not design.require:
+        return [], ()
+    from hitmiss.engine.requirement import metrics_of, read_requirements, slices_of
+
+    required = read_requirements(design.require)
+    return metrics_of(required), parse_by(slices_of(required, trials.header.runs))
+
+
+def with_names(metrics: Sequence[str], more: Sequence[str]) -> list[str]:
+    """Return metrics with further ones, each once, whatever its spelling.
+
+    >>> with_names(["eer"], ["eer", "roc_auc"])
+    ['eer', 'roc_auc']
+    """
+    known = {str(parse(m)) for m in metrics}
+    return [*metrics, *(m for m in more if str(parse(m)) not in known)]
 
 
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
@@ -449,10 +505,12 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         refuse_layouts(run, protocol)
     if protocol and protocol.compared_by:
         return _compared_by(protocol, runs, design)
-    if not wanted and protocol is None:
+    if not wanted and protocol is None and not design.require:
         raise UsageError(
             "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
         )
+    required, groupings = _required(design, next(iter(runs.values())))
+    design = replace(design, by=tuple(dict.fromkeys([*design.by, *groupings])))
     derived = protocol.expressions(wanted) if protocol else ()
     if protocol and wanted:  # a metric that the caller names is shown in every table, also by slice
         own = [name for name in wanted if name not in protocol.derived]
@@ -461,6 +519,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     elif protocol:
         wanted = comparable(protocol, list(runs.values()))
         derived = tuple(d for d in derived if {t.metric for t in d.terms} <= {str(parse(m)) for m in wanted})
+    wanted = tuple(with_names(wanted, [m for m in required if protocol is None or m not in protocol.derived]))
     if not wanted:
         raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
     made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
@@ -649,7 +708,7 @@ def measure_calibrated(trials: Trials, development: Trials, design: Design) -> R
 
     Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
     """
-    from hitmiss.derive.calibration import calibrate
+    from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
     after = f"after {method}"

@@ -9,7 +9,7 @@ from typing import Final
 
 from hitmiss.core.finding import Entry
 
-HOMES: Final = ("core", "conclude")
+HOMES: Final = ("core", "engine", "conclude")
 """The packages with entries, those that are needed most first."""
 FREE: Final = "free-text"
 """The code of a sentence that comes from elsewhere: from a file of an older version, or from a plug-in."""

@@ -37,6 +37,7 @@ def option(words: str) -> Option:
     (Option(name='positive_value', value='1'), Option(name='metrics', value='eer'), Option(name='dedupe', value=True))
     """
     flag, blank, value = words.partition(" ")
+    value = value.strip("'")
     name = flag.lstrip("-").replace("-", "_")
     name = KEYWORDS.get(name, name)
     return Option(name, value if blank else True if name in SWITCHES else None)
@@ -49,7 +50,7 @@ def on_command_line(options: Sequence[Option]) -> str:
     '-m eer --positive-value 1'
     """
     return " ".join(
-        flag_of(o.name) if o.value is None or o.value is True else f"{flag_of(o.name)} {_plain(o.value)}"
+        flag_of(o.name) if o.value is None or o.value is True else f"{flag_of(o.name)} {_quoted(_plain(o.value))}"
         for o in options
     )
 
@@ -57,6 +58,11 @@ def on_command_line(options: Sequence[Option]) -> str:
 def flag_of(keyword: str) -> str:
     """Return the option of a keyword."""
     return FLAGS.get(keyword, f"--{keyword.replace('_', '-')}")
+
+
+def _quoted(value: str) -> str:
+    """Return a value as a shell takes it: with quotes around spaces."""
+    return f"'{value}'" if " " in value and "'" not in value else value
 
 
 def _plain(value: object) -> str:

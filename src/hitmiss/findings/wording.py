@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +9,8 @@ from statistics import median
 from typing import Final
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.registry import find_metric, parse
+from hitmiss.core.metric_spec import parse
+from hitmiss.core.registry import find_metric, metric_of
 from hitmiss.core.results import Estimate
 
 PER_CENT: Final = "\u00a0%"
@@ -24,17 +24,8 @@ PLACES: Final = 4
 MOST_PLACES: Final = 6
 
 
-SHARES: Final = frozenset(
-    (
-        "eer", "accuracy", "balanced_accuracy", "recall", "precision", "specificity", "fpr", "fnr", "tpr_at_fpr",
-        "fpr_at_tpr", "accuracy_answered", "accuracy_at_coverage", "coverage", "coverage_fake", "coverage_real",
-        "coverage_at_accuracy", "abstain_rate", "error_rate", "unparsed_rate", "fake_catch_rate", "fake_slip_rate",
-        "real_pass_rate", "real_false_flag_rate", "recall_fake", "recall_real", "precision_fake", "precision_real",
-        "probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate", "far", "frr", "changed", "changed_correct", "exact_match",
-        "robust_accuracy", "target_success", "target_eligible", "target_base", "flipped", "lost", "induced",
-    )
-)  # fmt: skip
-"""Metrics that are shares of trials: only these are shown in per cent in a headline."""
+SHARES: Final = ("probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate")
+"""Numbers beside metrics that are shares of trials: only shares are shown in per cent in a headline."""
 
 
 WORDS: Final = {
@@ -83,25 +74,16 @@ def explain(metric: str) -> Entry:
     """
     if metric in WORDS:
         return Entry(metric, *WORDS[metric])
-    try:
-        entry = find_metric(parse(metric).name)
-    except UsageError:
+    entry = metric_of(metric)
+    if entry is None:
         return Entry(metric, metric, "")
-    first, _, rest = (inspect.getdoc(entry.function) or entry.name).replace("**", "").partition("\n")
-    title, colon, gist = first.partition(": ")
-    body = "\n".join(" ".join(part.split()) for part in rest.split(">>>")[0].strip().split("\n\n"))
-    if not colon:
-        name = entry.name.replace("_", " ")
-        return Entry(metric, name[:1].upper() + name[1:], first.strip(), body, entry.best)
-    return Entry(metric, title.strip(), gist.strip(), body, entry.best)
+    return Entry(metric, entry.title, entry.gist, entry.text, entry.best)
 
 
 def is_share(metric: str) -> bool:
     """Say whether a metric is a share of trials."""
-    try:
-        return parse(metric).name in SHARES
-    except UsageError:
-        return False
+    entry = None if metric in SHARES else metric_of(metric)
+    return metric in SHARES or (entry is not None and entry.share)
 
 
 def places(estimates: Iterable[Estimate], scale: float = 1.0) -> int:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hitmiss.core.read_spec import ReadSpec
-    from hitmiss.io.columns import Layout, write_official_scores
+    from hitmiss.io.layouts import Layout
     from hitmiss.io.reader import Examination, examine, read
+    from hitmiss.io.write import write_official_scores
 
 __all__ = ["Examination", "Layout", "ReadSpec", "examine", "read", "write_official_scores"]
-
 _HOMES = {
     "Examination": "hitmiss.io.reader",
-    "Layout": "hitmiss.io.columns",
+    "Layout": "hitmiss.io.layouts",
     "ReadSpec": "hitmiss.core.read_spec",
     "examine": "hitmiss.io.reader",
     "read": "hitmiss.io.reader",
-    "write_official_scores": "hitmiss.io.columns",
+    "write_official_scores": "hitmiss.io.write",
 }
 
 

@@ -1,289 +1,50 @@
-"""Decide which column of a file is which (by name, position or layout), and what a column of labels says."""
+"""Decide which column of a file is which: by name, by position, by content, or as the caller declares."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final, Literal
 
 import polars as pl
 
-from hitmiss.core.classes import FAMILIES, about_spoofing, code_of, is_word, same_class
-from hitmiss.core.columns import SCORES, SYNONYMS, column_name, find_column, prefixed, user_name
-from hitmiss.core.errors import DataError, UsageError, nearest
-from hitmiss.core.kinds import ScoreKind
+from hitmiss.core.classes import about_spoofing, code_of, is_word
+from hitmiss.core.columns import column_name, find_column, prefixed
+from hitmiss.core.errors import UsageError, nearest
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.results import MIXED, Remark
-from hitmiss.core.trials import ANSWERS, FIXED, Trials
-from hitmiss.io.parse import Kinds, Ledger, Place, Row, Shape, Stop, listed, quoted
-
-# ----------------------------------------------------------------------
-# Which texts mean yes, no or nothing.
-
-ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
-"""Texts, in lower case, that mean "missing"."""
-TRUE: Final = ("true", "1", "1.0", "yes", "y", "on", "t")
-FALSE: Final = ("false", "0", "0.0", "no", "n", "off", "f")
-
-
-def flag(value: object) -> bool | None:
-    """Return whether a text or a value means yes or no; None if it means neither.
-
-    >>> flag("True"), flag("false"), flag(0), flag("1.0"), flag("none"), flag(None), flag("timeout")
-    (True, False, False, True, None, None, None)
-    """
-    text = str(value).strip().lower()
-    return True if text in TRUE else False if text in FALSE else None
-
-
-def is_absent(value: object) -> bool:
-    """Return whether a text or a value means "missing".
-
-    >>> is_absent(None), is_absent(" NaN"), is_absent("0"), is_absent("no")
-    (True, True, False, False)
-    """
-    return value is None or str(value).strip().lower() in ABSENT
-
-
-# ----------------------------------------------------------------------
-# The meaning of a three-way verdict: fake, real, uncertain, or not understood.
-
-UNCERTAIN: Final = "uncertain"
-WORDS: Final = {
-    **dict.fromkeys(FAMILIES[0].negative, "fake"),
-    **dict.fromkeys(FAMILIES[0].positive, "real"),
-    **dict.fromkeys(("ai-generated", "ai generated", "ai", "synthetic", "manipulated", "tampered", "tamper"), "fake"),
-    **dict.fromkeys(("authentic", "natural"), "real"),
-    **dict.fromkeys((UNCERTAIN, "inconclusive", "unknown", "undetermined", "unsure", "not sure", "abstain"), UNCERTAIN),
-    **dict.fromkeys(("cannot determine", "cant determine", "impossible to tell"), UNCERTAIN),
-}
-"""The words that detectors use, as the runner of the triage evaluation document understands them."""
-
-
-def verdict(text: str | None) -> str | None:
-    """Return `fake`, `real` or `uncertain`; None if the text is empty or means none of these.
-
-    >>> verdict("AI-Generated."), verdict(" authentic"), verdict("can't determine"), verdict("purple"), verdict("")
-    ('fake', 'real', 'uncertain', None, None)
-    """
-    plain = re.sub(r"[^a-z0-9\-\s]", "", re.sub(r"[\s_]+", " ", (text or "").strip().lower()))
-    return WORDS.get(" ".join(plain.split()))
-
-
-# ----------------------------------------------------------------------
-# File layouts that are recognised without options: by position if there is no header, else by name.
-
-NUMBER: Final = re.compile(r"[-+]?(\.?\d[\d.,]*(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
-UNPAIRED: Final = "unpaired"
-
-
-@dataclass(frozen=True)
-class Layout:
-    """A layout: its name, a one-line description, and our names of its columns in order ("" for an unused column)."""
-
-    name: str
-    title: str
-    columns: Row
-    has_header: bool = False
-
-    def fits(self, rows: Sequence[Row], need: str) -> bool:
-        """Return whether rows without a header have this layout; `need` (score or label) must be among its columns."""
-        if self.has_header or need not in self.columns or len(rows[0]) != len(self.columns):
-            return False
-        cells = [[row[i] for row in rows if len(row) > i] for i in range(len(self.columns))]
-        return all(_looks_like(ours, column, need) for ours, column in zip(self.columns, cells, strict=True))
-
-
-PROTOCOL: Final = (
-    "speaker",
-    "item",
-    "gender",
-    "codec",
-    "codec_q",
-    "codec_seed",
-    "attack_tag",
-    "attack",
-    "label",
-    "tmp",
+from hitmiss.core.trials import ANSWERS, FIXED
+from hitmiss.io.aliases import (
+    ALIASES,
+    DECIDED,
+    EXTRAS,
+    KNOWN,
+    OURS,
+    PUBLISHED,
+    SASV_LABELS,
+    SASV_SCORES,
+    SYSTEM_PREFIX,
+    TRUTHS,
+    WEIGHTS,
+    class_of_score,
+    is_condition,
+    may_name_runs,
+    plain,
 )
+from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
+from hitmiss.io.layouts import LAYOUTS, Layout, find_positional, is_number
+from hitmiss.io.source import Kinds, Row, SourceHead
+from hitmiss.io.words import is_absent
 
-LAYOUTS: Final = (
-    Layout("cm-scores", "ASVspoof 5 scores: filename, cm-score", ("item", "score"), True),
-    Layout("cm-key", "ASVspoof 5 key: filename, cm-label", ("item", "label"), True),
-    Layout(
-        "evaluation-full-key",
-        "ASVspoof 5 full key: trial_anon, cm-label, attack_anon, codec, …",
-        ("item", "label"),
-        True,
-    ),
-    Layout(
-        "sasv-scores",
-        "ASVspoof 5 track 2: spk, filename, cm-score, asv-score, sasv-score",
-        ("target", "item", "score"),
-        True,
-    ),
-    Layout("sasv-key", "ASVspoof 5 track 2 key: spk, filename, cm-label, asv-label", ("target", "item", "label"), True),
-    Layout("table", "any CSV, TSV, JSON lines or Parquet file with names of columns", ("item", "label", "score"), True),
-    Layout("asvspoof5-protocol", "the ten columns of an ASVspoof 5 protocol, no header", PROTOCOL),
-    Layout(
-        "asvspoof2019-protocol",
-        "speaker, item, environment, attack, label",
-        ("speaker", "item", "environment", "attack", "label"),
-    ),
-    Layout(
-        "asvspoof2021-key",
-        "speaker, item, codec, transmission, attack, label, trim, subset",
-        ("speaker", "item", "codec", "transmission", "attack", "label", "trim", "subset"),
-    ),
-    Layout(
-        "asvspoof2021-df-key",
-        "speaker, item, codec, source, attack, label, trim, subset, vocoder, task, team, gender_pair, language",
-        (
-            *("speaker", "item", "codec", "source", "attack", "label", "trim", "subset", "vocoder", "task", "team"),
-            *("gender_pair", "language"),
-        ),
-    ),
-    Layout(
-        "asvspoof2021-pa-key",
-        "speaker, item, room, microphone, distance, the attacker's room and microphone, replay device, distance, label, …",
-        (
-            *("speaker", "item", "room", "microphone", "distance", "attack_room", "attack_microphone"),
-            *("replay_device", "attack_to_speaker", "label", "trim", "subset"),
-        ),
-    ),
-    Layout("asvspoof2019-key", "source, item, attack, label", ("source", "item", "attack", "label")),
-    Layout(UNPAIRED, "`- - real 0.85`: label and score without an id", ("", "", "label", "score")),
-    Layout("item-attack-label-score", "utterance, attack, label, score", ("item", "attack", "label", "score")),
-    Layout("speaker-item-score-label", "speaker, utterance, score, label", ("speaker", "item", "score", "label")),
-    Layout("item-score-label", "utterance, score, label", ("item", "score", "label")),
-    Layout("item-label-score", "utterance, label, score", ("item", "label", "score")),
-    Layout("item-score", "utterance, score", ("item", "score")),
-    Layout("item-label", "utterance, label", ("item", "label")),
-)
-
-
-def find_positional(rows: Sequence[Row], need: str) -> Layout | None:
-    """Return the first layout without a header that fits the rows.
-
-    >>> find_positional([("-", "-", "real", "0.85"), ("-", "-", "fake", "0.2")], "score").name
-    'unpaired'
-    >>> find_positional([("E_1", "0.85")], "score").name
-    'item-score'
-    """
-    return next((layout for layout in LAYOUTS if layout.fits(rows, need)), None)
-
-
-def is_number(text: str) -> bool:
-    """Return whether a cell is meant as a number; includes `0,5` and `1.2.3`, which are refused later by name.
-
-    >>> is_number("-0.5e-3"), is_number("NaN"), is_number("info"), is_number("2nd")
-    (True, True, False, False)
-    """
-    return NUMBER.fullmatch(text.strip()) is not None
-
-
-def _looks_like(ours: str, cells: Sequence[str], need: str) -> bool:
-    """Return whether most cells of a column fit the layout; each cell is checked later.
-
-    Beside a score, 0 and 1 could be labels or scores: only words are accepted as labels there.
-    """
-    if ours == "score":
-        return 2 * sum(map(is_number, cells)) > len(cells)
-    if ours == "label":
-        return 2 * sum(is_word(cell) or (need == "label" and code_of(cell) is not None) for cell in cells) > len(cells)
-    return ours != "" or all(cell == "-" for cell in cells)
-
-
-# ----------------------------------------------------------------------
-# Which of our columns the named columns of a file are.
-
-Role = Literal["scores", "key", "both", "manifest", "predictions"]
+Role = Literal["scores", "key", "both", "manifest"]
 """The role of a file.
 
 scores: a file with scores. key: a file with labels. both: a file that must hold both, because there is no other.
-manifest: a key whose items are files and whose labels may be absent. predictions: the output of a text classifier, with
-decisions and thresholds.
+manifest: a key whose items are files and whose labels may be absent.
 """
 
-SYSTEM_PREFIX: Final = SCORES
-SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
-SASV_LABELS: Final = ("cm_label", "asv_label")
 
-ALIASES: Final[Mapping[str, Row]] = {
-    "item": (
-        *("item", "id", "item_id", "filename", "file_name", "file", "utt", "utt_id", "utterance", "utterance_id"),
-        *("flac_file_name", "trial_anon", "sample_id"),
-    ),
-    "target": (),
-    "label": ("label", "key", "y_true", *SASV_LABELS),
-    "score": ("score", "llr", "logit", "log_odds", "y_score", "y_prob", "prob", "probability", *SASV_SCORES),
-    "decision": ("decision", "y_pred", "verdict"),
-    "confidence": ("confidence", "confidence_percent", "confidence_pct"),
-    "error": ("error",),
-}
-TRUTHS: Final = ("ground_truth", "groundtruth", "truth", "gold", "gold_label", "true_label")
-"""Names that mean the label whatever words are used for the classes."""
-PUBLISHED: Final[Mapping[str, Row]] = {
-    "item": (
-        *("question_id", "comment_id", "text_id", "image_id", "audio_id", "video_id", "trial_id", "uuid"),
-        *("flac_file", "image_path", "audio_path", "video_path", "file_path", "filepath", "path", "image", "img"),
-    ),
-    "label": (*TRUTHS, "y", "target", "class", "toxic"),
-    "score": (),
-}
-"""Further names that published files use. They apply if no column has one of the usual names, and its values fit."""
-PREDICTED: Final[Mapping[str, Row]] = {
-    "item": ("id", "item", "item_id", "comment_id"),
-    "group": ("language", "lang"),
-    "label": ("y_true", "label"),
-    "score": ("y_prob", "prob", "probability", "prediction", "pred_score", "pred", "score", "y_score"),
-    "decision": ("y_pred", "pred_label", "prediction_binary", "decision"),
-    "threshold": ("best_threshold", "threshold"),
-}
-"""The same for prediction files; the first name is the documented one and wins over the others."""
-DECIDED: Final = ("pred", "prediction", "predicted", "y_hat", "flagged")
-"""Further names of a column of decisions, if it is binary and another column has the score."""
-EXTRAS: Final[Mapping[str, str]] = {
-    **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
-    **SYNONYMS,
-}
-OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_percent": "confidence", "id": "item"}
-"""Further words that a caller may use for our columns."""
-KIND_OF_SCORE: Final[Mapping[str, ScoreKind]] = {"logit": "logit", "log_odds": "logit"}
-"""The kind of scores that a column name implies if the caller declares none; `write_scores` uses these names."""
-WEIGHTS: Final = ("weight", "weights", "sample_weight", "sampling_weight", "sample_weights")
-"""Names of columns that look like weights; they are used only if they are declared."""
-ANSWERED_BY: Final = (
-    *("detector", "detector_id", "detector_name", "classifier", "run", "run_id", "run_name"),
-    *("experiment", "experiment_id", "experiment_name", "submission", "submission_id"),
-)
-"""Columns that say who answered: their values are runs."""
-MADE_BY: Final = ("model", "model_id", "model_name", "system", "system_id", "system_name", "method", "checkpoint")
-"""Columns that say who answered, or how the item was made: their values are runs if items occur under several."""
-REPETITIONS: Final = ("trial", "seed", "repeat", "repetition", "epoch")
-"""Columns that number repetitions: runs if items occur under several of their values."""
-KNOWN: Final = {
-    *(name for names in ALIASES.values() for name in names),
-    *(name for names in PUBLISHED.values() for name in names if not is_word(name)),  # `target` may be a label
-    *EXTRAS,
-}
-OF_A_CLASS: Final = re.compile(
-    r"(?P<first>.+?)_(?:probability|probabilities|prob|proba|score|llr|logit)|(?:p|prob|proba|probability|score)_(?P<last>.+)"
-)
-"""Names of columns with the score of one class, as `fake_probability` and `prob_fake`."""
-
-
-def class_of_score(name: str) -> str | None:
-    """Return the class that a higher score means by the name of its column; None if the name does not say.
-
-    >>> class_of_score("fake_probability"), class_of_score("Prob-Spoof"), class_of_score("cm_score")
-    ('fake', 'spoof', None)
-    """
-    found = OF_A_CLASS.fullmatch(plain(name))
-    word = (found["first"] or found["last"]) if found else None
-    return word if word is not None and is_word(word) else None
+TABLE: Final = Layout("table", "any table with names of columns", has_header=True, aliases=ALIASES)
+"""What a file is read as unless something else is known about it."""
 
 
 def fits(ours: str, cells: Sequence[str]) -> bool:
@@ -296,78 +57,14 @@ def fits(ours: str, cells: Sequence[str]) -> bool:
     return True
 
 
-def plain(name: str) -> str:
-    """Return a column name in the form used for comparison.
-
-    >>> plain("CM-Label "), plain("y true")
-    ('cm_label', 'y_true')
-    """
-    return name.strip().lower().replace("-", "_").replace(" ", "_")
-
-
-def is_known(name: str) -> bool:
-    """Return whether a column of this name would be recognised as one of ours.
-
-    >>> is_known("y_true"), is_known("codec")
-    (True, False)
-    """
-    return any(plain(name) in aliases for aliases in ALIASES.values())
-
-
-CONDITIONS: Final = (
-    *("prompt_hash", "prompt_id", "prompt_name", "prompt_version", "system_prompt"),
-    *("temperature", "top_p", "max_iterations", "reasoning_effort", "model_version"),
-)
-"""Columns that say under which condition an answer was given: of several in one run, this is said."""
-
-
-def is_condition(name: str) -> bool:
-    """Return whether a column or a setting says under which condition an answer was given.
-
-    >>> is_condition("prompt_hashes.vision"), is_condition("Temperature"), is_condition("workers")
-    (True, True, False)
-    """
-    group, dot, _ = name.partition(".")
-    return group in ("models", "prompt_hashes") if dot else plain(user_name(name)) in CONDITIONS
-
-
-def mixed_note(run: str, values: Mapping[str, Sequence[object]], *, are_columns: bool) -> Remark:
-    """Return the warning that a run mixes answers that were given under different conditions.
-
-    `are_columns`: the conditions are columns of the file, so that rows can be chosen by them.
-    """
-    told = [f"{name} ({', '.join(sorted(map(str, own))[:SHOWN_VALUES])})" for name, own in values.items()]
-    who = f"{run} mixes" if run else "this file mixes"
-    fix = "choose one with --where, or make them runs with --run-column" if are_columns else "score them one by one"
-    what = f"{who} answers that were given under different conditions, and they are pooled here: {'; '.join(told)}"
-    return Remark(f"{what}; {fix}", MIXED)
-
-
-SHOWN_VALUES: Final = 4
-
-
-def may_name_runs(name: str) -> bool:
-    """Return whether a column of this name may say which run a row belongs to.
-
-    >>> may_name_runs("Model-Name"), may_name_runs("user:system"), may_name_runs("codec")
-    (True, True, False)
-    """
-    return numbers_repetitions(name) or plain(user_name(name)) in (*ANSWERED_BY, *MADE_BY)
-
-
-def numbers_repetitions(name: str) -> bool:
-    """Return whether a column of this name may number the repetitions of a run."""
-    return plain(user_name(name)) in REPETITIONS
-
-
 def resolve(
     names: Row,
     wanted: frozenset[str],
     options: ReadSpec,
     file: str,
-    ledger: Ledger,
+    ledger: Diagnostics,
     is_settled: bool = False,
-    aliases: Mapping[str, Row] = ALIASES,
+    layout: Layout = TABLE,
     role: Role = "both",
     rows: Sequence[Row] = (),
 ) -> dict[str, int]:
@@ -383,9 +80,9 @@ def resolve(
         found |= {SYSTEM_PREFIX + name: names.index(name) for name in options.score_columns if name in names}
         wanted -= {"score"} if options.score_columns else set()
     for ours in sorted(wanted - set(found)):
-        known = _target_names(names, options) if ours == "target" else aliases[ours]
-        columns = Columns(names, rows, file, frozenset(found.values()), role)
-        at = _claim(ours, columns, known, options, ledger, aliases is PREDICTED)
+        known = _target_names(names, options) if ours == "target" else layout.aliases[ours]
+        columns = Columns(names, rows, file, frozenset(found.values()), role, layout)
+        at = _claim(ours, columns, known, options, ledger)
         if at is None and not is_settled:
             at = _claim_published(ours, columns, ledger)
         if at is not None:
@@ -413,6 +110,7 @@ class Columns:
     file: str
     taken: frozenset[int]
     role: Role
+    layout: Layout
 
     def called(self, aliases: Collection[str]) -> list[int]:
         """Return the columns that have one of the names and no other role."""
@@ -423,13 +121,11 @@ class Columns:
         return [at for at in hits if fits(ours, [row[at] for row in self.rows if at < len(row)])]
 
 
-def _claim(
-    ours: str, columns: Columns, aliases: Row, options: ReadSpec, ledger: Ledger, first_wins: bool = False
-) -> int | None:
-    """Return the column that has one of the names of ours; two such columns are an error unless the first name wins."""
+def _claim(ours: str, columns: Columns, aliases: Row, options: ReadSpec, ledger: Diagnostics) -> int | None:
+    """Return the column that has one of the names of ours; two are an error unless one has the documented name."""
     hits, names = columns.called(aliases), columns.names
     spelled = [plain(names[at]) for at in hits]  # `score` and `Score` are two columns with one name
-    if first_wins and spelled.count(aliases[0]) == 1:
+    if columns.layout.documented and spelled.count(aliases[0]) == 1:
         return hits[spelled.index(aliases[0])]
     if len(hits) > 1 and set(spelled) <= {*SASV_LABELS, *SASV_SCORES}:
         preferred = _track_two(ours, names, options)
@@ -437,19 +133,18 @@ def _claim(
     return _only(ours, columns, hits, ledger)
 
 
-def _claim_published(ours: str, columns: Columns, ledger: Ledger) -> int | None:
+def _claim_published(ours: str, columns: Columns, ledger: Diagnostics) -> int | None:
     """Return the column with a name that published files use for ours, if its values fit."""
     if ours not in PUBLISHED or (ours == "label" and columns.role == "scores"):  # the key has the labels
         return None
     hits = columns.called(PUBLISHED[ours])
     if ours == "score":
         hits = [at for at, name in enumerate(columns.names) if at not in columns.taken and class_of_score(name)]
-    is_sure = columns.role == "predictions"  # nothing else can be meant there, so odd values are faults of the file
-    sure = [at for at in hits if is_sure or plain(columns.names[at]) in TRUTHS]
+    sure = [at for at in hits if columns.layout.documented or plain(columns.names[at]) in TRUTHS]
     return _only(ours, columns, columns.fitting(ours, hits) or sure, ledger)
 
 
-def _only(ours: str, columns: Columns, hits: Sequence[int], ledger: Ledger) -> int | None:
+def _only(ours: str, columns: Columns, hits: Sequence[int], ledger: Diagnostics) -> int | None:
     """Return the one column that can be ours; several are an error, unless the values of one alone fit."""
     if len(hits) > 1:
         fitting = columns.fitting(ours, hits)
@@ -496,7 +191,7 @@ def _target_names(names: Row, options: ReadSpec) -> Row:
     return ("spk",) if "spk" in known and known & {"asv_label", "sasv_score", "asv_score"} else ()
 
 
-def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger) -> None:
+def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Diagnostics) -> None:
     """Stop if the caller names a column that no file has."""
     for theirs in (*options.columns.values(), *options.key_columns.values(), *options.score_columns):
         if theirs not in columns:
@@ -505,17 +200,11 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Ledger
             raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1, theirs)])
 
 
-# ----------------------------------------------------------------------
-# Identify the columns of a file: by name, by content, or as the caller declares.
-#
-# Also writes the official ASVspoof 5 score file, whose column names belong to that format.
-
 WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "scores": frozenset(FIXED),
     "both": frozenset(FIXED),
     "key": frozenset(FIXED) - frozenset(ANSWERS),
     "manifest": frozenset(("item", "label")),
-    "predictions": frozenset(PREDICTED),
 }
 FILES: Final = ("file", "filename", "path", "file_path", "filepath", "image_path", "audio_path", "flac_file")
 IDS: Final = ("item", "id", "utt", "utt_id", "question_id")
@@ -577,34 +266,42 @@ class Match:
         }
 
 
-def recognise(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger, *, is_whole: bool | None = None) -> Match:
+def recognise(
+    shape: SourceHead,
+    role: Role,
+    options: ReadSpec,
+    ledger: Diagnostics,
+    *,
+    is_whole: bool = True,
+    known: Layout = TABLE,
+) -> Match:
     """Decide what the columns of a source are; stop if a needed column is missing or ambiguous.
 
-    `is_whole`: every other column is a slice if the caller names none; by default, except of predictions.
+    `is_whole`: every other column is a slice if the caller names none; `known`: the layout that every source here has.
     """
-    layout = _forced(shape, role, options, ledger)
+    layout = _forced(shape, role, options, ledger) if known is TABLE else known
     if role == "manifest":
         options = _with_id(shape, options)
-    has_header = layout.has_header if layout else role == "predictions" or shape.names is not None
+    has_header = layout.has_header if layout else shape.names is not None
     if has_header or (layout is None and looks_headed(shape, options)):
         names, has_header = shape.names or shape.first[0], True
         refuse_twins(names, shape.name, ledger)
-        layout_name = "predictions" if role == "predictions" else _layout_of(names, role)
-        aliases = PREDICTED if role == "predictions" else ALIASES
-        options = _with_decision(shape, names, role, options, aliases, ledger)
+        layout_name = _layout_of(names, role) if known is TABLE else known.name
+        options = _with_decision(shape, names, role, options, known, ledger)
         rows = shape.first if shape.names is not None else shape.first[1:]
-        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled, aliases, role, rows)
+        wanted = WANTED[role] if known is TABLE else frozenset(known.aliases)
+        found = resolve(names, wanted, options, shape.name, ledger, shape.is_settled, known, role, rows)
     else:
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)
-    _refuse_missing(found, names, role, shape.name, ledger)
-    is_whole = role != "predictions" if is_whole is None else is_whole
+    _refuse_missing(found, names, role, shape.name, ledger, known)
     ledger.notes += unused_weights(names, role, options)
-    return _match(layout_name, has_header, names, found, role, options, is_whole and options.slices is None)
+    match = _match(has_header, names, found, role, options, is_whole and options.slices is None, known)
+    return replace(match, layout=layout_name)
 
 
 def _with_decision(
-    shape: Shape, names: Row, role: Role, options: ReadSpec, aliases: Mapping[str, Row], ledger: Ledger
+    shape: SourceHead, names: Row, role: Role, options: ReadSpec, layout: Layout, ledger: Diagnostics
 ) -> ReadSpec:
     """Declare a column as the decision that has one of the further names, if it is binary beside a score.
 
@@ -614,8 +311,8 @@ def _with_decision(
     asked = {*options.columns.values(), *options.score_columns, *options.runs, *options.numbers, *options.where}
     asked |= {*(options.slices or ())}
     known = {plain(name): name for name in names}
-    has_score = "score" in ours or options.score_columns or ({*aliases["score"]} - {*DECIDED}) & {*known}
-    if role in ("key", "manifest") or "decision" in ours or {*aliases["decision"]} & {*known} or not has_score:
+    has_score = "score" in ours or options.score_columns or ({*layout.aliases["score"]} - {*DECIDED}) & {*known}
+    if role in ("key", "manifest") or "decision" in ours or {*layout.aliases["decision"]} & {*known} or not has_score:
         return options
     named = [known[name] for name in DECIDED if name in known and known[name] not in asked]
     rows = shape.first[shape.names is None :]
@@ -624,7 +321,7 @@ def _with_decision(
         what = f"the decision could be any of the columns {', '.join(map(quoted, binary))}"
         fix = f"say which, as --column decision={binary[0]}"
         raise ledger.stop("ambiguous-column", what, fix, [Place(shape.name, 1)], column="decision")
-    if role == "predictions":
+    if layout.documented:
         ledger.notes += [
             f"{shape.name}: the column {quoted(name)} is not binary, so it is not taken as the decision"
             for name in named
@@ -651,7 +348,7 @@ def unused_weights(names: Sequence[str], role: Role, options: ReadSpec) -> list[
     ]
 
 
-def _with_id(shape: Shape, options: ReadSpec) -> ReadSpec:
+def _with_id(shape: SourceHead, options: ReadSpec) -> ReadSpec:
     """If a manifest has both an id and a file column, use the id as the item; if it has only one, use that one."""
     known = {name.strip().lower(): name for name in shape.names or shape.first[0]}
     ids = [known[name] for name in IDS if name in known]
@@ -660,7 +357,7 @@ def _with_id(shape: Shape, options: ReadSpec) -> ReadSpec:
     return options.changed(columns={**options.columns, "item": ids[0]})
 
 
-def refuse_twins(names: Sequence[str], file: str, ledger: Ledger) -> None:
+def refuse_twins(names: Sequence[str], file: str, ledger: Diagnostics) -> None:
     """Stop if two columns have the same name."""
     twice = [name for name in dict.fromkeys(names) if name.strip() and names.count(name) > 1]
     if twice:
@@ -668,7 +365,7 @@ def refuse_twins(names: Sequence[str], file: str, ledger: Ledger) -> None:
         raise ledger.stop("ambiguous-column", what, fix, [Place(file, 1, twice[0])])
 
 
-def _forced(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Layout | None:
+def _forced(shape: SourceHead, role: Role, options: ReadSpec, ledger: Diagnostics) -> Layout | None:
     """Return the layout that the caller names, if it applies to this file: scores, or a key if it has no score."""
     layout = next((known for known in LAYOUTS if known.name == options.layout), None)
     if layout is None or (role != "both" and (role == "scores") != ("score" in layout.columns)):
@@ -679,7 +376,7 @@ def _forced(shape: Shape, role: Role, options: ReadSpec, ledger: Ledger) -> Layo
     return layout
 
 
-def looks_headed(shape: Shape, options: ReadSpec) -> bool:
+def looks_headed(shape: SourceHead, options: ReadSpec) -> bool:
     """Return whether the first row of a source names its columns."""
     first, *others = shape.first
     declared = {name for name in (*options.columns.values(), *options.score_columns) if not name.isdigit()}
@@ -695,7 +392,7 @@ def looks_headed(shape: Shape, options: ReadSpec) -> bool:
 
 
 def _by_position(
-    shape: Shape, layout: Layout | None, role: Role, options: ReadSpec, ledger: Ledger
+    shape: SourceHead, layout: Layout | None, role: Role, options: ReadSpec, ledger: Diagnostics
 ) -> tuple[str, dict[str, int]]:
     need = "label" if role in ("key", "manifest") else "score"
     layout = layout or find_positional(shape.first, need)
@@ -720,7 +417,7 @@ def _by_position(
     return layout.name if columns and layout else "columns", found | rest
 
 
-def _position(theirs: str, shape: Shape, ledger: Ledger) -> int:
+def _position(theirs: str, shape: SourceHead, ledger: Diagnostics) -> int:
     number = theirs.removeprefix("column_")
     if number.isdecimal() and 1 <= int(number) <= shape.width:
         return int(number) - 1
@@ -742,19 +439,24 @@ def _layout_of(names: Row, role: Role) -> str:
 
 
 def _match(
-    layout: str,
     has_header: bool,
     names: Row,
     found: Mapping[str, int],
     role: Role,
     options: ReadSpec,
     is_whole: bool,
+    layout: Layout,
 ) -> Match:
     """Select the columns to read among those found, and their roles."""
     systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
-    fixed = [name for name in dict.fromkeys((*FIXED, *PREDICTED)) if name in found and name in WANTED[role]]
+    wanted = WANTED[role] if layout is TABLE else frozenset(layout.aliases)
+    fixed = [name for name in dict.fromkeys((*FIXED, *layout.aliases)) if name in found and name in wanted]
     runs = [name for name in options.runs if name in found]
-    own = {*options.numbers, *map(prefixed, options.identities), *(SASV_SCORES if role in ("scores", "both") else ())}
+    own = {
+        *options.numbers,
+        *map(prefixed, options.identities),
+        *(SASV_SCORES if layout is TABLE and role in ("scores", "both") else ()),
+    }
     numbers = [name for name in found if name in own]
     # A column without a name is the row number that pandas writes, or comes from a comma at the end of the lines.
     named = [name for name in found if name.strip()]
@@ -767,7 +469,7 @@ def _match(
     weighed = () if weight is None else (weight,)
     picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *weighed, *slices)}
     theirs = {name: names[at] for name, at in picks.items()}
-    return Match(layout, has_header, picks, tuple(slices), tuple(numbers), theirs, weight)
+    return Match(layout.name, has_header, picks, tuple(slices), tuple(numbers), theirs, weight)
 
 
 def _weight(
@@ -786,29 +488,36 @@ def _weight(
     return ours
 
 
-def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Ledger) -> None:
+def _refuse_missing(
+    found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Diagnostics, layout: Layout
+) -> None:
     """Stop if the file lacks a required column. Ids may be absent if the file is not joined with another."""
-    has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
-    is_prediction = role == "predictions"
-    needs = {
-        "item": ("item" in found or role == "both" or is_prediction, ""),
-        "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
-        "score": (
-            "score" in found if is_prediction else has_answer or role in ("key", "manifest"),
-            "" if is_prediction else " or --score-column NAME, or --column verdict=NAME if it holds decisions",
-        ),
-    }
-    lacking = {ours: otherwise for ours, (is_met, otherwise) in needs.items() if not is_met}
+    if layout is not TABLE:
+        lacking = {ours: "" for ours in layout.needs if ours not in found}
+    else:
+        has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
+        needs = {
+            "item": ("item" in found or role == "both", ""),
+            "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
+            "score": (
+                has_answer or role in ("key", "manifest"),
+                " or --score-column NAME, or --column verdict=NAME if it holds decisions",
+            ),
+        }
+        lacking = {ours: otherwise for ours, (is_met, otherwise) in needs.items() if not is_met}
     if lacking:
-        raise no_column(lacking, names, role, file, ledger)
+        raise no_column(lacking, names, role, file, ledger, layout)
 
 
-def no_column(lacking: Mapping[str, str], names: Row, role: Role, file: str, ledger: Ledger) -> Stop:
+def no_column(
+    lacking: Mapping[str, str], names: Row, role: Role, file: str, ledger: Diagnostics, layout: Layout
+) -> Stop:
     """Return the finding that required columns are missing, to be raised; each with what else would do."""
     ours = list(lacking)
     what = f"no column is the {' and none the '.join(ours)}; there are {listed(names)}"
-    if role == "predictions":
-        known = "; ".join(f"it may be called {', '.join(predicted_names(one))}" for one in ours)
+    if layout is not TABLE:
+        called = [dict.fromkeys((*layout.aliases[one], *PUBLISHED.get(one, ()))) for one in ours]
+        known = "; ".join(f"it may be called {', '.join(some)}" for some in called)
         what = f"there is no {' column and no '.join(ours)} column; {known}; there are {listed(names)}"
     options = " ".join(f"{option_of(role)} {one}=NAME" for one in ours)
     others = "".join(dict.fromkeys(lacking.values()))
@@ -817,37 +526,8 @@ def no_column(lacking: Mapping[str, str], names: Row, role: Role, file: str, led
     return ledger.stop("missing-column", what, fix, [Place(file, 1)], ours[0])
 
 
-def predicted_names(ours: str) -> Row:
-    """Return the names that a column of predictions may have, the documented one first."""
-    return tuple(dict.fromkeys((*PREDICTED[ours], *PUBLISHED.get(ours, ()))))
-
-
-def no_weight(wanted: str, names: Sequence[str], file: str, ledger: Ledger) -> Stop:
+def no_weight(wanted: str, names: Sequence[str], file: str, ledger: Diagnostics) -> Stop:
     """Return the finding that a file has no such column of weights, to be raised."""
     near = nearest(wanted, names)
     fix = f"did you mean --weight {near}?" if near else f"there are {listed(names)}"
     return ledger.stop("missing-column", f"there is no column {quoted(wanted)} with the weights", fix, [Place(file, 1)])
-
-
-def write_official_scores(trials: Trials, path: str | Path) -> None:
-    """Write the score file of the ASVspoof 5 package: tab-separated, header `filename cm-score`, exact scores.
-
-    The package expects a higher score to mean bonafide, and each id once; other trials are refused.
-    """
-    positive = trials.header.positive
-    if any(same_class(positive, word) for word in ("spoof", "nontarget")):
-        raise UsageError(
-            f"in an official file a higher score means bonafide, in these trials {positive}; read them with positive='bonafide'"
-        )
-    items, scores = trials.items, trials.score.tolist()
-    if len(set(items)) != len(items):
-        raise UsageError(
-            "an official file holds one system and each id once; choose one run, as trials.where(system=…)"
-        )
-    broken = [item for item in items if any(c in item for c in '\t\n\r"')]
-    if broken:
-        raise DataError(
-            f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
-        )
-    rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
-    Path(path).write_text("".join(["filename\tcm-score\n", *rows]), encoding="utf-8", newline="\n")

@@ -28,8 +28,8 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.sorting import Array
-from hitmiss.io.checks import stems
-from hitmiss.io.reader import read_rows
+from hitmiss.io.join import stems
+from hitmiss.io.text_rows import read_rows
 
 ITEM_NAMES: Final = ("item", "items", "id", "ids", "filename", "flac_file_name", "utt", "utt_id", "trial_anon")
 """Names that the column of item ids may have, in order of preference; case does not matter."""

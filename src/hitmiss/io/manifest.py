@@ -21,12 +21,13 @@ import polars as pl
 from hitmiss.core.classes import Reading
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.io import tables
-from hitmiss.io.cells import check_labels, understand
+from hitmiss.io import loaded
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.columns import FILES, refuse_undeclared
-from hitmiss.io.parse import Ledger, Place, Stop
-from hitmiss.io.reader import keep_rows, look, open_side
+from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.labels import check_labels, understand
+from hitmiss.io.sides import look, open_side
+from hitmiss.io.where import keep_rows
 
 RESERVED: Final = ("score", "probability", "decision", "confidence", "error", "target", "seconds", "windows")
 """Columns that a run writes itself."""
@@ -158,7 +159,7 @@ def read_manifest(
     >>> m.items, m.positive, m.slices
     (['1.wav', '2.wav'], 'bonafide', ('codec',))
     """
-    wanted, ledger = options or ReadSpec(), Ledger()
+    wanted, ledger = options or ReadSpec(), Diagnostics()
     if isinstance(source, str | Path) and Path(source).is_dir():
         root = source if root is None else root
         source = _of_folder(Path(source))
@@ -197,12 +198,12 @@ def _of_folder(folder: Path) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["file", "label"], orient="row")
 
 
-def _labels(stack: tables.Stack, options: ReadSpec) -> Reading:
+def _labels(stack: loaded.LoadedRows, options: ReadSpec) -> Reading:
     words = stack.frame["label"].unique().sort().to_list()
     return understand(words, options.positive, options.negative, options.positive_value)
 
 
-def _checked(stack: tables.Stack, reading: Reading | None, options: ReadSpec, ledger: Ledger) -> pl.DataFrame:
+def _checked(stack: loaded.LoadedRows, reading: Reading | None, options: ReadSpec, ledger: Diagnostics) -> pl.DataFrame:
     check_ids(stack, ledger)
     stack = check_repeats(stack, ["item"], True, options, ledger)
     if reading is not None:

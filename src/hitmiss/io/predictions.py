@@ -1,9 +1,17 @@
-"""Find, read and check the prediction files of a text classifier, one file per language."""
+"""Prediction files of a text classifier: `id, y_true, y_prob` and optionally `y_pred, best_threshold, text, …`.
+
+They pass the same steps as every table (source, columns, rows, values, checks), one file at a time, several in
+parallel. All faults of all files are collected before an error is raised. This module holds what is specific to
+predictions: which values a cell may have, that a file belongs to a language, and that a row may carry its own
+decision or threshold.
+
+Missing values are blank cells, `NA` and the like, and -1 as a label (unlabelled); the caller may drop such rows.
+Wrong values are, for example, 0.7 as a label, 1.7 as a probability, or a word where a number belongs; these are
+always an error.
+"""
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -15,241 +23,30 @@ from polars.datatypes import DataTypeClass
 
 from hitmiss.core.classes import code_of
 from hitmiss.core.columns import INNER, prefixed
-from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, nearest
+from hitmiss.core.errors import DataError, UnknownName, UsageError, nearest
 from hitmiss.core.header import Header, Source
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.weights import not_by_sampling, weigh
-from hitmiss.io import tables
-from hitmiss.io.cells import check_labels, check_numbers, check_weight, read_scores, read_shares, read_thresholds
+from hitmiss.io import loaded, tables
+from hitmiss.io.aliases import OURS, PREDICTED, may_name_runs, numbers_repetitions, plain
+from hitmiss.io.cells import check_numbers, check_weight, read_scores, read_shares, read_thresholds
 from hitmiss.io.checks import check_ids, check_repeats
-from hitmiss.io.columns import (
-    OURS,
-    PREDICTED,
-    Match,
-    may_name_runs,
-    no_column,
-    no_weight,
-    numbers_repetitions,
-    plain,
-    recognise,
-)
-from hitmiss.io.parse import Kinds, Ledger, Place, Shape, Stop, listed, quoted
-from hitmiss.io.reader import Choice, choose, look, read_rows, read_words, settle, settle_nan
-from hitmiss.io.tables import TextRows
+from hitmiss.io.columns import Match, no_column, no_weight, recognise
+from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
+from hitmiss.io.labels import check_labels, read_words
+from hitmiss.io.languages import language_of, one_spelling
+from hitmiss.io.layouts import Layout
+from hitmiss.io.reader import normalise_values
+from hitmiss.io.scores import apply_nan_rule
+from hitmiss.io.sides import look
+from hitmiss.io.source import Kinds, SourceHead
+from hitmiss.io.texts import TEXTS, hashed, note_shared
+from hitmiss.io.where import Choice, choose
 
-# ----------------------------------------------------------------------
-# The files of one run, `{run_tag}_{language}.csv`, are found by name in a folder.
-
-SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
-SHOWN: Final = 8
-OWN_OUTPUTS: Final = re.compile(r"metrics|results|errors_.+")
-"""The files that hitmiss itself writes beside predictions, named after the run tag."""
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-TWO_LETTERS: Final = _words(
-    "aa ab ae af ak am an ar as av ay az ba be bg bh bi bm bn bo br bs ca ce ch co cr cs cu cv cy da de dv dz ee el en eo "
-    "es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg "
-    "ki kj kk kl km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt my na nb nd ne ng nl nn "
-    "no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta "
-    "te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
-)
-"""ISO 639-1."""
-NO_LANGUAGES: Final = _words("all avg dev err log max min new old out raw run set sum tmp val")
-"""Three-letter words that are common in file names; as languages they must be given explicitly."""
-
-TAG: Final = re.compile(r"([a-z]{2,3})((?:-[A-Za-z0-9]{2,8}|_[A-Z]{2}|_[0-9]{3}|_[A-Z][a-z]{3})*)")
-PLAIN_NAME: Final = re.compile(r"[^/\\\0]+")
-
-
-def is_language_tag(text: str) -> bool:
-    """Return whether a text has the shape of a language tag: a language, optionally with a script and a region.
-
-    >>> [is_language_tag(t) for t in ("en", "pt-BR", "zh_Hant", "fil", "metrics", "errors_en", "xl_en", "val", "v2")]
-    [True, True, True, True, False, False, False, False, False]
-    """
-    match = TAG.fullmatch(text)
-    if match is None:
-        return False
-    language = match[1]
-    return language in TWO_LETTERS if len(language) == 2 else language not in NO_LANGUAGES
-
-
-def one_spelling(language: str) -> str:
-    """Return the spelling of a language used for comparison: EN, en and En are equal, and so are pt-BR and pt_BR.
-
-    >>> one_spelling("pt_BR") == one_spelling("PT-br")
-    True
-    """
-    return language.strip().casefold().replace("_", "-")
-
-
-def without_own_outputs(paths: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Split paths into prediction files and files that hitmiss wrote: a pattern like `baseline_*.csv` matches both.
-
-    >>> without_own_outputs(["p/base_en.csv", "p/base_metrics.csv", "p/base_errors_en.csv"])
-    (['p/base_en.csv'], ['p/base_metrics.csv', 'p/base_errors_en.csv'])
-    """
-    is_own = {path: re.search(r"_(metrics|results|errors_[^_].*)$", stem_of(path)) is not None for path in paths}
-    return [p for p in paths if not is_own[p]], [p for p in paths if is_own[p]]
-
-
-def files_of(given: Sequence[str]) -> list[str]:
-    """Return the files that the arguments name; `folder:run_tag` means all files of that run."""
-    found: list[str] = []
-    for path in given:
-        folder, colon, tag = path.rpartition(":")
-        if Path(path).is_dir():
-            raise UsageError(f"{path} is a folder; say which run in it, as {path}:baseline")
-        is_run = bool(colon) and not Path(path).exists() and Path(folder).is_dir()
-        found += [str(file) for file in find_run(folder, tag)[0].values()] if is_run else [path]
-    return found
-
-
-def language_of(path: str | Path) -> str | None:
-    """Return the language at the end of a file name.
-
-    It follows `_`; a two-letter language may also follow a dot, or be the whole name.
-
-    >>> language_of("val/baseline_en.csv"), language_of("run_pt_BR.csv"), language_of("all.parquet")
-    ('en', 'pt_BR', None)
-    >>> language_of("en.csv"), language_of("preds.en.csv"), language_of("preds.bin.csv")
-    ('en', 'en', None)
-    """
-    stem = one_form(stem_of(path))
-    parts = stem.split("_")
-    for count in (2, 1):
-        tag = "_".join(parts[-count:])
-        if len(parts) > count and is_language_tag(tag):
-            return tag
-    last = stem.rpartition(".")[2]
-    return last if re.split("[-_]", last)[0] in TWO_LETTERS and is_language_tag(last) else None
-
-
-def one_form(name: str) -> str:
-    """Return the form of a name used for comparison: accents may be decomposed (NFD, as on macOS) or not (NFC)."""
-    return unicodedata.normalize("NFC", name)
-
-
-def stem_of(path: str | Path) -> str:
-    """Return a file's name without the suffix of its format."""
-    name = Path(path).name
-    return name.removesuffix(next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), ""))
-
-
-def find_run(
-    folder: str | Path, run_tag: str, languages: Sequence[str] | None = None, *, skip: bool = False
-) -> tuple[dict[str, Path], list[str]]:
-    """Return the file of each language, in the order asked for, and the notes to report about them.
-
-    Without `languages`, the languages are taken from the file names. A requested language without a file is an error
-    unless `skip` is set; it is always an error when no requested language has a file.
-    """
-    directory = Path(folder)
-    if not directory.is_dir():
-        raise DataError(f"there is no folder {folder}; say where the predictions are with --pred_dir")
-    if not PLAIN_NAME.fullmatch(run_tag):
-        raise UsageError(f"a run tag is the beginning of a file name; found {run_tag!r}")
-    run_tag, languages = one_form(run_tag), [one_form(language) for language in languages or ()]
-    found = _named(directory, run_tag)
-    if not languages:
-        return _inferred(found, directory, run_tag)
-    _refuse_twice(languages)
-    missing = [language for language in languages if language not in found]
-    if missing and (not skip or len(missing) == len(languages)):
-        raise _absent(missing, found, directory, run_tag)
-    there = [language for language in languages if language in found]
-    notes = [
-        f"no file for {', '.join(missing)}: left out, so averages are over {len(there)} of {len(languages)} languages"
-    ]
-    return {language: _only(found[language]) for language in there}, notes if missing else []
-
-
-def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
-    """Map the part of each file name after the run tag to the files that have it."""
-    found: dict[str, list[Path]] = {}
-    for path in sorted(directory.iterdir()):
-        name = one_form(path.name)
-        suffix = next((s for s in sorted(SUFFIXES, key=len, reverse=True) if name.endswith(s)), None)
-        if suffix and name.startswith(f"{run_tag}_") and path.is_file():
-            found.setdefault(name[len(run_tag) + 1 : -len(suffix)], []).append(path)
-    return found
-
-
-def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tuple[dict[str, Path], list[str]]:
-    languages = [name for name in found if is_language_tag(name)]
-    if not languages:
-        raise DataError(
-            f"there is no file {run_tag}_<language>.csv in {directory.name}: {_there(found, directory)}; "
-            "check --run_tag, or name the languages with --languages"
-        )
-    notes = [f"languages inferred from file names: {', '.join(languages)}"]
-    others = [
-        p.name for name in found if name not in languages and not OWN_OUTPUTS.fullmatch(name) for p in found[name]
-    ]
-    if others:
-        notes.append(f"no language was seen in {', '.join(others)}: left out; name it with --languages if it is one")
-    return {language: _only(found[language]) for language in languages}, notes
-
-
-def _refuse_twice(languages: Sequence[str]) -> None:
-    twice = [language for language in dict.fromkeys(languages) if languages.count(language) > 1]
-    if twice:
-        raise UsageError(f"the language {twice[0]!r} was asked for twice; it would count twice in the macro average")
-
-
-def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, run_tag: str) -> DataError:
-    faults = [Fault("missing-language", "there is no such file", file=f"{run_tag}_{m}.csv") for m in missing]
-    small = {name.casefold(): name for name in found}
-    meant = [small[m.casefold()] for m in missing if m.casefold() in small]
-    hint = f"did you mean {', '.join(meant)}? " if meant else ""
-    return DataError(
-        f"no predictions of {run_tag} for {', '.join(missing)} in {directory.name}: {_there(found, directory)}; {hint}"
-        "a mean over fewer languages is another figure, so name only those that are there, or say --missing_language skip",
-        faults,
-    )
-
-
-def _there(found: dict[str, list[Path]], directory: Path) -> str:
-    """Describe what was found instead: the files of the run, or else the files of the folder."""
-    own = [p.name for name, paths in found.items() if not OWN_OUTPUTS.fullmatch(name) for p in paths]
-    if own:
-        return f"of this run it has {_listed(own)}"
-    others = sorted(p.name for p in directory.iterdir() if p.name.endswith(SUFFIXES) and p.is_file())
-    return f"it has {_listed(others)}" if others else "it has no predictions at all"
-
-
-def _listed(names: Sequence[str]) -> str:
-    rest = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + rest
-
-
-def _only(paths: list[Path]) -> Path:
-    if len(paths) > 1:
-        raise DataError(f"{' and '.join(quoted(p.name) for p in paths)} are the same language; keep one of them")
-    return paths[0]
-
-
-# ----------------------------------------------------------------------
-# Prediction files of a text classifier: `id, y_true, y_prob` and optionally `y_pred, best_threshold, text, …`.
-#
-# They pass the same steps as every table (source, columns, rows, values, checks), one file at a time, several in
-# parallel. All faults of all files are collected before an error is raised. This part holds what is specific to
-# predictions: which values a cell may have, that a file belongs to a language, and that a row may carry its own
-# decision or threshold.
-#
-# Missing values are blank cells, `NA` and the like, and -1 as a label (unlabelled); the caller may drop such rows.
-# Wrong values are, for example, 0.7 as a label, 1.7 as a probability, or a word where a number belongs; these are
-# always an error.
-
-TEXTS: Final = ("text", "comment_text", "comment")
 TEXT: Final = f"{INNER}text"
 RUN: Final = f"{INNER}run:"
 """Prefix of the columns that may name runs."""
-TOLD: Final = f"{INNER}language"
+LANGUAGE_COLUMN: Final = f"{INNER}language"
 """The language given in the rows of a file whose name gives it too."""
 KINDS: Final[Kinds] = {
     "label": pl.Int8,
@@ -258,9 +55,17 @@ KINDS: Final[Kinds] = {
     "threshold": pl.Float64,
 }
 """The types of the cells of a file without irregular values."""
-AT_ONCE: Final = 4
+FILES_AT_ONCE: Final = 4
 """Files that are read in parallel, if polars has as many threads: hashing and parsing release the interpreter lock."""
 DROP: Final = "fix them, or leave such rows out with --missing drop"
+LAYOUT: Final = Layout(
+    "predictions",
+    "the output of a text classifier: id, y_true, y_prob, and y_pred, best_threshold, language if there are any",
+    has_header=True,
+    aliases=PREDICTED,
+    needs=("label", "score"),
+    documented=True,
+)
 ONE: Final = "1"
 """The code of the positive class unless the caller declares another."""
 
@@ -317,7 +122,7 @@ def read_predictions(
     DataError
         A single error that carries every fault of every file.
     """
-    said, ledger = _understood(spec or ReadSpec()), Ledger()
+    said, ledger = _understood(spec or ReadSpec()), Diagnostics()
     files = _read_all(sources, said, whole, further, ledger)
     if ledger.findings or not files:
         raise ledger.error()
@@ -335,7 +140,7 @@ def read_predictions(
     frame = _without_missing(frame, said, ledger)
     if said.nan_rule == "worst":
         kind = said.kind if any_scores(said) else "probability"
-        frame = settle_nan(frame.with_columns(pl.col("score").fill_null(float("nan"))), "worst", kind, ledger)
+        frame = apply_nan_rule(frame.with_columns(pl.col("score").fill_null(float("nan"))), "worst", kind, ledger)
     _refuse_runs(frame, said)
     weight = files[0].match.weight
     if weight is not None and said.weight_kind is not None:
@@ -345,7 +150,7 @@ def read_predictions(
     if said.threshold_rule not in (None, "same"):
         ledger.choices.append(f"threshold-rule:{said.threshold_rule}")
     match = files[0].match
-    slices = [name for name in match.slices if name not in (TEXT, TOLD, *said.runs)]
+    slices = [name for name in match.slices if name not in (TEXT, LANGUAGE_COLUMN, *said.runs)]
     if further:  # a column that only some files have says nothing about the others
         slices = [name for name in slices if all(name in file.frame.columns for file in files)]
     return Predictions(
@@ -407,7 +212,7 @@ class _File:
     frame: pl.DataFrame
     match: Match
     source: Source | None
-    stack: tables.Stack
+    stack: loaded.LoadedRows
     choices: Sequence[Choice] = ()
     raw: pl.DataFrame | None = None
     texts: pl.Series | None = None
@@ -418,12 +223,12 @@ def _are_alike(files: Sequence[_File]) -> bool:
 
 
 def _read_all(
-    sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whole: bool, further: bool, ledger: Ledger
+    sources: Sequence[tuple[str | None, object]], spec: ReadSpec, whole: bool, further: bool, ledger: Diagnostics
 ) -> list[_File]:
     """Read files in parallel; findings enter the ledger in the order of the files."""
 
-    def one(at: int) -> tuple[_File | None, Ledger]:
-        own = Ledger()
+    def one(at: int) -> tuple[_File | None, Diagnostics]:
+        own = Diagnostics()
         try:
             return _read(at, *sources[at], spec, whole, further, own), own
         except Stop:
@@ -433,7 +238,7 @@ def _read_all(
             own.add("missing-file", "there is no such file", "check its name", [place])
             return None, own
 
-    with ThreadPoolExecutor(min(AT_ONCE, pl.thread_pool_size())) as pool:
+    with ThreadPoolExecutor(min(FILES_AT_ONCE, pl.thread_pool_size())) as pool:
         read = list(pool.map(one, range(len(sources))))
     for _, own in read:
         ledger.take(own)
@@ -441,7 +246,7 @@ def _read_all(
 
 
 def _read(
-    at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, further: bool, ledger: Ledger
+    at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, further: bool, ledger: Diagnostics
 ) -> _File:
     shape = look(source, "both", spec, ledger)
     match = _columns(shape, group, spec, further, ledger)
@@ -454,7 +259,7 @@ def _read(
     return replace(file, raw=raw if file.stack.rows is None else raw[file.stack.rows])
 
 
-def _columns(shape: Shape, group: str | None, spec: ReadSpec, further: bool, ledger: Ledger) -> Match:
+def _columns(shape: SourceHead, group: str | None, spec: ReadSpec, further: bool, ledger: Diagnostics) -> Match:
     """Identify the columns: those that every prediction file has, those that the caller asked for, and the texts."""
     names = shape.names or shape.first[0]
     declared = [theirs for ours, theirs in spec.columns.items() if theirs not in names]
@@ -462,13 +267,13 @@ def _columns(shape: Shape, group: str | None, spec: ReadSpec, further: bool, led
         near = nearest(name, names)
         fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
         raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
-    match = recognise(shape, "predictions", spec, ledger, is_whole=further)
+    match = recognise(shape, "both", spec, ledger, is_whole=further, known=LAYOUT)
     if spec.weight is not None and match.weight is None:
         raise no_weight(spec.weight, names, shape.name, ledger)
     match = _with_runs(match, names)
     if group is None and "group" not in match.picks:
-        raise no_column({"group": ""}, names, "predictions", shape.name, ledger)
-    picks = {TOLD if n == "group" and group is not None else n: at for n, at in match.picks.items()}
+        raise no_column({"group": ""}, names, "both", shape.name, ledger, LAYOUT)
+    picks = {LANGUAGE_COLUMN if n == "group" and group is not None else n: at for n, at in match.picks.items()}
     asked = {at for ours, at in picks.items() if not further or ours not in match.slices}
     text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in asked), None)
     slices = tuple(n for n in match.slices if picks.get(n) != text or n in (spec.slices or ()))
@@ -485,7 +290,7 @@ def _with_runs(match: Match, names: Sequence[str]) -> Match:
     return replace(match, picks={**match.picks, **{f"{RUN}{name}": at for name, at in found.items()}})
 
 
-def _refuse_models(stack: tables.Stack, group: str | None, ledger: Ledger) -> None:
+def _refuse_models(stack: loaded.LoadedRows, group: str | None, ledger: Diagnostics) -> None:
     """Refuse a file in which an id has rows of several models: a table of predictions is of one run."""
     frame = stack.frame
     for name in (name for name in frame.columns if name.startswith(RUN)):
@@ -505,11 +310,11 @@ def _refuse_models(stack: tables.Stack, group: str | None, ledger: Ledger) -> No
 
 
 def _checked(
-    at: int, group: str | None, shape: Shape, match: Match, spec: ReadSpec, ledger: Ledger, kinds: Kinds
+    at: int, group: str | None, shape: SourceHead, match: Match, spec: ReadSpec, ledger: Diagnostics, kinds: Kinds
 ) -> _File:
     """Return the rows of one file, filtered and checked, parsed as numbers where no value is irregular."""
     table = tables.load(shape, True, match.picks, match.numeric, ledger, kinds)
-    stack = tables.Stack.of([table], match.theirs)
+    stack = loaded.LoadedRows.of([table], match.theirs)
     stack, choices = choose(stack, match, spec)
     _refuse_models(stack, group, ledger)
     stack = replace(stack, frame=stack.frame.drop(name for name in stack.frame.columns if name.startswith(RUN)))
@@ -517,7 +322,7 @@ def _checked(
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
         number = pl.int_range(1, pl.len() + 1).cast(pl.String)
         stack = stack.put((pl.lit(f"{at + 1}:") + number if at and group is None else number).alias("item"))
-    stack = settle(stack, spec)
+    stack = normalise_values(stack, spec)
     check_ids(stack, ledger)
     _refuse_other_language(stack, shape.name, group, spec, ledger)
     if group is None and (blank := stack.frame["group"].str.strip_chars() == "").any():
@@ -532,7 +337,9 @@ def _checked(
     return _File(frame, match, mark, stack, choices, None, texts)
 
 
-def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec, ledger: Ledger) -> pl.DataFrame:
+def _clean(
+    stack: loaded.LoadedRows, group: str | None, match: Match, spec: ReadSpec, ledger: Diagnostics
+) -> pl.DataFrame:
     """Return the values of one file in their types; missing ones are null, impossible ones are in the ledger."""
     has, height = stack.frame.columns, stack.frame.height
     scores = _scores(stack, spec, ledger)
@@ -554,7 +361,9 @@ def _clean(stack: tables.Stack, group: str | None, match: Match, spec: ReadSpec,
     stack = check_weight(stack, match.weight, spec, ledger)
     further = dict.fromkeys((*match.slices, *spec.runs, *spec.numbers, *filter(None, (match.weight,))))
     # Not `select`: on frames with many chunks it copies every column.
-    return pl.DataFrame([*columns, *(stack.frame.get_column(n) for n in further if n in has and n not in (TEXT, TOLD))])
+    return pl.DataFrame(
+        [*columns, *(stack.frame.get_column(n) for n in further if n in has and n not in (TEXT, LANGUAGE_COLUMN))]
+    )
 
 
 def _repeated(name: str, value: object, kind: DataTypeClass | pl.DataType | None, height: int) -> pl.Series:
@@ -567,7 +376,7 @@ def _numbered(frame: pl.DataFrame, at: int) -> pl.DataFrame:
     return frame.hstack([_repeated("file", at, pl.Int32, frame.height), rows])
 
 
-def _classes(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> tables.Stack:
+def _classes(stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> loaded.LoadedRows:
     """Convert labels and decisions to 1 and 0: -1 for an abstention, null where missing.
 
     A column of decisions that is blank throughout counts as absent.
@@ -601,7 +410,7 @@ def _are_codes(cells: pl.Series, spec: ReadSpec) -> bool:
     return bool(cells.is_in([0, 1]).all())
 
 
-def _scores(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
+def _scores(stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> pl.Series:
     """Return scores as exact float64, null where missing; they must be probabilities unless any number is allowed."""
     range_fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is converted by guess"
     is_probability, fix = not any_scores(spec), f"{DROP}; or choose --on-nan worst"
@@ -610,7 +419,7 @@ def _scores(stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> pl.Series:
     ).fill_nan(None)
 
 
-def _check_thresholds(frame: pl.DataFrame, stack: tables.Stack, spec: ReadSpec, ledger: Ledger) -> None:
+def _check_thresholds(frame: pl.DataFrame, stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> None:
     """Check that each group has one threshold, compared as numbers, unless the rule allows more; note blank ones.
 
     Where each row has its own threshold and scores may be any number, there is no default for a blank one.
@@ -647,10 +456,12 @@ def _check_thresholds(frame: pl.DataFrame, stack: tables.Stack, spec: ReadSpec, 
             ledger.notes.append(f"{row['group']}: {column} is blank in {row['blank']:,} of {row['n']:,} rows; {used}")
 
 
-def _refuse_other_language(stack: tables.Stack, file: str, group: str | None, spec: ReadSpec, ledger: Ledger) -> None:
+def _refuse_other_language(
+    stack: loaded.LoadedRows, file: str, group: str | None, spec: ReadSpec, ledger: Diagnostics
+) -> None:
     """Check that the language in a file's name agrees with its language column."""
     by_name = group or (None if "group" in spec.columns else language_of(file))
-    column = TOLD if group is not None else "group"
+    column = LANGUAGE_COLUMN if group is not None else "group"
     if by_name is None or column not in stack.frame.columns:
         return
     said = stack.frame[column].unique().to_list()
@@ -663,7 +474,7 @@ def _refuse_other_language(stack: tables.Stack, file: str, group: str | None, sp
     ledger.add("column-conflict", what, fix, places, each=f"the name of the file says {by_name}")
 
 
-def _refuse_spellings(groups: Iterable[str], spec: ReadSpec, ledger: Ledger) -> None:
+def _refuse_spellings(groups: Iterable[str], spec: ReadSpec, ledger: Diagnostics) -> None:
     """Refuse two spellings of one language (EN and en, pt-BR and pt_BR): means would count them as two languages."""
     if spec.columns.get("group", "language") not in PREDICTED["group"]:
         return
@@ -676,7 +487,7 @@ def _refuse_spellings(groups: Iterable[str], spec: ReadSpec, ledger: Ledger) -> 
             ledger.add("language-spelling", what, "write it in one way", [Place()], "language")
 
 
-def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Ledger) -> None:
+def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Diagnostics) -> None:
     """Refuse an id that occurs in two files of the same group: it would be counted twice."""
     if frame["item"].n_unique() == frame.height or not (twice := frame.select("group", "item").is_duplicated()).any():
         return
@@ -690,7 +501,7 @@ def _refuse_shared_ids(frame: pl.DataFrame, files: Sequence[_File], ledger: Ledg
     raise ledger.error()
 
 
-def _sum_up(files: Sequence[_File], spec: ReadSpec, ledger: Ledger) -> None:
+def _sum_up(files: Sequence[_File], spec: ReadSpec, ledger: Diagnostics) -> None:
     """Report how many rows `where` has kept, over all files together."""
     for at, (name, values) in enumerate(spec.where.items()):
         own = [file.choices[at] for file in files]
@@ -719,7 +530,7 @@ def _refuse_runs(frame: pl.DataFrame, spec: ReadSpec) -> None:
             )
 
 
-def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Ledger) -> pl.DataFrame:
+def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Diagnostics) -> pl.DataFrame:
     """Keep the rows with a label, a score and, where the group has decisions, a decision; count the others."""
     if spec.missing != "drop" and spec.nan_rule != "drop":
         return frame
@@ -740,51 +551,3 @@ def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Ledger) -> pl.
     if not kept.height:
         raise UsageError("no row is left: every one lacks its label, score or decision")
     return kept
-
-
-def hashed(texts: pl.Series) -> pl.Series:
-    """Return a hash of each text, null for a blank one; only hashes are kept of texts that were not requested."""
-    trimmed = texts.str.strip_chars()
-    return pl.select(pl.when(trimmed != "").then(trimmed.hash())).to_series().alias("text")
-
-
-def note_shared(rows: pl.DataFrame) -> str | None:
-    """Return the note about texts that occur in several groups, if any; `rows` has item, group and text (hashed).
-
-    >>> note_shared(pl.DataFrame({"item": ["1", "2", "7"], "group": ["en", "en", "es"], "text": [5, 6, 5]}))
-    "1 text stands in more than one group, the first as id '1' of en and id '7' of es; each counts in every one of them"
-    """
-    known = rows.filter(pl.col("text").is_not_null())
-    several = pl.col("group").n_unique().over("text") > 1
-    twice = known.filter(several) if known["text"].is_duplicated().any() else known.clear()
-    if not twice.height:
-        return None
-    first = twice.filter(pl.col("text") == twice["text"][0]).unique("group", keep="first", maintain_order=True)
-    places = " and ".join(f"id {quoted(item)} of {group}" for item, group in first.select("item", "group").iter_rows())
-    n = twice["text"].n_unique()
-    stand = "text stands" if n == 1 else "texts stand"
-    return f"{n:,} {stand} in more than one group, the first as {places}; each counts in every one of them"
-
-
-def read_texts(paths: Sequence[str]) -> pl.DataFrame:
-    """Read texts by id, for prediction files without texts: item, text and group (empty without a language column)."""
-    return pl.concat([_texts_of(read_rows(path)) for path in paths])
-
-
-def _texts_of(rows: TextRows) -> pl.DataFrame:
-    found: dict[str, pl.Series] = {"group": _repeated("group", "", pl.String, rows.frame.height)}
-    for ours, aliases in (("item", PREDICTED["item"]), ("text", TEXTS), ("group", PREDICTED["group"])):
-        theirs = next((name for name in rows.frame.columns if plain(name) in aliases), None)
-        if theirs is None and ours != "group":
-            names = ", ".join(map(quoted, rows.frame.columns))
-            ledger = Ledger()
-            ledger.add(
-                "missing-column",
-                f"there is no column {' or '.join(aliases)} among {names}",
-                "give a file with ids and texts",
-                [Place(rows.name, 1)],
-            )
-            raise ledger.error()
-        if theirs is not None:
-            found[ours] = rows.frame[theirs].alias(ours)
-    return pl.DataFrame([found[name] for name in ("item", "text", "group")])

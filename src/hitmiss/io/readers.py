@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hitmiss.core import registry
-from hitmiss.io.columns import LAYOUTS
+from hitmiss.io.layouts import LAYOUTS
 from hitmiss.io.triage import LAYOUT as TRIAGE
 
 for layout in (*LAYOUTS, TRIAGE):

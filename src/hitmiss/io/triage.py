@@ -1,4 +1,11 @@
-"""Read the files of the triage evaluation document: a dataset, result rows, and people's verdicts on them."""
+"""The files of the triage evaluation document: a dataset (`id, image, label, meta`) and results, one JSON object a line.
+
+A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real or uncertain. A row with
+an `error` has no decision; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`,
+`use_tools` and `trial` identify the run; the fields of `meta` are slices; `timings`, `latency_seconds`, the tools'
+seconds, `tokens` and `cost` are numbers. How the run was made (models by role, prompt hashes, settings, cache, times,
+the dataset's digest) goes into the header.
+"""
 
 from __future__ import annotations
 
@@ -6,150 +13,31 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Final
 
 import polars as pl
 
-from hitmiss.core.classes import about_spoofing, family_of, named_classes, same_class
 from hitmiss.core.columns import OWN, column_name, prefixed
-from hitmiss.core.errors import DataError, Fault
-from hitmiss.core.header import Source
-from hitmiss.core.kinds import ABSTAIN
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
-from hitmiss.io.cells import amount_in, number_in, word_of
-from hitmiss.io.columns import (
+from hitmiss.io.aliases import is_condition, is_known, may_name_runs, numbers_repetitions
+from hitmiss.io.cells import amount_in, number_in
+from hitmiss.io.json_lines import Repeated, strict_json
+from hitmiss.io.labels import word_of
+from hitmiss.io.layouts import BadCell, Conflict, FlatRows, Layout
+from hitmiss.io.reader import read
+from hitmiss.io.verdicts import (
+    MEANING_OF_CODE,
     UNCERTAIN,
-    flag,
-    is_absent,
-    is_condition,
-    is_known,
-    may_name_runs,
-    numbers_repetitions,
-    verdict,
+    VERDICT_FIELDS,
+    VerdictWords,
+    folded,
+    json_or_text,
+    verdict_in,
 )
-from hitmiss.io.reader import read, read_rows
-from hitmiss.io.tables import BadCell, Conflict, Repeated, Reshaped, Reshaping, TextRows, strict_json
-
-# ----------------------------------------------------------------------
-# People's verdicts on items, from the file that `hitmiss review --export` writes.
-
-HUMAN: Final = "human"
-ADJUDICATION: Final = "adjudication"
-NEEDED: Final = ("id", "model", "trial", "prediction")
-
-
-@dataclass(frozen=True, eq=False)
-class PeoplesVerdicts:
-    """People's verdicts: item, reviewer, decision (1, 0, or -1 for "cannot tell"), seconds, adjudicated.
-
-    `per_item` is the number of verdicts that each item should have; an item with fewer is not finished.
-    """
-
-    frame: pl.DataFrame
-    per_item: int
-    source: Source | None = None
-
-    @property
-    def reviews(self) -> pl.DataFrame:
-        """The verdicts of reviewers."""
-        return self.frame.filter(~pl.col("adjudicated"))
-
-    @property
-    def adjudications(self) -> pl.DataFrame:
-        """The decisions of adjudicators."""
-        return self.frame.filter(pl.col("adjudicated"))
-
-
-def read_verdicts(source: object, positive: str = "fake", negative: str = "real") -> PeoplesVerdicts:
-    """Read the verdicts in a file; refuse an unknown word, or a second verdict of one person on an item."""
-    rows = read_rows(source)
-    missing = [name for name in NEEDED if name not in rows.frame.columns]
-    if missing:
-        raise DataError(f"{rows.name} has no column {missing[0]!r}; give a file that `hitmiss review --export` wrote")
-    texts = rows.frame
-    _refuse(
-        rows, ~texts["model"].is_in([HUMAN, ADJUDICATION]), "model", f"the model is neither {HUMAN} nor {ADJUDICATION}"
-    )
-    codes = [_code(text, positive, negative) for text in texts["prediction"]]
-    wrong = pl.Series([code is None for code in codes], dtype=pl.Boolean)
-    _refuse(rows, wrong, "prediction", f"the verdict is none of {negative}, {positive}, {UNCERTAIN}")
-    frame = pl.DataFrame(
-        {
-            "item": texts["id"],
-            "reviewer": texts["trial"],
-            "decision": pl.Series(codes, dtype=pl.Int8),
-            "seconds": _seconds(rows, "latency_seconds"),
-            "adjudicated": texts["model"] == ADJUDICATION,
-        }
-    )
-    twice = frame.select(again=pl.struct("item", "reviewer", "adjudicated").is_duplicated())["again"]
-    _refuse(rows, twice, "id", "one person has two verdicts on the item")
-    over = frame.select(again=pl.col("adjudicated") & pl.struct("item", "adjudicated").is_duplicated())["again"]
-    _refuse(rows, over, "id", "two adjudicators have decided on the item")
-    per_item = _per_item(rows)
-    many = frame.select(n=(~pl.col("adjudicated")).sum().over("item"))["n"] > per_item
-    _refuse(rows, many, "id", f"the item has more verdicts than the {per_item} that were asked for")
-    return PeoplesVerdicts(frame, per_item, Source(rows.name, rows.sha256) if rows.sha256 else None)
-
-
-def _code(text: str, positive: str, negative: str) -> int | None:
-    plain = " ".join(text.split())
-    if plain == positive or same_class(plain.lower(), positive):
-        return 1
-    if plain == negative or same_class(plain.lower(), negative):
-        return 0
-    said = verdict(text)
-    if said == UNCERTAIN:
-        return ABSTAIN
-    return next((c for c, name in ((1, positive), (0, negative)) if said is not None and same_class(said, name)), None)
-
-
-def _seconds(rows: TextRows, name: str) -> pl.Series:
-    """Return durations, null if absent; what is no duration is refused."""
-    texts = rows.frame
-    if name not in texts.columns:
-        return pl.Series(name, [None] * texts.height, dtype=pl.Float64)
-    found = [amount_in(cell, is_seconds=True) for cell in texts[name]]
-    wrong = pl.Series([why != "" for _, why in found], dtype=pl.Boolean)
-    _refuse(rows, wrong, name, "it is not a number of seconds from 0", "bad-number")
-    return pl.Series(name, [seconds for seconds, _ in found], dtype=pl.Float64)
-
-
-def _per_item(rows: TextRows) -> int:
-    """Return how many verdicts an item should have; if the file does not say, the largest number that any item has."""
-    if "per_item" not in rows.frame.columns:
-        people = rows.frame.filter(pl.col("model") == HUMAN)
-        return int(people.group_by("id").len()["len"].max() or 1)  # type: ignore[arg-type]
-    said = rows.frame["per_item"].unique().to_list()
-    if len(said) != 1 or not said[0].isdecimal() or int(said[0]) < 1:
-        raise DataError(
-            f"{rows.name} says per_item {', '.join(sorted(said))}: give the verdicts of one review at a time"
-        )
-    return int(said[0])
-
-
-def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str, kind: str = "bad-verdict") -> None:
-    """Refuse the rows for which `wrong` holds, each with its line."""
-    at: Sequence[int] = wrong.arg_true().to_list()
-    if at:
-        cells = rows.frame[column]
-        faults = [Fault(kind, message, rows.name, rows.line(i), column, cells[i]) for i in at]
-        raise DataError(f"{len(at)} row{'s' if len(at) > 1 else ''} of {rows.name} cannot be used: {message}", faults)
-
-
-# ----------------------------------------------------------------------
-# The files of the triage evaluation document: a dataset (`id, image, label, meta`) and results, one JSON object per
-# line.
-#
-# A result row becomes one trial. Its verdict (`prediction`) becomes the decision: fake, real or uncertain. A row with
-# an `error` has no decision; a verdict that is empty or not understood is an abstention, marked `unparsed`. `model`,
-# `use_tools` and `trial` identify the run; the fields of `meta` are slices; `timings`, `latency_seconds`, the tools'
-# seconds, `tokens` and `cost` are numbers.
-# How the run was made (models by role, prompt hashes, settings, cache, times, the dataset's digest) goes into the
-# header.
+from hitmiss.io.words import flag, is_absent
 
 Row = Mapping[str, object]
 RUNS: Final = ("model", "tools", "trial")
@@ -196,8 +84,6 @@ KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *
 SECONDS: Final = "_seconds"
 MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "component")
 """Columns that are made from several fields."""
-
-
 Values = Mapping[str, Sequence[object]]
 Group = dict[str, pl.Series]
 
@@ -210,7 +96,7 @@ class Flat:
     """
 
     def __init__(self, options: ReadSpec) -> None:
-        self._words = Verdicts.of(options)
+        self._words = VerdictWords.of(options)
         self._asked: list[Group] = []
         self._times: list[Group] = []
         self._tokens: list[Group] = []
@@ -221,7 +107,7 @@ class Flat:
         self._heights: list[int] = []
         self._has_ids: list[bool] = []
         self._is_results = False
-        self._told: Told = {}
+        self._told: Settings = {}
         self._conditions: dict[str, dict[str, list[object]]] = {}
         self._made_at: list[str] = []
         self._failed: Counter[str] = Counter()
@@ -243,7 +129,9 @@ class Flat:
             faults += _unread(rows, words)
             heard = zip(answer["error"], answer["unparsed"], strict=True)
             self._n_heard += sum(not error and not unparsed for error, unparsed in heard)
-            self._n_coded += sum(word_of(verdict_in(_word(row, "prediction", "verdict"))) in CODE for row in rows)
+            self._n_coded += sum(
+                word_of(verdict_in(_word(row, "prediction", "verdict"))) in MEANING_OF_CODE for row in rows
+            )
             if "confidence" not in texts.columns and any(sure := [_sure(row) for row in rows]):
                 others["confidence"] = sure
         self._faults += [replace(fault, row=before + fault.row) for fault in faults]
@@ -259,7 +147,7 @@ class Flat:
         found = (*_repeated(texts), *_conflicts(rows), *_twice(rows, words))
         self._conflicts += [replace(conflict, row=before + conflict.row) for conflict in found]
         if self._is_results:
-            _tell(self._told, rows, runs)
+            _note_settings(self._told, rows, runs)
             named = [n for n in texts.columns if may_name_runs(n) and not numbers_repetitions(n) and n not in runs]
             who = [*(runs[name] for name in RUNS[:2] if name in runs), *(texts[name].to_list() for name in named)]
             self._condition(rows, [", ".join(run) for run in zip(*who, strict=True)] or [""] * len(rows))
@@ -293,7 +181,7 @@ class Flat:
             for name in names
         }
 
-    def flat(self) -> Reshaped:
+    def flat(self) -> FlatRows:
         """Return the flat table of all rows."""
         if any(self._has_ids):  # a piece without any id has rows without an id
             for one, n, has_ids in zip(self._asked, self._heights, self._has_ids, strict=True):
@@ -305,12 +193,13 @@ class Flat:
             for name, column in self._joined(group, None, pl.Float64).items()
         }
         columns = {**asked, **numbers, **self._joined(self._cache, "unknown")}
-        columns |= {_kept(name): own for name, own in self._joined(self._others, "").items() if name not in columns}
+        others = {_kept(name): own for name, own in self._joined(self._others, "").items() if name not in columns}
+        columns |= others
         columns |= {
             prefixed(name) if name in numbers else name: own for name, own in self._joined(self._slices, "-").items()
         }
         facts = _facts(self._told, self._made_at, asked) if self._is_results else {}
-        return Reshaped(
+        return FlatRows(
             pl.DataFrame([column.alias(name) for name, column in columns.items()]),
             tuple(name for name in RUNS if name in asked),
             (*numbers, *(["unparsed"] if self._is_results else [])),
@@ -319,7 +208,9 @@ class Flat:
             tuple(self._conflicts),
             conditions=self._conditions,
             classes=("fake", "real") if self._words.is_own else None,
-            faults=tuple(f for f in self._faults if f.kind != UNKNOWN or not self._n_heard),
+            faults=tuple(self._faults),
+            n_understood=self._n_heard,
+            fills={"cache": "unknown", **dict.fromkeys(others, "")},
         )
 
     def _codes(self) -> tuple[str, ...]:
@@ -330,7 +221,7 @@ class Flat:
         return (f"{self._n_coded:,} verdicts are 1, 0, true or false: 1 and true mean {one}",)
 
 
-def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
+def flatten(texts: pl.DataFrame, options: ReadSpec) -> FlatRows:
     """Return the flat table of a dataset or of results, given as text columns."""
     made = Flat(options)
     made.add(texts)
@@ -339,73 +230,13 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
 """The names, in the triage evaluation document, of the columns that a caller may declare."""
-LAYOUT: Final = Reshaping("triage", "the documented triage dataset and results: one JSON object per line", Flat, CALLED)
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """The words for labels and verdicts: those that the caller has declared come before the ones that detectors use.
-
-    Words outside the known families, such as `machine` and `person`, are mapped to fake and real, because the figures
-    of the triage evaluation are about those two classes.
-    """
-
-    declared: Mapping[str, str]
-    is_own: bool = False
-
-    @classmethod
-    def of(cls, options: ReadSpec) -> Verdicts:
-        """Make it from the names of the classes and the words for an abstention."""
-        positive, negative = named_classes(options.positive or "fake", options.negative or "real")
-        is_own = not (about_spoofing(positive) and about_spoofing(negative))
-        classes = ("fake", "real") if is_own else (positive, negative)
-        family = family_of((), positive)
-        sides = family.sides(positive) if is_own and family is not None else ((), ())
-        declared = {_folded(word): name for name, side in zip(classes, sides, strict=True) for word in side}
-        declared |= dict(zip(map(_folded, (positive, negative)), classes, strict=True))
-        code = CODE.get(word_of(options.positive_value or ""))
-        if code is not None:  # verdicts may be codes if labels are
-            declared |= {word: classes[0] if own == code else classes[1] for word, own in CODE.items()}
-        return cls({**declared, **{_folded(word): UNCERTAIN for word in options.abstain}}, is_own)
-
-    def read(self, text: str | None) -> str | None:
-        """Return the class that a verdict names, `uncertain`, or None if it is not understood."""
-        plain = verdict_in(text or "")
-        return self.declared.get(_folded(plain)) or self.declared.get(word_of(plain)) or verdict(plain)
-
-    def label(self, text: str) -> str:
-        """Return the class that a label names if its words are the caller's own; else the label unchanged."""
-        return self.declared.get(_folded(text), text) if self.is_own else text
-
-
-CODE: Final = {"1": True, "true": True, "0": False, "false": False}
-"""Verdicts that name no class; which one they mean is said by --positive-value."""
-INSIDE: Final = ("verdict", "prediction", "label", "decision", "answer")
-"""The fields of an object that may hold its verdict."""
-SAID: Final = INSIDE[:2]
-UNKNOWN: Final = "unknown-verdict"
-"""The kind of a fault of verdicts that are only refused if no verdict of the file is understood."""
-
-
-def verdict_in(text: str) -> str:
-    """Return the verdict that a cell holds: as it is, or inside JSON; empty for an object without a verdict.
-
-    >>> verdict_in("fake"), verdict_in('"real"'), verdict_in('{"verdict": "fake", "confidence": 0.9}'), verdict_in("{}")
-    ('fake', 'real', 'fake', '')
-    """
-    if not text.lstrip().startswith(("{", '"', "[")):
-        return text
-    found = _opened(text)
-    if isinstance(found, list) and len(found) == 1:
-        found = found[0]
-    if isinstance(found, Mapping):
-        said = [found[name] for name in INSIDE if not is_absent(found.get(name))]
-        found = said[0] if said and not isinstance(said[0], Mapping | list) else ""
-    return text if isinstance(found, list) else str(found)
-
-
-def _folded(word: str) -> str:
-    return " ".join(word.casefold().split())
+LAYOUT: Final = Layout(
+    "triage",
+    "the documented triage dataset and results: one JSON object per line",
+    has_header=True,
+    declares=CALLED,
+    expand=Flat,
+)
 
 
 def _kept(name: str) -> str:
@@ -415,21 +246,14 @@ def _kept(name: str) -> str:
 
 def _parsed(row: Mapping[str, str]) -> dict[str, object]:
     """Return a row with its nested fields parsed; fields that are not JSON stay text."""
-    return {name: _opened(text) if name in NESTED and text else text for name, text in row.items()}
-
-
-def _opened(text: str) -> object:
-    try:
-        return strict_json(text)
-    except ValueError:
-        return text
+    return {name: json_or_text(text) if name in NESTED and text else text for name, text in row.items()}
 
 
 def _repeated(texts: pl.DataFrame) -> Iterator[Conflict]:
     """Find cells with an object that has a name twice; for JSON lines the parser already refuses these."""
-    for column in (name for name in (*NESTED, *SAID) if name in texts.columns):
+    for column in (name for name in (*NESTED, *VERDICT_FIELDS) if name in texts.columns):
         for at, text in enumerate(texts[column].to_list()):
-            if column in SAID and not str(text).lstrip().startswith("{"):
+            if column in VERDICT_FIELDS and not str(text).lstrip().startswith("{"):
                 continue
             try:
                 strict_json(text or "null")
@@ -455,7 +279,7 @@ def _list(row: Row, name: str) -> list[object]:
     return found if isinstance(found, list) else []
 
 
-def _question(rows: Sequence[Row], words: Verdicts) -> dict[str, list[str]]:
+def _question(rows: Sequence[Row], words: VerdictWords) -> dict[str, list[str]]:
     """Return ids (the file's stem if there is no id) and labels; files with other names for them keep those."""
     found: dict[str, list[str]] = {}
     if _have_ids(rows):
@@ -475,13 +299,13 @@ def _stem(path: str) -> str:
     return (PureWindowsPath(path) if "\\" in path else PurePosixPath(path)).stem
 
 
-def _answer(rows: Sequence[Row], words: Verdicts) -> dict[str, Sequence[object]]:
+def _answer(rows: Sequence[Row], words: VerdictWords) -> dict[str, Sequence[object]]:
     said = [_decision(row, words) for row in rows]
     errors = [_error(row) for row in rows]
     return {"decision": [d for d, _ in said], "unparsed": [float(u) for _, u in said], "error": errors}
 
 
-def _decision(row: Row, words: Verdicts) -> tuple[str, bool]:
+def _decision(row: Row, words: VerdictWords) -> tuple[str, bool]:
     """Return the decision, empty for a failed call, and whether the verdict could not be understood."""
     if _error(row):
         return "", False
@@ -493,26 +317,26 @@ def _decision(row: Row, words: Verdicts) -> tuple[str, bool]:
 
 def _sure(row: Row) -> str:
     """Return the confidence inside a verdict that is an object; empty if there is none."""
-    found = _opened(_word(row, "prediction", "verdict") or "null")
+    found = json_or_text(_word(row, "prediction", "verdict") or "null")
     told = found.get("confidence") if isinstance(found, Mapping) else None
     return "" if told is None else str(told)
 
 
-def _unread(rows: Sequence[Row], words: Verdicts) -> Iterator[BadCell]:
+def _unread(rows: Sequence[Row], words: VerdictWords) -> Iterator[BadCell]:
     """Find verdicts that name no class: codes without a declaration, two in one object, words that nobody knows."""
     for at, row in enumerate(rows):
         name = next((n for n in ("prediction", "verdict") if _word(row, n)), "")
         text = _word(row, name) if name and not _error(row) else ""
         if not text or words.read(text) is not None:
             continue
-        if word_of(verdict_in(text)) in CODE:
+        if word_of(verdict_in(text)) in MEANING_OF_CODE:
             what, each = "{n} verdict{s} of 0, 1, true or false, which name no class", "it names no class"
             fix = "say which one is the positive class, fake unless declared: --positive-value 1 or --positive-value 0"
             yield BadCell(at, "ambiguous-verdict", name, text, what, each, fix)
         else:
             what, each = "{n} verdict{s}, not one of which is understood", "the verdict is not understood"
             fix = "a verdict is a word such as real, fake or uncertain; declare others with --positive and --negative"
-            yield BadCell(at, UNKNOWN, name, text, what, each, fix)
+            yield BadCell(at, "unknown-verdict", name, text, what, each, fix, if_all=True)
 
 
 def _error(row: Row) -> str:
@@ -610,22 +434,22 @@ def _metas(rows: Sequence[Row]) -> list[Mapping[str, object]]:
     return [_table(row, "meta") for row in rows]
 
 
-def _twice(rows: Sequence[Row], words: Verdicts) -> Iterator[Conflict]:
+def _twice(rows: Sequence[Row], words: VerdictWords) -> Iterator[Conflict]:
     """Find rows that state their label or their verdict under two names, with two meanings."""
 
     def meant(text: str) -> str:
-        return words.read(text) or _folded(text)
+        return words.read(text) or folded(text)
 
     for at, row in enumerate(rows):
         for name, other in (("label", "ground_truth"), ("prediction", "verdict")):
             one, two = _word(row, name), _word(row, other)
             if one and two and meant(one) != meant(two) and not (name == "prediction" and _error(row)):
                 yield Conflict(at, name, one, two, other)
-        for name in SAID:
-            found = _opened(text) if (text := _word(row, name)).lstrip().startswith("{") else None
-            inner = {} if not isinstance(found, Mapping) else {n: str(found[n]) for n in SAID if found.get(n)}
+        for name in VERDICT_FIELDS:
+            found = json_or_text(text) if (text := _word(row, name)).lstrip().startswith("{") else None
+            inner = {} if not isinstance(found, Mapping) else {n: str(found[n]) for n in VERDICT_FIELDS if found.get(n)}
             if len({meant(said) for said in inner.values()}) > 1:
-                one, two = (inner[n] for n in SAID)
+                one, two = (inner[n] for n in VERDICT_FIELDS)
                 yield Conflict(at, name, one, two, f"the object {name}", is_inside=True)
 
 
@@ -684,11 +508,11 @@ def _failures(kinds: Counter[str], n: int) -> tuple[str, ...]:
     return (f"{kinds.total():,} of {n:,} calls failed ({told}): wrong for accuracy, neither answers nor abstentions",)
 
 
-Told = dict[str, dict[str, list[object]]]
+Settings = dict[str, dict[str, list[object]]]
 """What rows say about how they were made: by name and run, each value once."""
 
 
-def _tell(told: Told, rows: Sequence[Row], columns: Mapping[str, list[str]]) -> None:
+def _note_settings(told: Settings, rows: Sequence[Row], columns: Mapping[str, list[str]]) -> None:
     """Add what some rows say about how they were made."""
     keys = ["|".join(key) for key in zip(*(columns[r] for r in RUNS[:2] if r in columns), strict=True)]
     for run, row in zip(keys or [""] * len(rows), rows, strict=True):
@@ -697,7 +521,7 @@ def _tell(told: Told, rows: Sequence[Row], columns: Mapping[str, list[str]]) -> 
             values += [value] if value not in values else []
 
 
-def _facts(told: Told, times: Sequence[str], columns: Group) -> dict[str, object]:
+def _facts(told: Settings, times: Sequence[str], columns: Group) -> dict[str, object]:
     """Return facts of all rows by name, facts that differ between runs under `by_run`, and the dataset's digest."""
     facts: dict[str, object] = {}
     differing: dict[str, dict[str, object]] = {}

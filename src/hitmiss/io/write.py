@@ -9,12 +9,10 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core import artifacts
+from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.trials import Trials
-from hitmiss.io.columns import write_official_scores
-
-# ----------------------------------------------------------------------
-# Files for people: written atomically, with exact text, and safe for spreadsheets if requested.
+from hitmiss.io.diagnostics import quoted
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """The first character of a cell that a spreadsheet would compute instead of show."""
@@ -52,15 +50,6 @@ def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:
 
     return frame.with_columns(quoted(name) for name in texts)
 
-
-# ----------------------------------------------------------------------
-# Score files: with ids and a header by default, in the official format, or the lines of the BEATs evaluation document.
-#
-# | form     | what is written                                                             |
-# |----------|------------------------------------------------------------------------------|
-# | table    | TSV with a header: item, label, score (`logit`, where it is one), runs, slices, numbers |
-# | official | `filename cm-score` of the ASVspoof 5 package                                   |
-# | unpaired | `- - real 0.85`: no ids, so it can never be matched with another file           |
 
 ScoreForm = Literal["table", "official", "unpaired"]
 SCORE_FORMS: Final = get_args(ScoreForm)
@@ -123,3 +112,27 @@ def _write_unpaired(trials: Trials, path: Path, probability: bool | None) -> Non
     words = np.where(trials.label == 1, "real", "fake")
     lines = [f"- - {word} {value!r}\n" for word, value in zip(words.tolist(), score.tolist(), strict=True)]
     artifacts.write(path, "".join(lines))
+
+
+def write_official_scores(trials: Trials, path: str | Path) -> None:
+    """Write the score file of the ASVspoof 5 package: tab-separated, header `filename cm-score`, exact scores.
+
+    The package expects a higher score to mean bonafide, and each id once; other trials are refused.
+    """
+    positive = trials.header.positive
+    if any(same_class(positive, word) for word in ("spoof", "nontarget")):
+        raise UsageError(
+            f"in an official file a higher score means bonafide, in these trials {positive}; read them with positive='bonafide'"
+        )
+    items, scores = trials.items, trials.score.tolist()
+    if len(set(items)) != len(items):
+        raise UsageError(
+            "an official file holds one system and each id once; choose one run, as trials.where(system=…)"
+        )
+    broken = [item for item in items if any(c in item for c in '\t\n\r"')]
+    if broken:
+        raise DataError(
+            f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
+        )
+    rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
+    Path(path).write_text("".join(["filename\tcm-score\n", *rows]), encoding="utf-8", newline="\n")

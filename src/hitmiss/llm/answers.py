@@ -14,7 +14,8 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Final
 
-from hitmiss.io.columns import flag, verdict
+from hitmiss.io.verdicts import read_verdict
+from hitmiss.io.words import flag
 from hitmiss.llm.loose_json import Pairs, objects_and_rest, pairs_of, unquoted
 
 VERDICTS: Final = ("real", "fake", "uncertain")
@@ -138,7 +139,7 @@ def _read(name: str, value: object) -> str | None:
     """
     if name in OWN_NAMES or name in OTHER_NAMES:
         return verdict_of(value)
-    asked, answered = verdict(name.removeprefix("is_")), _yes(value)
+    asked, answered = read_verdict(name.removeprefix("is_")), _yes(value)
     if asked not in ("fake", "real") or answered is None:
         return None
     return asked if answered else {"fake": "real", "real": "fake"}[asked]
@@ -150,7 +151,7 @@ def verdict_of(value: object) -> str | None:
     >>> verdict_of("Synthetic."), verdict_of("0"), verdict_of(True), verdict_of(0.7)
     ('fake', 'real', 'fake', None)
     """
-    if isinstance(value, str) and (word := verdict(value)) is not None:
+    if isinstance(value, str) and (word := read_verdict(value)) is not None:
         return word
     said = _yes(value)
     return None if said is None else "fake" if said else "real"
@@ -207,7 +208,7 @@ def _marked(text: str) -> Iterator[Answer]:
 
 def _alone(text: str) -> Iterator[Answer]:
     """Yield each verdict that stands alone on its line."""
-    yield from (Answer(word, None, "") for m in ALONE.finditer(text) if (word := verdict(m[1])) is not None)
+    yield from (Answer(word, None, "") for m in ALONE.finditer(text) if (word := read_verdict(m[1])) is not None)
 
 
 def _plain(name: str) -> str:

@@ -20,8 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError
-from hitmiss.io.columns import UNCERTAIN, verdict
 from hitmiss.io.manifest import inside
+from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 from hitmiss.llm.picture import open_picture
 
 PICTURES: Final = ("image", "image_path")
@@ -153,7 +153,7 @@ def _item(record: Mapping[str, object], root: Path, name: str, row: int) -> Item
         return Fault(kind, message, name, row, column, None if value is None else str(value)[:80])
 
     said = next((str(record[c]) for c in LABELS if record.get(c) is not None), "")
-    label = verdict(said)
+    label = read_verdict(said)
     if label is None or label == UNCERTAIN:
         return fault("bad-label", "the label must be real or fake", "label", said)
     meta = record.get("meta") or {}

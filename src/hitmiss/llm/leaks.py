@@ -14,13 +14,15 @@ from typing import Final
 
 from hitmiss.core.convert import fit
 from hitmiss.core.errors import DataError
-from hitmiss.io.columns import WORDS
+from hitmiss.io.verdicts import VERDICT_WORDS
 from hitmiss.llm.items import Item
 
 TELLING: Final = 0.95
 FEWEST: Final = 4
 """Items per class below which nothing is reported."""
-CLASS_WORDS: Final = frozenset(w for w, v in WORDS.items() if v in ("fake", "real") and w.isalpha() and len(w) > 2)
+CLASS_WORDS: Final = frozenset(
+    w for w, v in VERDICT_WORDS.items() if v in ("fake", "real") and w.isalpha() and len(w) > 2
+)
 MORE_WORDS: Final = frozenset(("generated", "diffusion", "gan", "deepfake", "midjourney", "dalle", "spoofed"))
 _TOKEN: Final = re.compile(r"[a-z]+")
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
-from hitmiss.core.registry import parse
+from hitmiss.core.metric_spec import parse
 
 SCALES: Final[dict[str, tuple[tuple[float, ...], tuple[float, ...]]]] = {
     "imagenet": ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),

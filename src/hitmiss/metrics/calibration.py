@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.metric import Chance
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats, Number
 from hitmiss.core.tally import Tally
@@ -24,7 +25,14 @@ def brier_form() -> Form:
     return ClassSums(lambda p: (1.0 - p) ** 2, lambda p: p**2, _mean_of_all, needs_both=False)
 
 
-@metric(best="low", form=brier_form, kinds=("probability",), also=("brier_score", "brier_score_loss"))
+@metric(
+    best="low",
+    form=brier_form,
+    kinds=("probability",),
+    also=("brier_score", "brier_score_loss"),
+    of="all",
+    chance=Chance(lambda share, _: share * (1 - share), "always stating the share of positives"),
+)
 def brier(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Brier score: mean squared difference between the probability of the positive class and the outcome.
 

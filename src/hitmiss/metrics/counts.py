@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.kinds import ABSTAIN, FAILED
+from hitmiss.core.metric import COMMONER, Chance, commoner
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, N
@@ -172,7 +173,15 @@ def mcc_of(c: Counts[N]) -> N:
     return float(value)
 
 
-@metric(best="high", form=lambda: OfCounts(accuracy_of), also=("acc", "accuracy_score"))
+@metric(
+    best="high",
+    form=lambda: OfCounts(accuracy_of),
+    also=("acc", "accuracy_score"),
+    of="all",
+    share=True,
+    answered="accuracy_answered",
+    chance=Chance(commoner, COMMONER),
+)
 def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials decided correctly; abstentions and failed calls count as wrong.
 
@@ -185,7 +194,9 @@ def accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     return accuracy_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(precision_of), zero=True, also=("ppv", "precision_score"))
+@metric(
+    best="high", form=lambda: OfCounts(precision_of), zero=True, also=("ppv", "precision_score"), of="both", share=True
+)
 def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the trials called positive that are positive.
 
@@ -204,6 +215,8 @@ def precision(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = 
     prevalence=False,
     zero=True,
     also=("tpr", "sensitivity", "true_positive_rate", "recall_score"),
+    of="positives",
+    share=True,
 )
 def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered positives that were called positive (true-positive rate).
@@ -217,7 +230,14 @@ def recall(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = Non
     return recall_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(specificity_of), prevalence=False, also=("tnr", "true_negative_rate"))
+@metric(
+    best="high",
+    form=lambda: OfCounts(specificity_of),
+    prevalence=False,
+    also=("tnr", "true_negative_rate"),
+    of="negatives",
+    share=True,
+)
 def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered negatives that were called negative (true-negative rate).
 
@@ -235,6 +255,8 @@ def specificity(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     form=lambda: OfCounts(fpr_of),
     prevalence=False,
     also=("false_positive_rate", "far", "false_acceptance_rate"),
+    of="negatives",
+    share=True,
 )
 def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-positive rate (false alarms): share of the answered negatives that were called positive.
@@ -253,6 +275,8 @@ def fpr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     form=lambda: OfCounts(fnr_of),
     prevalence=False,
     also=("false_negative_rate", "miss_rate", "frr", "false_rejection_rate"),
+    of="positives",
+    share=True,
 )
 def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """False-negative rate (misses): share of the answered positives that were called negative.
@@ -265,7 +289,15 @@ def fnr(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) 
     return fnr_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(f1_of), zero=True, also=("f1_score",))
+@metric(
+    best="high",
+    form=lambda: OfCounts(f1_of),
+    zero=True,
+    also=("f1_score",),
+    of="both",
+    symbol="F1",
+    chance=Chance(lambda share, _: 2 * share / (1 + share), "calling everything positive"),
+)
 def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of the positive class.
 
@@ -283,6 +315,9 @@ def f1(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -
     form=lambda: OfCounts(balanced_accuracy_of),
     prevalence=False,
     also=("bacc", "balanced_acc", "balanced_accuracy_score"),
+    of="both",
+    share=True,
+    chance=Chance(0.5),
 )
 def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Mean of recall and specificity: accuracy if both classes were equally frequent.
@@ -296,7 +331,14 @@ def balanced_accuracy(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     return balanced_accuracy_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", range=(-1.0, 1.0), form=lambda: OfCounts(mcc_of), also=("matthews_corrcoef", "matthews"))
+@metric(
+    best="high",
+    range=(-1.0, 1.0),
+    form=lambda: OfCounts(mcc_of),
+    also=("matthews_corrcoef", "matthews"),
+    of="both",
+    chance=Chance(0.0),
+)
 def mcc(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Matthews correlation coefficient between label and decision.
 

@@ -7,7 +7,7 @@ accepted if `score >= threshold`. Rates are fractions. With one class only every
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.isotonic import pooled
+from hitmiss.core.metric import TRIVIAL, Chance
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats, Number
 from hitmiss.core.tally import Tally
@@ -38,7 +39,17 @@ def eer_form(ties: TieRule) -> Form:
     return equal_error(ties)
 
 
-@metric(best="low", form=eer_form, prevalence=False, also=("equal_error_rate",))
+@metric(
+    best="low",
+    form=eer_form,
+    prevalence=False,
+    also=("equal_error_rate",),
+    of="both",
+    share=True,
+    ranks=True,
+    symbol="EER",
+    chance=Chance(0.5),
+)
 def eer(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, ties: TieRule = "grouped") -> float:
     """Equal error rate: the error where misses and false alarms balance.
 
@@ -126,6 +137,11 @@ def dcf_weights(p_target: float, c_miss: float, c_fa: float, normalize: bool) ->
     return miss, false_alarm, min(miss, false_alarm) if normalize else 1.0
 
 
+def trivial_cost(_: float, settings: Mapping[str, object]) -> float | None:
+    """Return the cost of the better trivial system: 1 if costs are in its units, otherwise it is not said here."""
+    return 1.0 if settings.get("normalize", True) else None
+
+
 def min_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -> Form:
     """Return the form of the minimum cost."""
     return MinimumCost(*dcf_weights(p_target, c_miss, c_fa, normalize))
@@ -137,7 +153,17 @@ def min_dcf_range(p_target: float, c_miss: float, c_fa: float, normalize: bool) 
     return 0.0, min(miss, false_alarm) / unit
 
 
-@metric(best="low", range=(0.0, 1.0), form=min_dcf_form, prevalence=False, ends=min_dcf_range)
+@metric(
+    best="low",
+    range=(0.0, 1.0),
+    form=min_dcf_form,
+    prevalence=False,
+    ends=min_dcf_range,
+    of="both",
+    ranks=True,
+    symbol="minDCF",
+    chance=Chance(trivial_cost, TRIVIAL),
+)
 def min_dcf(
     label: ArrayLike,
     score: ArrayLike,
@@ -187,7 +213,16 @@ def act_dcf_form(p_target: float, c_miss: float, c_fa: float, normalize: bool) -
     return dcf_at_form(p_target, c_miss, c_fa, normalize, bayes_threshold(p_target, c_miss, c_fa))
 
 
-@metric(best="low", range=(0.0, math.inf), form=act_dcf_form, kinds=("llr",), prevalence=False)
+@metric(
+    best="low",
+    range=(0.0, math.inf),
+    form=act_dcf_form,
+    kinds=("llr",),
+    prevalence=False,
+    of="both",
+    symbol="actDCF",
+    chance=Chance(trivial_cost, TRIVIAL),
+)
 def act_dcf(
     label: ArrayLike,
     score: ArrayLike,
@@ -266,7 +301,16 @@ def _softplus_of_minus(score: Floats) -> Floats:
     return np.logaddexp(0.0, -score)
 
 
-@metric(best="low", range=(0.0, math.inf), form=cllr_form, kinds=("llr",), prevalence=False)
+@metric(
+    best="low",
+    range=(0.0, math.inf),
+    form=cllr_form,
+    kinds=("llr",),
+    prevalence=False,
+    of="both",
+    symbol=r"$C_{\mathrm{llr}}$",
+    chance=Chance(1.0, "uninformative scores"),
+)
 def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Cost of log-likelihood ratios, in bits: how good the scores are as natural-log LLRs, at all thresholds.
 
@@ -288,6 +332,9 @@ def cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) ->
     form=lambda: Whole(min_cllr_of_tally, passes=_passing_min_cllr),
     prevalence=False,
     interval=False,
+    of="both",
+    symbol=r"$C_{\mathrm{llr}}^{\min}$",
+    chance=Chance(1.0, "uninformative scores"),
 )
 def min_cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Cllr after the best monotone recalibration (PAV): the loss that remains if only the order counts, in bits.

@@ -6,12 +6,14 @@ Conventions as in `detection`: label 1 = positive, higher score = positive, acce
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.metric import Chance
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
@@ -22,7 +24,16 @@ from hitmiss.stats.forms.whole import Whole
 from hitmiss.stats.sketch import tally_for
 
 
-@metric(best="high", form=PairShare, prevalence=False, also=("auc", "auroc", "auc_roc", "roc_auc_score"))
+@metric(
+    best="high",
+    form=PairShare,
+    prevalence=False,
+    also=("auc", "auroc", "auc_roc", "roc_auc_score"),
+    of="both",
+    ranks=True,
+    symbol="AUC",
+    chance=Chance(0.5),
+)
 def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the ROC curve: the chance that a positive scores higher than a negative, equal scores counting half.
 
@@ -41,6 +52,9 @@ def roc_auc(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None)
     best="high",
     form=lambda: Whole(average_precision_of_tally, passes=PassingPrecision, of_cells=average_precision_of_cells),
     also=("ap", "auprc", "auc_pr", "pr_auc", "average_precision_score"),
+    of="both",
+    ranks=True,
+    chance=Chance(lambda share, _: share),
 )
 def average_precision(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Average precision: the precision at each threshold, weighted by the recall gained there (no interpolation).
@@ -75,6 +89,12 @@ def average_precision_of_cells(p: Floats, q: Floats) -> Floats:
         return np.asarray(gained.sum(axis=1) / positives[:, -1])
 
 
+def _own_fpr(_: float, settings: Mapping[str, object]) -> float | None:
+    """Return the rate at which it is read: scores without information reach as many positives as negatives."""
+    fpr = settings["fpr"]
+    return fpr if isinstance(fpr, float) else None
+
+
 def tpr_at_fpr_form(fpr: float) -> Form:
     """Return the form of `tpr_at_fpr`: read at the first point with few enough false alarms."""
     _check_share("fpr", fpr)
@@ -84,7 +104,13 @@ def tpr_at_fpr_form(fpr: float) -> Form:
     )
 
 
-@metric(best="high", form=tpr_at_fpr_form, prevalence=False)
+@metric(
+    best="high",
+    form=tpr_at_fpr_form,
+    prevalence=False,
+    share=True,
+    chance=Chance(_own_fpr),
+)
 def tpr_at_fpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, fpr: float = 0.01) -> float:
     """The highest true-positive rate that a threshold reaches with a false-positive rate of at most `fpr`.
 
@@ -107,7 +133,7 @@ def fpr_at_tpr_form(tpr: float) -> Form:
     )
 
 
-@metric(best="low", form=fpr_at_tpr_form, prevalence=False)
+@metric(best="low", form=fpr_at_tpr_form, prevalence=False, share=True)
 def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None, *, tpr: float = 0.95) -> float:
     """The lowest false-positive rate of a threshold that reaches a true-positive rate of at least `tpr`.
 

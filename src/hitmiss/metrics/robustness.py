@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.metric import Chance
 from hitmiss.core.rates import PartialEstimate, Quantile, Rate
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, Floats
@@ -71,7 +72,7 @@ def _changed(changed_any: ArrayLike) -> Terms:
     return _terms(_bits(changed_any, "changed_any"))
 
 
-@metric(best="low", form=_share(_changed, "changed_any"))
+@metric(best="low", form=_share(_changed, "changed_any"), share=True)
 def changed(changed_any: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Changed answers: share of the records with any label that differs from the clean answer.
 
@@ -88,7 +89,7 @@ def _changed_correct(changed_any: ArrayLike, right_clean: ArrayLike) -> Terms:
     return _terms(_bits(changed_any, "changed_any"), _bits(right_clean, "right_clean"))
 
 
-@metric(best="low", form=_share(_changed_correct, "changed_any", "right_clean"))
+@metric(best="low", form=_share(_changed_correct, "changed_any", "right_clean"), share=True)
 def changed_correct(changed_any: ArrayLike, right_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Changed answers that were right: changed, among the records that were right in every label before.
 
@@ -104,11 +105,12 @@ def _exact_match(right_all: ArrayLike) -> Terms:
     return _terms(_bits(right_all, "right_all"))
 
 
-@metric(best="high", form=_share(_exact_match, "right_all"))
+@metric(best="high", form=_share(_exact_match, "right_all"), share=True)
 def exact_match(right_all: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Exact match: share of the records that are right in every label.
 
-    Best: high. Range: 0..1. Reference: equals `sklearn.metrics.accuracy_score` of label matrices.
+    right in every label / n. Best: high. Range: 0..1. Undefined (NaN) without records.
+    Reference: equals `sklearn.metrics.accuracy_score` of label matrices.
 
     >>> exact_match([1, 1, 0, 0])
     Rate(2/4 = 0.5)
@@ -120,11 +122,12 @@ def _robust_accuracy(right_clean: ArrayLike, right_all: ArrayLike) -> Terms:
     return _terms(_bits(right_clean, "right_clean") * _bits(right_all, "right_all"))
 
 
-@metric(best="high", form=_share(_robust_accuracy, "right_clean", "right_all"))
+@metric(best="high", form=_share(_robust_accuracy, "right_clean", "right_all"), share=True)
 def robust_accuracy(right_clean: ArrayLike, right_all: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Robust accuracy: share of the records that are right in every label both before and after.
 
-    The accuracy that remains if the attacker may choose whether to attack a record. Best: high. Range: 0..1.
+    right before and after / n: the accuracy that remains if the attacker may choose whether to attack a record.
+    Best: high. Range: 0..1. Undefined (NaN) without records.
 
     >>> robust_accuracy([1, 1, 0, 0], [1, 0, 1, 0])
     Rate(1/4 = 0.25)
@@ -136,7 +139,7 @@ def _target_success(aim_reached: ArrayLike) -> Terms:
     return _terms(_bits(aim_reached, "aim_reached"))
 
 
-@metric(best="low", form=_share(_target_success, "aim_reached"))
+@metric(best="low", form=_share(_target_success, "aim_reached"), share=True)
 def target_success(aim_reached: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Targeted success: share of all records whose label ends as the attack wants it.
 
@@ -153,11 +156,11 @@ def _target_eligible(aim_reached: ArrayLike, aim_open: ArrayLike) -> Terms:
     return _terms(_bits(aim_reached, "aim_reached"), _bits(aim_open, "aim_open"))
 
 
-@metric(best="low", form=_share(_target_eligible, "aim_reached", "aim_open"))
+@metric(best="low", form=_share(_target_eligible, "aim_reached", "aim_open"), share=True)
 def target_eligible(aim_reached: ArrayLike, aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Targeted success where possible: the same among the records whose label could change.
 
-    Best: low. Range: 0..1. Undefined (NaN) if no label could change.
+    reached / records that were not as aimed. Best: low. Range: 0..1. Undefined (NaN) if no label could change.
 
     >>> target_eligible([1, 1, 0], [0, 1, 1])
     Rate(1/2 = 0.5)
@@ -169,11 +172,12 @@ def _target_base(aim_open: ArrayLike) -> Terms:
     return _terms(1.0 - _bits(aim_open, "aim_open"))
 
 
-@metric(best="high", form=_share(_target_base, "aim_open"), two_sided=True)
+@metric(best="high", form=_share(_target_base, "aim_open"), two_sided=True, share=True)
 def target_base(aim_open: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Already as aimed: share of the records that needed no attack.
 
-    Best: high. It describes the records: this part of the targeted success is not due to the attack. Range: 0..1.
+    as aimed before / n. Best: high. It describes the records: this part of the targeted success is not due to the
+    attack. Range: 0..1. Undefined (NaN) without records.
 
     >>> target_base([1, 0])
     Rate(1/2 = 0.5)
@@ -191,11 +195,11 @@ def _flipped(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
     return _moved(decision, decision_clean, None)
 
 
-@metric(best="low", form=_share(_flipped, "decision", "decision_clean"))
+@metric(best="low", form=_share(_flipped, "decision", "decision_clean"), share=True)
 def flipped(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Flipped labels: share of the records whose label of a class differs from the clean answer.
 
-    Best: low. Range: 0..1.
+    differs / n. Best: low. Range: 0..1. Undefined (NaN) without records.
 
     >>> flipped([1, 0, 0, 1], [1, 1, 0, 0])
     Rate(2/4 = 0.5)
@@ -207,11 +211,11 @@ def _lost(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
     return _moved(decision, decision_clean, 1)
 
 
-@metric(best="low", form=_share(_lost, "decision", "decision_clean"))
+@metric(best="low", form=_share(_lost, "decision", "decision_clean"), share=True)
 def lost(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Lost labels: the label of a class goes from 1 to 0, among those at 1.
 
-    Best: low. Range: 0..1. Undefined (NaN) if none was at 1.
+    from 1 to 0 / all at 1. Best: low. Range: 0..1. Undefined (NaN) if none was at 1.
 
     >>> lost([1, 0, 0, 1], [1, 1, 0, 0])
     Rate(1/2 = 0.5)
@@ -223,11 +227,11 @@ def _induced(decision: ArrayLike, decision_clean: ArrayLike) -> Terms:
     return _moved(decision, decision_clean, 0)
 
 
-@metric(best="low", form=_share(_induced, "decision", "decision_clean"))
+@metric(best="low", form=_share(_induced, "decision", "decision_clean"), share=True)
 def induced(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Induced labels: the label of a class goes from 0 to 1, among those at 0.
 
-    Best: low. Range: 0..1. Undefined (NaN) if none was at 0.
+    from 0 to 1 / all at 0. Best: low. Range: 0..1. Undefined (NaN) if none was at 0.
 
     >>> induced([1, 0, 0, 1], [1, 1, 0, 0])
     Rate(1/2 = 0.5)
@@ -274,7 +278,7 @@ def _mean_area() -> _MeanArea:
     return _MeanArea(macro_auc, ("class_labels", "class_scores"))
 
 
-@metric(best="high", form=_mean_area)
+@metric(best="high", form=_mean_area, chance=Chance(0.5))
 def macro_auc(class_labels: ArrayLike, class_scores: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Macro AUC: mean over the classes of the area under the ROC curve.
 
@@ -324,7 +328,7 @@ def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:
 def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Size of the change (L2): mean Euclidean norm of the change, in mV.
 
-    Best: low. It describes the attack. Undefined (NaN) if no norm was recorded.
+    mean of sqrt(Σ δ²). Best: low. It describes the attack. Undefined (NaN) if no norm was recorded.
 
     >>> float(l2_mv([1.0, 2.0]))
     1.5
@@ -336,7 +340,7 @@ def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
 def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Greatest change of a sample: mean largest change of any sample, in µV (the column is in mV).
 
-    Best: low. It describes the attack. Undefined (NaN) if no norm was recorded.
+    mean of max |δ|. Best: low. It describes the attack. Undefined (NaN) if no norm was recorded.
 
     >>> float(linf_uv([0.001, 0.003]))
     2.0
@@ -348,7 +352,7 @@ def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
 def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Signal to noise: mean ratio of signal to change, in dB.
 
-    Best: high. It describes the attack. Undefined (NaN) if none was recorded.
+    mean of 10 log10(Σ x² / Σ δ²). Best: high. It describes the attack. Undefined (NaN) if none was recorded.
 
     >>> float(snr_db([10.0, 20.0]))
     15.0
@@ -360,7 +364,8 @@ def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
 def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Roughness: mean squared difference of neighbouring samples of the change, in µV² (the column is in mV²).
 
-    Best: low. It describes the attack: a change with a low value is hard to see. Undefined (NaN) if none was recorded.
+    mean of (δ[t + 1] − δ[t])². Best: low. It describes the attack: a change with a low value is hard to see.
+    Undefined (NaN) if none was recorded.
 
     >>> float(smoothness_uv2([1e-6, 3e-6]))
     2.0

@@ -179,7 +179,7 @@ def augrc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: 
     return _over(augrc_of, _judged(label, decision, confidence, weight))
 
 
-@metric(best="high", judged=accuracy_at_coverage_of)
+@metric(best="high", judged=accuracy_at_coverage_of, share=True)
 def accuracy_at_coverage(
     label: ArrayLike,
     decision: ArrayLike,
@@ -203,7 +203,7 @@ def accuracy_at_coverage(
     return PartialEstimate(float(accuracy_at_coverage_of(j, coverage)), coverage * float(j.n_all))
 
 
-@metric(best="high", judged=coverage_at_accuracy_of)
+@metric(best="high", judged=coverage_at_accuracy_of, share=True)
 def coverage_at_accuracy(
     label: ArrayLike,
     decision: ArrayLike,

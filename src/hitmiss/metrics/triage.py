@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.metric import COMMONER, Chance, commoner
 from hitmiss.core.rates import Rate
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import N
@@ -96,7 +97,14 @@ def f1_real_of(c: Counts[N]) -> N:
     return f1_fake_of(mirrored(c))
 
 
-@metric(best="high", form=lambda: OfCounts(accuracy_answered_of), zero=True)
+@metric(
+    best="high",
+    form=lambda: OfCounts(accuracy_answered_of),
+    zero=True,
+    of="answered",
+    share=True,
+    chance=Chance(commoner, f"{COMMONER} at the same coverage"),
+)
 def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered trials decided correctly (selective accuracy); read it together with `coverage`.
 
@@ -109,7 +117,7 @@ def accuracy_answered(label: ArrayLike, decision: ArrayLike, weight: ArrayLike |
     return accuracy_answered_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_of), zero=True)
+@metric(best="high", form=lambda: OfCounts(coverage_of), zero=True, of="all", share=True, covers="all")
 def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials that were answered: neither abstained nor failed.
 
@@ -122,7 +130,16 @@ def coverage(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = N
     return coverage_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_fake_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="high",
+    form=lambda: OfCounts(coverage_fake_of),
+    positive=FAKE,
+    prevalence=False,
+    zero=True,
+    of="positives",
+    share=True,
+    covers="positives",
+)
 def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were answered.
 
@@ -135,7 +152,16 @@ def coverage_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     return coverage_fake_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(coverage_real_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="high",
+    form=lambda: OfCounts(coverage_real_of),
+    positive=FAKE,
+    prevalence=False,
+    zero=True,
+    of="negatives",
+    share=True,
+    covers="negatives",
+)
 def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were answered.
 
@@ -148,7 +174,7 @@ def coverage_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | Non
     return coverage_real_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(abstain_rate_of), zero=True)
+@metric(best="low", form=lambda: OfCounts(abstain_rate_of), zero=True, of="all", share=True)
 def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials on which the detector abstained: what people would have to review.
 
@@ -161,7 +187,7 @@ def abstain_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None
     return abstain_rate_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(error_rate_of), zero=True)
+@metric(best="low", form=lambda: OfCounts(error_rate_of), zero=True, of="all", share=True)
 def error_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials whose call failed: no answer, and no abstention either.
 
@@ -174,7 +200,7 @@ def error_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None =
     return error_rate_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low")
+@metric(best="low", share=True)
 def unparsed_rate(unparsed: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all trials whose verdict could not be understood; they are among the abstentions.
 
@@ -190,7 +216,7 @@ def unparsed_rate(unparsed: ArrayLike, weight: ArrayLike | None = None) -> float
     return Rate(float(flags.sum()), len(flags)) if weights is None else Rate(float(flags @ weights), weights.sum())
 
 
-@metric(best="high", form=lambda: OfCounts(precision_of), positive=FAKE, zero=True)
+@metric(best="high", form=lambda: OfCounts(precision_of), positive=FAKE, zero=True, of="both", share=True)
 def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """When the verdict is fake, how often it is right.
 
@@ -203,7 +229,15 @@ def precision_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return precision_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(recall_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="high",
+    form=lambda: OfCounts(recall_of),
+    positive=FAKE,
+    prevalence=False,
+    zero=True,
+    of="positives",
+    share=True,
+)
 def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered fakes that were called fake. Not `fake_catch_rate`, which is over all fakes.
 
@@ -216,7 +250,7 @@ def recall_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     return recall_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(f1_fake_of), positive=FAKE, zero=True)
+@metric(best="high", form=lambda: OfCounts(f1_fake_of), positive=FAKE, zero=True, of="both")
 def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of fake.
 
@@ -229,7 +263,7 @@ def f1_fake(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     return f1_fake_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(precision_real_of), positive=FAKE, zero=True)
+@metric(best="high", form=lambda: OfCounts(precision_real_of), positive=FAKE, zero=True, of="both", share=True)
 def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """When the verdict is real, how often it is right.
 
@@ -242,7 +276,15 @@ def precision_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return precision_real_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(specificity_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="high",
+    form=lambda: OfCounts(specificity_of),
+    positive=FAKE,
+    prevalence=False,
+    zero=True,
+    of="negatives",
+    share=True,
+)
 def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of the answered reals that were called real. Not `real_pass_rate`, which is over all reals.
 
@@ -255,7 +297,7 @@ def recall_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None 
     return specificity_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(f1_real_of), positive=FAKE, zero=True)
+@metric(best="high", form=lambda: OfCounts(f1_real_of), positive=FAKE, zero=True, of="both")
 def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Harmonic mean of precision and recall of real.
 
@@ -268,7 +310,9 @@ def f1_real(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = No
     return f1_real_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(slip_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="low", form=lambda: OfCounts(slip_of), positive=FAKE, prevalence=False, zero=True, of="positives", share=True
+)
 def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were passed as real: the harm that triage lets through.
 
@@ -281,7 +325,15 @@ def fake_slip_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | No
     return slip_of(Counts.of(label, decision, weight))
 
 
-@metric(best="low", form=lambda: OfCounts(false_flag_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="low",
+    form=lambda: OfCounts(false_flag_of),
+    positive=FAKE,
+    prevalence=False,
+    zero=True,
+    of="negatives",
+    share=True,
+)
 def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were flagged as fake.
 
@@ -294,7 +346,9 @@ def real_false_flag_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLik
     return false_flag_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(catch_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="high", form=lambda: OfCounts(catch_of), positive=FAKE, prevalence=False, zero=True, of="positives", share=True
+)
 def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all fakes that were called fake.
 
@@ -307,7 +361,9 @@ def fake_catch_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | N
     return catch_of(Counts.of(label, decision, weight))
 
 
-@metric(best="high", form=lambda: OfCounts(pass_of), positive=FAKE, prevalence=False, zero=True)
+@metric(
+    best="high", form=lambda: OfCounts(pass_of), positive=FAKE, prevalence=False, zero=True, of="negatives", share=True
+)
 def real_pass_rate(label: ArrayLike, decision: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Share of all reals that were passed as real.
 

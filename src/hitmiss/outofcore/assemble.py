@@ -17,17 +17,12 @@ from hitmiss.core.header import Header, Source, Threshold
 from hitmiss.core.score_keys import keys_of, scores_of
 from hitmiss.derive.decisions import describe_threshold
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.io.cells import check_labels
-from hitmiss.io.parse import Ledger, Table, quoted
-from hitmiss.io.reader import (
-    Words,
-    is_reversed,
-    note_oddities,
-    refuse_other_direction,
-    reversed_note,
-    unpaired_note,
-)
-from hitmiss.io.tables import Stack
+from hitmiss.io.diagnostics import Diagnostics, quoted
+from hitmiss.io.labels import Words, check_labels
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.reader import unpaired_note
+from hitmiss.io.scores import is_reversed, note_oddities, refuse_other_direction, reversed_note
+from hitmiss.io.source import Table
 from hitmiss.outofcore.binned import KeptKeys
 from hitmiss.outofcore.coarse_cells import CoarseCells
 from hitmiss.outofcore.counting import RANGE, words_of
@@ -100,11 +95,11 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
 def _frame(order: Sequence[Cell], words: Words, plan: ShardPlan) -> pl.DataFrame:
     """Return the cells as a table, with labels and decisions as numbers."""
     cells = pl.DataFrame(order, dict.fromkeys(plan.cells, pl.String), orient="row")
-    stack = check_labels(Stack.of([Table("", cells)], {}), "label", words["label"], Ledger())
+    stack = check_labels(LoadedRows.of([Table("", cells)], {}), "label", words["label"], Diagnostics())
     if plan.decides:
         stack = stack.put(pl.col("decision").cast(pl.Int8))
     elif "decision" in plan.cells:
-        stack = check_labels(stack, "decision", words["decision"], Ledger(), plan.options.abstain)
+        stack = check_labels(stack, "decision", words["decision"], Diagnostics(), plan.options.abstain)
     return stack.frame.with_columns(score=pl.lit(0.0))
 
 
@@ -145,7 +140,7 @@ def _notes(
     tally: ShardTally, kept: Sequence[KeptKeys], frame: pl.DataFrame, header: Header, plan: ShardPlan
 ) -> list[str]:
     """Return the reader's notes about trials that are valid but unusual."""
-    first, ledger = tally.shards[0], Ledger()
+    first, ledger = tally.shards[0], Diagnostics()
     if first.facts.get("has_ids") is False:
         ledger.notes.append(unpaired_note(first.name))
     if plan.turned:

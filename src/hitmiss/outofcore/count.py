@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hitmiss.io.parse import Ledger
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.outofcore.counting import tallies
 from hitmiss.outofcore.coverage import KeyCoverage, check_coverage
 from hitmiss.outofcore.disk import Disk
@@ -23,8 +23,8 @@ def count_all(
     found = tallies(shards, plan, run)
     tally = merge_tallies(found if units is None else units.without_units(found), disk)
     if tally.findings:
-        ledger = Ledger()
-        ledger.take(Ledger(list(tally.findings)))  # one finding per kind, over all shards
+        ledger = Diagnostics()
+        ledger.take(Diagnostics(list(tally.findings)))  # one finding per kind, over all shards
         raise ledger.error()
     covering = None
     if plan.key is not None and tally.ids is not None:

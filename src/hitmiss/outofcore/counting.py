@@ -18,13 +18,17 @@ import polars as pl
 from hitmiss.core import progress
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.score_keys import keys_of
-from hitmiss.io.cells import check_labels, check_scores
+from hitmiss.io.blocks import digest
+from hitmiss.io.cells import check_scores
 from hitmiss.io.checks import (
     check_ids,
 )
-from hitmiss.io.parse import Ledger, Place, Stop, Table, digest
-from hitmiss.io.reader import Words, read_words, settle, worst_scores
-from hitmiss.io.tables import Stack
+from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.labels import Words, check_labels, read_words
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.reader import normalise_values
+from hitmiss.io.scores import worst_scores
+from hitmiss.io.source import Table
 from hitmiss.outofcore.binned import NOTHING, Binned, merge_binned
 from hitmiss.outofcore.engines import COUNT, ENGINES, Piece, ShardReader, group_hashes, wrong_counts
 from hitmiss.outofcore.executors import Executor, sequential
@@ -44,10 +48,10 @@ Counter = Callable[[Shard, ShardPlan], Iterator[ShardTally]]
 
 def count(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
     """Count a shard piece by piece. The last tally says which file it was, and holds the faults."""
-    ledger, fact = Ledger(), ShardFact(shard.name, "", 0, 0)
+    ledger, fact = Diagnostics(), ShardFact(shard.name, "", 0, 0)
     cells, noted, unlisted = dict[Cell, Binned](), dict[str, int](), list[Place]()
     with suppress(Stop):
-        sheet, quick = ShardReader(shard, plan, ledger), Ledger()
+        sheet, quick = ShardReader(shard, plan, ledger), Diagnostics()
         seen, match, unlisted = Counting(plan, sheet.late), sheet.opened.match, sheet.unlisted
         facts: dict[str, Any] = {"layout": match.layout, "columns": dict(match.theirs)}
         facts |= {"layout": "counts"} if plan.is_counted else {"has_ids": "item" in match.picks}
@@ -96,11 +100,11 @@ class Counting:
         """Return the scores of each cell, turned so that a higher one means positive."""
         plan, score, code = self.plan, piece.score, piece.code
         self.is_odd |= piece.is_odd
-        cells = settle(Stack.of([Table("", piece.cells.cast(pl.String))], {}), self._late).frame.rows()
+        cells = normalise_values(LoadedRows.of([Table("", piece.cells.cast(pl.String))], {}), self._late).frame.rows()
         values = score.to_numpy()
-        values = plan.scale.turned(values)
-        if plan.options.score_kind == "probability":
+        if plan.are_probabilities:
             self.is_odd |= bool(((values < 0) | (values > 1)).any())
+        values = plan.scale.turned(values)
         if plan.decides:
             at = plan.cells.index("decision")
             cells = [(*cell[:at], said, *cell[at:]) for cell in cells for said in "01"]
@@ -168,7 +172,7 @@ class Counting:
         return {cell: one for cell, one in found.items() if one.total}, {f"on-nan:{rule}": n}
 
 
-def look_closely(sheet: ShardReader, seen: Counting, ledger: Ledger) -> None:
+def look_closely(sheet: ShardReader, seen: Counting, ledger: Diagnostics) -> None:
     """Read a shard like the in-memory reader, with its checks; faults go into the ledger, with their rows."""
     options, repeated = sheet.plan.options, seen.repeated
     for stack in sheet.stacks(ledger, options):
@@ -191,7 +195,7 @@ def look_closely(sheet: ShardReader, seen: Counting, ledger: Ledger) -> None:
             break
 
 
-def check_counts(stack: Stack, ledger: Ledger) -> None:
+def check_counts(stack: LoadedRows, ledger: Diagnostics) -> None:
     """Report counts that are none."""
     places = [Place(p.file, p.row, p.value) for p in stack.places(wrong_counts(stack.frame), COUNT)]
     what = "{n} row{s} with a count that is not a whole number above 0"

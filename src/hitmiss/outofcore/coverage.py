@@ -9,12 +9,8 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.score_keys import Keys
-from hitmiss.io.checks import (
-    SHOWN_IDS,
-    no_common_id,
-    refuse_missing,
-)
-from hitmiss.io.parse import Ledger
+from hitmiss.io.diagnostics import Diagnostics
+from hitmiss.io.join import SHOWN_IDS, no_common_id, refuse_missing
 from hitmiss.outofcore.engines import MOST_LISTED
 from hitmiss.outofcore.executors import Executor
 from hitmiss.outofcore.keys import UNLISTED, key_of
@@ -37,7 +33,7 @@ def check_coverage(
 ) -> KeyCoverage:
     """Refuse ids that are scored twice and, unless the caller allows it, ids on one side only."""
     assert plan.key is not None
-    key, ledger = key_of(plan.key, plan.options), Ledger()
+    key, ledger = key_of(plan.key, plan.options), Diagnostics()
     seen, twice, unlisted = np.zeros(key.height, dtype=bool), list[Keys](), 0
     for part in hash_parts(tally.ids, memory):
         is_listed = part.bins != np.uint64(UNLISTED)

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from hitmiss.core.errors import DataError, EnvironmentFault
-from hitmiss.io.parse import quoted
+from hitmiss.io.diagnostics import quoted
 from hitmiss.outofcore.engines import answer_of
 
 Query = Callable[[str], pl.DataFrame]

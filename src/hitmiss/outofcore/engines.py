@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from hitmiss.core.columns import SYSTEM
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.io.aliases import SYSTEM_PREFIX
 from hitmiss.io.cells import to_numbers
-from hitmiss.io.columns import SYSTEM_PREFIX
-from hitmiss.io.parse import Kinds, Ledger, Place, quoted
-from hitmiss.io.reader import settle
-from hitmiss.io.tables import Read, Stack, damaged_parquet, is_plain_number
+from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.io.frames import damaged_parquet, is_plain_number
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.reader import normalise_values
+from hitmiss.io.source import Kinds, ReadProgress
 from hitmiss.outofcore.exact_cells import SPARSE
 from hitmiss.outofcore.keys import NO_ROWS, UNLISTED, Key, Rows, hashed_ids, key_of
 from hitmiss.outofcore.plan import Shard, ShardPlan
@@ -48,9 +50,9 @@ class Piece:
 class ShardReader:
     """A shard that is to be counted."""
 
-    def __init__(self, shard: Shard, plan: ShardPlan, ledger: Ledger) -> None:
+    def __init__(self, shard: Shard, plan: ShardPlan, ledger: Diagnostics) -> None:
         """Recognise the columns; one that is counted by and that the file lacks is a fault."""
-        self.plan, self.read, self.unlisted = plan, Read(), list[Place]()
+        self.plan, self.read, self.unlisted = plan, ReadProgress(), list[Place]()
         self.opened = open_shard(shard, plan.options, ledger, "both" if plan.key is None else "scores")
         picks = self.opened.match.picks
         wanted = [name for name in plan.read_cells[1:] if name != SYSTEM or name in picks]
@@ -76,10 +78,10 @@ class ShardReader:
         """The key that the shard is joined with."""
         return None if self.plan.key is None else key_of(self.plan.key, self.plan.options)
 
-    def stacks(self, ledger: Ledger, options: ReadSpec, kinds: Kinds | None = None) -> Iterator[Stack]:
+    def stacks(self, ledger: Diagnostics, options: ReadSpec, kinds: Kinds | None = None) -> Iterator[LoadedRows]:
         """Yield the rows as the in-memory reader reads them; as text, unless `kinds` are given."""
         for table in self.opened.pieces(self.columns, self.read, ledger, kinds):
-            yield settle(Stack.of([table], self.opened.match.theirs), options)
+            yield normalise_values(LoadedRows.of([table], self.opened.match.theirs), options)
 
     def ids(self, frame: pl.DataFrame, rows: Rows | None = None) -> pl.Series:
         """Return what must be unique: the id, hashed with its target and run if it has any; or its row of the key."""
@@ -88,14 +90,14 @@ class ShardReader:
         rows = self.key.rows_of(frame) if rows is None else rows
         return pl.Series(np.where(rows < 0, np.uint64(UNLISTED), rows.astype(np.uint64)))
 
-    def hashes(self) -> Iterator[tuple[Stack, pl.Series]]:
+    def hashes(self) -> Iterator[tuple[LoadedRows, pl.Series]]:
         """Yield the rows with the hash of what must be unique."""
-        for stack in self.stacks(Ledger(), self.early):
+        for stack in self.stacks(Diagnostics(), self.early):
             ids = self.ids(stack.frame)
             yield stack, ids.hash() if ids.dtype == pl.String else ids
 
 
-def by_polars(sheet: ShardReader, ledger: Ledger) -> Iterator[Piece]:
+def by_polars(sheet: ShardReader, ledger: Diagnostics) -> Iterator[Piece]:
     """Read in this process."""
     plan, options = sheet.plan, sheet.plan.options
     kinds = {} if plan.is_counted else sheet.opened.match.kinds(dict.fromkeys(sheet.scores, pl.Float64()), options)
@@ -122,7 +124,7 @@ def by_polars(sheet: ShardReader, ledger: Ledger) -> Iterator[Piece]:
             ids = None
 
 
-def by_duckdb(sheet: ShardReader, ledger: Ledger) -> Iterator[Piece]:
+def by_duckdb(sheet: ShardReader, ledger: Diagnostics) -> Iterator[Piece]:
     """Let DuckDB collect the scores of each cell; a file that it would read differently from our reader is read by ours."""
     columns = _direct(sheet)
     if columns is None:
@@ -219,7 +221,7 @@ MOST_LISTED: Final = 1000
 """The number of ids on one side only that are listed, per shard and for the key; beyond that they are only counted."""
 
 
-def group_hashes(stack: Stack) -> pl.Series:
+def group_hashes(stack: LoadedRows) -> pl.Series:
     """Return a hash of what each row counts, all columns of the file included."""
     return stack.tables[0].frame.drop(COUNT).hash_rows()
 

@@ -22,17 +22,15 @@ from hitmiss.core.columns import SYSTEM
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.score_keys import Keys
-from hitmiss.io.cells import check_labels, understand
-from hitmiss.io.checks import (
-    check_ids,
-    check_repeats,
-    differing,
-    refuse_conflicts,
-)
+from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.columns import refuse_undeclared
-from hitmiss.io.parse import Ledger, Stop, expand
-from hitmiss.io.reader import Side, open_side, settle
-from hitmiss.io.tables import Stack
+from hitmiss.io.diagnostics import Diagnostics, Stop
+from hitmiss.io.fetch import expand
+from hitmiss.io.join import differing, refuse_conflicts
+from hitmiss.io.labels import check_labels, understand
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.reader import normalise_values
+from hitmiss.io.sides import Side, open_side
 from hitmiss.io.tables import look as look_whole
 from hitmiss.outofcore.plan import KeyFiles, Shard
 from hitmiss.outofcore.shards import OpenedShard, found_columns, names_of_shards
@@ -64,7 +62,7 @@ class Key:
     """A key that has been read."""
 
     files: KeyFiles
-    stack: Stack
+    stack: LoadedRows
     reading: Reading
 
     @property
@@ -100,7 +98,7 @@ class Key:
             return joined[" at"].cast(pl.Int64).fill_null(-1).to_numpy()
         return np.where(found, rows, -1)
 
-    def joined(self, stack: Stack, rows: Rows, options: ReadSpec, ledger: Ledger) -> Stack:
+    def joined(self, stack: LoadedRows, rows: Rows, options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
         """Return the scores that the key lists, with its columns. Columns that both sides have must agree."""
         if (rows < 0).any():
             stack = stack.keep(pl.Series(rows >= 0))
@@ -120,11 +118,11 @@ _keys_read: dict[tuple[KeyFiles, str], Key] = {}
 def key_of(files: KeyFiles, options: ReadSpec) -> Key:
     """Return the key, reading it only if this process has not read it before."""
     if (files, repr(options)) not in _keys_read:
-        side = _opened_key(files.paths, options, Ledger())
+        side = _opened_key(files.paths, options, Diagnostics())
         for path, noted, found in zip(files.paths, files.sha256, _hashes_of(side), strict=True):
             if found != noted:
                 raise DataError(f"{Shard(path).name}: the key has changed since it was first read; begin again")
-        _checked_key(files, side, options, Ledger())
+        _checked_key(files, side, options, Diagnostics())
     return _keys_read[files, repr(options)]
 
 
@@ -132,7 +130,7 @@ def open_key(
     given: object, options: ReadSpec, opened: Sequence[OpenedShard], columns: Sequence[str], memory: int
 ) -> Key:
     """Read a key as the reader does, check it, and keep what is needed of it; `columns` are taken from either side."""
-    ledger, picks = Ledger(), opened[0].match.picks
+    ledger, picks = Diagnostics(), opened[0].match.picks
     if set(options.runs) - {SYSTEM}:
         raise UsageError("a key is not joined with several runs at a time; leave --stream out")
     paths = list(map(str, expand(given)))
@@ -158,7 +156,7 @@ def open_key(
     return key
 
 
-def _opened_key(paths: Sequence[str], options: ReadSpec, ledger: Ledger) -> Side:
+def _opened_key(paths: Sequence[str], options: ReadSpec, ledger: Diagnostics) -> Side:
     said = options.for_key
     return open_side([look_whole(path, said, ledger) for path in paths], "key", said, ledger)
 
@@ -167,9 +165,9 @@ def _hashes_of(side: Side) -> tuple[str, ...]:
     return tuple(shape.content.sha256 if shape.content else "" for shape in side.shapes)
 
 
-def _checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Ledger) -> Key:
+def _checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Diagnostics) -> Key:
     """Record every fault of a key that the reader would find, and keep what is needed of it."""
-    every = settle(side.stack, options)
+    every = normalise_values(side.stack, options)
     check_ids(every, ledger)
     labels = every.frame["label"]
     reading = understand(labels.unique().sort().to_list(), options.positive, options.negative, options.positive_value)

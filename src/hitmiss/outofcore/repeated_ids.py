@@ -8,7 +8,7 @@ from itertools import pairwise
 import polars as pl
 
 from hitmiss.core.score_keys import Keys
-from hitmiss.io.parse import Ledger, Place
+from hitmiss.io.diagnostics import Diagnostics, Place
 from hitmiss.outofcore.binned import Binned, KeptKeys, stretches
 from hitmiss.outofcore.counting import RANGE, tallies
 from hitmiss.outofcore.disk import Disk
@@ -27,7 +27,7 @@ MOST_LOOKED_UP = 1000
 
 def hashes_of(shard: Shard, plan: ShardPlan) -> Iterator[ShardTally]:
     """Yield tallies of nothing but the ids of a shard."""
-    for _, ids in ShardReader(shard, plan, Ledger()).hashes():
+    for _, ids in ShardReader(shard, plan, Diagnostics()).hashes():
         yield ShardTally((), {}, Binned(ids.to_numpy(), is_sorted=False))
 
 
@@ -46,7 +46,7 @@ def every_id(
 def locate(shard: Shard, plan: ShardPlan, wanted: frozenset[int]) -> list[tuple[int, Place]]:
     """Return the rows of a shard whose ids have these hashes: (hash, place), in the order of the file."""
     found, among = list[tuple[int, Place]](), pl.Series(sorted(wanted), dtype=pl.UInt64).implode()
-    for stack, hashed in ShardReader(shard, plan, Ledger()).hashes():
+    for stack, hashed in ShardReader(shard, plan, Diagnostics()).hashes():
         rows = hashed.is_in(among).arg_true()
         found += zip(hashed[rows].to_list(), stack.at(rows), strict=True) if len(rows) else []
     return found
@@ -67,7 +67,7 @@ def refuse_hashes(twice: Keys, shards: Sequence[Shard], plan: ShardPlan, run: Ex
     for found in run(locate, [(shard, plan, wanted) for shard in shards]):
         for hashed, place in found:
             groups.setdefault((hashed, place.item or ""), []).append(place)
-    ledger = Ledger()
+    ledger = Diagnostics()
     places = [place for group in groups.values() if len(group) > 1 for place in group]
     what, each = "{n} row{s} of repeated ids", "the id occurs more than once"
     fix = "each trial must occur once: take the others out, or merge identical rows without --stream and with --dedupe"

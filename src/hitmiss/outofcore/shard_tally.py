@@ -16,7 +16,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.score_keys import EXACT, Keys, keys_of
 from hitmiss.core.sorting import in_order
 from hitmiss.core.text_codes import combined, text_codes
-from hitmiss.io.parse import Finding, Place
+from hitmiss.io.diagnostics import Finding, Place
 from hitmiss.outofcore.binned import Binned, KeptKeys, merge_kept
 from hitmiss.outofcore.disk import Disk
 from hitmiss.outofcore.exact_cells import SPARSE

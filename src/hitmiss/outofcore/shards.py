@@ -15,11 +15,12 @@ from hitmiss.core.errors import UnknownName
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
-from hitmiss.io.cells import understand
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
-from hitmiss.io.parse import GZIP, Kinds, Ledger, Place, Shape, Stop, Table
-from hitmiss.io.reader import look_by_plugin, names_in
-from hitmiss.io.tables import Read
+from hitmiss.io.diagnostics import Diagnostics, Place, Stop
+from hitmiss.io.formats import GZIP
+from hitmiss.io.labels import understand
+from hitmiss.io.sides import look_by_plugin, names_in
+from hitmiss.io.source import Kinds, ReadProgress, SourceHead, Table
 from hitmiss.outofcore.plan import Shard
 
 PACKED: Final = 6
@@ -31,7 +32,7 @@ class OpenedShard:
     """A shard whose columns are known: its first rows, what they were recognised as, and about how many trials it has."""
 
     shard: Shard
-    shape: Shape
+    shape: SourceHead
     match: Match
     trials: int = 0
 
@@ -45,7 +46,9 @@ class OpenedShard:
         """Whether the file is a Parquet file."""
         return self.shape.content is None
 
-    def pieces(self, names: Sequence[str], read: Read, ledger: Ledger, kinds: Kinds | None = None) -> Iterator[Table]:
+    def pieces(
+        self, names: Sequence[str], read: ReadProgress, ledger: Diagnostics, kinds: Kinds | None = None
+    ) -> Iterator[Table]:
         """Yield columns of the file in pieces (see `io.tables.pieces`)."""
         picks = {name: at for name, at in self.match.picks.items() if name in names}
         match = self.match
@@ -56,13 +59,13 @@ class OpenedShard:
             yield piece
 
 
-def open_shard(shard: Shard, options: ReadSpec, ledger: Ledger, role: Role = "both") -> OpenedShard:
+def open_shard(shard: Shard, options: ReadSpec, ledger: Diagnostics, role: Role = "both") -> OpenedShard:
     """Look at the beginning of a file and recognise its columns, like the in-memory reader."""
     shape = look_by_plugin(shard.path, role, options, ledger) or tables.look_at_head(shard.path, options, ledger)
     return OpenedShard(shard, shape, recognise(shape, role, options, ledger), _trials_of(shard, shape))
 
 
-def _trials_of(shard: Shard, shape: Shape) -> int:
+def _trials_of(shard: Shard, shape: SourceHead) -> int:
     """Return as many trials as a Parquet file declares; of a text, about how many, judged by its size."""
     if shape.is_read and shape.frame is not None:
         return shape.frame.height
@@ -87,7 +90,7 @@ def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
 
 def look_at_shards(shards: Sequence[Shard], options: ReadSpec, role: Role) -> list[OpenedShard]:
     """Recognise the columns of every shard; all must be of one kind."""
-    found, ledger = list[OpenedShard](), Ledger()
+    found, ledger = list[OpenedShard](), Diagnostics()
     for shard in progress.each(shards, "looking at the shards"):
         with suppress(Stop):
             one = open_shard(shard, options, ledger, role)

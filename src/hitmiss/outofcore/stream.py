@@ -12,10 +12,11 @@ import polars as pl
 from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import MetricSpec, find_metric, parse, resolve
+from hitmiss.core.registry import find_metric, resolve
 from hitmiss.core.results import UNUSED, Remark, Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
@@ -24,13 +25,15 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.io.checks import Coverage, note_missing
-from hitmiss.io.columns import SYSTEM_PREFIX, may_name_runs, unused_weights
-from hitmiss.io.parse import Ledger, expand, fetched, refuse_changes, stamp
-from hitmiss.io.reader import (
-    open_finished,
-)
-from hitmiss.io.tables import find_reshaping
+from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs, says_probability
+from hitmiss.io.columns import unused_weights
+from hitmiss.io.diagnostics import Diagnostics
+from hitmiss.io.fetch import expand, refuse_changes, stamp
+from hitmiss.io.finished import open_finished
+from hitmiss.io.join import Coverage, note_missing
+from hitmiss.io.layouts import find_expanding
+from hitmiss.io.reader import read
+from hitmiss.io.remote import downloaded
 from hitmiss.outofcore.assemble import assemble
 from hitmiss.outofcore.count import count_all
 from hitmiss.outofcore.coverage import KeyCoverage
@@ -140,7 +143,7 @@ def evaluate_streamed(
     design = design or asked_design(protocol, asked)
     said = read_options(design.protocol, reading)
     means = _Means(run, engine, memory, scratch, are_counts)
-    with fetched(scores, scratch) as found, fetched(key, scratch) as labels:
+    with downloaded(scores, scratch) as found, downloaded(key, scratch) as labels:
         try:
             return _evaluate(found, said, design, labels, means)
         except UsageError as error:
@@ -246,7 +249,8 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     keep = kept_columns(there, wanted, columns, threshold, reads)
     room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
     is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
-    plan = ShardPlan(reads, keep, turned, threshold, not is_counted, labels, means.engine, is_counted)
+    bounded = says_probability(opened[0].match.theirs.get("score", ""), reads.score_kind)
+    plan = ShardPlan(reads, keep, turned, threshold, not is_counted, labels, means.engine, is_counted, bounded)
     forms = asked_forms(wanted, chosen, reads, plan.scale)
     beyond = None
     if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
@@ -265,16 +269,16 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     share = 1 if beyond is None else 2  # half of what is left is for the trials with their units
     trials = assemble(tally, merged, how, None if disk is None else forms, beside_program(memory) // share, beyond)
     if finished is not None:  # what the run records about itself
-        trials = _titled(trials, Ledger([], list(finished.notes), list(finished.choices)), finished.coverage)
+        trials = _titled(trials, Diagnostics([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
     unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
-    trials = _titled(trials, Ledger([], unused, []), trials.header.coverage)
+    trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)
     if in_parts and finished is not None:
         is_drift = whole.drift is not None
         names = whole.by[0] if is_drift else trials.header.runs
         kept = trials.frame.select(pl.col(trials.own(name)).alias(name) for name in names).unique()
         parts = finished.parts(kept, clean_rows(trials, whole) if is_drift else pl.col("attack") == CLEAN)
-        titled = (part.retitle(notes=trials.header.notes) for part in parts)
+        titled = (read(rows, None, own).retitle(notes=trials.header.notes) for rows, own in parts)
         decided = titled if threshold is None else (at_threshold(part, threshold) for part in titled)
         found = (drift_parts if is_drift else measure_parts)(trials, whole, decided)
         refuse_changes(noted)
@@ -298,12 +302,12 @@ def covered(trials: TalliedTrials, covering: KeyCoverage | None) -> TalliedTrial
     """Return counted trials whose header says how much of the key is scored."""
     if covering is None:
         return trials
-    ledger, absent = Ledger(), covering.listed - covering.scored
+    ledger, absent = Diagnostics(), covering.listed - covering.scored
     note_missing(covering.unlisted, absent, covering.listed, ledger, covering.first)
     return _titled(trials, ledger, (covering.scored, covering.listed) if absent else None)
 
 
-def _titled(trials: TalliedTrials, ledger: Ledger, coverage: Coverage | None) -> TalliedTrials:
+def _titled(trials: TalliedTrials, ledger: Diagnostics, coverage: Coverage | None) -> TalliedTrials:
     head = trials.header
     notes, choices = (*ledger.notes, *head.notes), (*ledger.choices, *head.choices)
     return trials.retitle(notes=notes, choices=choices, coverage=coverage)
@@ -387,7 +391,7 @@ def _obstacles(
                 "unread-option",
                 f"{option_name(name)} needs the whole table beside --where; leave --stream out",
             )
-    if options.dedupe or find_reshaping(options) is not None:
+    if options.dedupe or find_expanding(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
     if options.weight is not None:
         yield "unread-option", f"--weight needs the rows, {rows}"

@@ -14,12 +14,17 @@ from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
-from hitmiss.io.cells import check_labels, check_scores, understand
-from hitmiss.io.checks import SHOWN_IDS, conflict, differing, no_common_id, refuse_missing
+from hitmiss.io.addresses import TableAddress
+from hitmiss.io.aliases import says_probability
+from hitmiss.io.cells import check_scores
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
-from hitmiss.io.parse import Finding, Ledger, Place, Shape, Stop, Table, TableAddress
-from hitmiss.io.reader import settle as settle_stack
-from hitmiss.io.tables import Stack, head_of, settle
+from hitmiss.io.diagnostics import Diagnostics, Finding, Place, Stop
+from hitmiss.io.frames import as_text_or_numbers, head_of
+from hitmiss.io.join import SHOWN_IDS, conflict, differing, no_common_id, refuse_missing
+from hitmiss.io.labels import check_labels, understand
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.reader import normalise_values as settle_stack
+from hitmiss.io.source import SourceHead, Table
 from hitmiss.outofcore.assemble import assemble
 from hitmiss.outofcore.counting import Counting
 from hitmiss.outofcore.coverage import KeyCoverage
@@ -99,7 +104,7 @@ def evaluate_table(
     """
     design = design or asked_design(None, asked)
     wanted = list(design.metrics) or list(design.protocol.metrics if design.protocol else ())
-    reads, ledger = read_options(design.protocol, reading), Ledger()
+    reads, ledger = read_options(design.protocol, reading), Diagnostics()
     columns = list(dict.fromkeys((*design.columns, *reads.where)))
     refuse_what_needs_trials(design, wanted, columns, reads)
     if reads.score_columns:
@@ -119,10 +124,18 @@ def evaluate_table(
             raise ledger.error() from None
         there = opened.match.picks
         keep = kept_columns(there, wanted, found_columns(columns, there), design.threshold, reads)
-        plan = ShardPlan(reads, keep, turned=is_negated([opened], reads), threshold=design.threshold, ids=False)
+        bounded = says_probability(opened.match.theirs.get(SCORE, ""), reads.score_kind)
+        plan = ShardPlan(
+            reads,
+            keep,
+            turned=is_negated([opened], reads),
+            threshold=design.threshold,
+            ids=False,
+            are_probabilities=bounded,
+        )
         tally = asking.tally(opened.match, plan, memory)
     if tally.findings:
-        raise Ledger(list(tally.findings)).error()
+        raise Diagnostics(list(tally.findings)).error()
     trials = assemble(tally, plan, "stream").retitle(reading=reads)
     trials = trials.retitle(notes=(*dict.fromkeys(ledger.notes), *trials.header.notes))
     if key is not None:
@@ -141,13 +154,13 @@ class _Asking:
     key: str | None = None
     """The name of the table with the labels, if the source is a join with one."""
 
-    def look(self, options: ReadSpec, ledger: Ledger, role: Role = "both") -> OpenedShard:
+    def look(self, options: ReadSpec, ledger: Diagnostics, role: Role = "both") -> OpenedShard:
         """Recognise the table's columns like those of a file."""
         frame = self._answer(f"SELECT * FROM {self.source} LIMIT {LOOK}")
         name = self.address.name
         if not frame.height:
             raise ledger.stop("empty-file", "the table holds no rows", "give a table with rows", [Place(name)])
-        shape = Shape(name, head_of(frame), tuple(frame.columns), frame=frame)
+        shape = SourceHead(name, head_of(frame), tuple(frame.columns), frame=frame)
         match = recognise(shape, role, options, ledger)
         if role == "both":
             refuse_undeclared(options, tuple(frame.columns), name, ledger)
@@ -170,11 +183,11 @@ class _Asking:
             )
         frame = _plain(frame, cells)
         self._refuse_faults(frame, match.theirs, plan.options)
-        seen, ledger = Counting(plan, plan.options), Ledger()
+        seen, ledger = Counting(plan, plan.options), Diagnostics()
         code, own = cell_codes(frame, cells)
         found = seen.cells(Piece(own, code, frame[SCORE], frame[COUNT]))
         if seen.is_odd:
-            check_scores(Stack.of([Table(self.address.name, frame)], match.theirs), plan.options, ledger)
+            check_scores(LoadedRows.of([Table(self.address.name, frame)], match.theirs), plan.options, ledger)
         facts = {"layout": self.address.engine, "columns": dict(match.theirs), "has_ids": bool(identity)}
         rows = int(frame[COUNT].sum())
         fact = ShardFact(self.address.name, _digest(frame), rows, 0, facts)
@@ -192,7 +205,7 @@ class _Asking:
             first = found["item"][0]
             what = "{n} id{s} that the table has more than once" if first else "{n} id{s} repeated or empty"
             places = [Place(self.address.name, item=str(item or "")) for item in found["item"]]
-            ledger = Ledger()
+            ledger = Diagnostics()
             ledger.add(kind, what, "remove the duplicate rows", places, identity["item"])
             raise ledger.error()
 
@@ -210,11 +223,11 @@ class _Asking:
         bad += [f"{text_of(columns['label'])} IN ({', '.join(map(sql_text, words))})"] if words else []
         selected = ", ".join(f"{sql_name(theirs)} AS {sql_name(ours)}" for ours, theirs in shown_columns.items())
         found = self._answer(f"SELECT {selected} FROM {self.source} WHERE {' OR '.join(bad)} LIMIT {FAULTS}")
-        found = pl.DataFrame([settle(column, column.name == SCORE) for column in found])
-        ledger = Ledger()
-        check_scores(Stack.of([Table(self.address.name, found)], shown_columns), options, ledger)
+        found = pl.DataFrame([as_text_or_numbers(column, column.name == SCORE) for column in found])
+        ledger = Diagnostics()
+        check_scores(LoadedRows.of([Table(self.address.name, found)], shown_columns), options, ledger)
         if words:
-            labels = Stack.of([Table(self.key or self.address.name, found)], shown_columns)
+            labels = LoadedRows.of([Table(self.key or self.address.name, found)], shown_columns)
             check_labels(labels, "label", told, ledger)
         ledger.findings = [_without_rows(finding) for finding in ledger.findings]
         raise ledger.error()
@@ -236,7 +249,7 @@ def _identity(match: Match, runs: Sequence[str] = ()) -> dict[str, str]:
 
 
 def _joined(
-    scores: _Asking, opened: OpenedShard, key: _Asking, options: ReadSpec, ledger: Ledger
+    scores: _Asking, opened: OpenedShard, key: _Asking, options: ReadSpec, ledger: Diagnostics
 ) -> tuple[_Asking, OpenedShard, KeyCoverage]:
     """Return the trials that both tables have as a table, its columns, and how much of the key is scored."""
     listed = key.look(options.for_key, ledger, "key")
@@ -275,7 +288,7 @@ def _joined(
 
 
 def _refuse_conflict(
-    scores: _Asking, pair: Pair, name: str, columns: tuple[str, str], options: ReadSpec, ledger: Ledger
+    scores: _Asking, pair: Pair, name: str, columns: tuple[str, str], options: ReadSpec, ledger: Diagnostics
 ) -> None:
     """Refuse trials for which a column that both tables have says something else in the key."""
     a, b = (sql_name(letter) for letter in "ab")
@@ -285,7 +298,8 @@ def _refuse_conflict(
         f"SELECT DISTINCT {text_of('a')} AS {a}, {text_of('b')} AS {b} FROM {both} WHERE {differ} LIMIT {FAULTS}"
     )
     sides = [
-        settle_stack(Stack.of([Table("", found.select(pl.col(c).alias(name)))], {}), options).frame[name] for c in "ab"
+        settle_stack(LoadedRows.of([Table("", found.select(pl.col(c).alias(name)))], {}), options).frame[name]
+        for c in "ab"
     ]
     wrong = found.filter(differing(sides[0], sides[1], options)[0]).rows()
     if not wrong:

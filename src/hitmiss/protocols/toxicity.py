@@ -32,22 +32,18 @@ from hitmiss.derive.decisions import Deciding, GroupThreshold, decide_groups, de
 from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
-from hitmiss.io.cells import to_numbers, word_of
-from hitmiss.io.checks import note_missing
-from hitmiss.io.columns import ABSENT, PREDICTED, plain
+from hitmiss.io.aliases import PREDICTED, plain
+from hitmiss.io.cells import to_numbers
+from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.embeddings import item_name
-from hitmiss.io.parse import Ledger
-from hitmiss.io.predictions import (
-    TEXTS,
-    Predictions,
-    any_scores,
-    files_of,
-    find_run,
-    language_of,
-    read_predictions,
-    without_own_outputs,
-)
-from hitmiss.io.reader import is_reversed, note_oddities, read_rows, turn_round
+from hitmiss.io.join import note_missing
+from hitmiss.io.labels import word_of
+from hitmiss.io.languages import files_of, find_run, language_of, without_own_outputs
+from hitmiss.io.predictions import Predictions, any_scores, read_predictions
+from hitmiss.io.scores import is_reversed, negate_scores, note_oddities
+from hitmiss.io.text_rows import read_rows
+from hitmiss.io.texts import TEXTS
+from hitmiss.io.words import ABSENT
 from hitmiss.metrics.counts import Counts
 
 LANGUAGE: Final = "language"
@@ -372,9 +368,9 @@ class _Joined:
         there = sum(item in self.scored for item in self.listed)
         return (there, len(self.listed)) if there < len(self.listed) else None
 
-    def left_out(self) -> Ledger:
+    def left_out(self) -> Diagnostics:
         """Return the notes and choices about ids that only one side has."""
-        ledger, known = Ledger(), set(self.listed)
+        ledger, known = Diagnostics(), set(self.listed)
         absent = [item for item in self.listed if item not in self.scored]
         extra = sorted(self.scored - known) if self.listed else []
         note_missing(len(extra), len(absent), len(self.listed), ledger, (extra, absent), "texts")
@@ -598,7 +594,7 @@ def run_of(
     if is_stacked:  # one text, several labels: the text is the item, and each label a question about it
         items, own, is_bare = rows["item"], [*own, rows["group"].alias("target")], False
     frame = pl.DataFrame([items, *own])
-    ledger = Ledger()
+    ledger = Diagnostics()
     note_oddities(frame, header, ledger)
     header = replace(header, notes=merged(header.notes, tuple(ledger.notes)))
     trials = decided_trials(Trials.from_frame(frame, header, is_unique=one_each), decided)
@@ -630,8 +626,8 @@ def _turned(predictions: Predictions, spec: ReadSpec) -> tuple[Predictions, Scor
     header = Header(named.positive, named.negative, spec.kind if any_scores(spec) else "probability")
     if spec.higher is None or not is_reversed(header, spec.higher):
         return predictions, ScoreScale()
-    ledger = Ledger()
-    frame, scale = turn_round(predictions.frame, header, ledger)
+    ledger = Diagnostics()
+    frame, scale = negate_scores(predictions.frame, header, ledger)
     notes, choices = (*predictions.notes, *ledger.notes), (*predictions.choices, *ledger.choices)
     return replace(predictions, frame=frame, notes=notes, choices=choices), scale
 

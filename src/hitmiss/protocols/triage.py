@@ -17,8 +17,8 @@ from hitmiss.core.convert import fit
 from hitmiss.core.design import Design
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.metric_spec import parse
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import parse
 from hitmiss.core.results import Estimate, Results, rows_of
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials

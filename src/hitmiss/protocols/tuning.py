@@ -20,7 +20,7 @@ from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import compare_design
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.tuning import DEFAULT, Tuned, tune
-from hitmiss.io.predictions import files_of, language_of, without_own_outputs
+from hitmiss.io.languages import files_of, language_of, without_own_outputs
 from hitmiss.io.write import write_csv
 from hitmiss.protocols.toxicity import Run, load_files, load_table
 

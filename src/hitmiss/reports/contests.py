@@ -16,6 +16,8 @@ from hitmiss.engine.comparison import Comparison, Difference, Discordance
 from hitmiss.engine.gate import Check
 from hitmiss.engine.rank import Duel, RankedRun, Ranking
 from hitmiss.findings.wording import explain
+from hitmiss.engine.ranking import Duel, RankedRun, Ranking
+from hitmiss.engine.requirement import Check
 from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.page import Page, Part, glossary
@@ -99,9 +101,9 @@ def contest_tables(found: Comparison | Ranking | list[Check], numbers: ComparedN
     return ranking_tables.ranking_tables(found, numbers) if isinstance(found, Ranking) else [gate_report.table(found)]
 
 
-def contest_page(path: str | Path, title: str = "") -> Page:
-    """Compose the page of a comparison, a ranking or a gate."""
-    found = read_contest(path)
+def contest_page(given: str | Path | Comparison | Ranking, title: str = "") -> Page:
+    """Compose the page of a comparison, a ranking or a gate, or of a file that holds one."""
+    found = read_contest(given) if isinstance(given, str | Path) else given
     tables = tuple(map(TableBlock, contest_tables(found, ComparedNumbers(is_page=True))))
     if isinstance(found, Comparison):
         name = f"{found.names[0]} against {found.names[1]}"

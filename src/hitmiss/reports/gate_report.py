@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 from xml.etree import ElementTree
 
-from hitmiss.engine.gate import Check
+from hitmiss.engine.requirement import Check
 from hitmiss.reports.markdown import md
 from hitmiss.reports.table import Table, TableCell
 
@@ -21,9 +21,9 @@ def table(checks: Sequence[Check]) -> Table:
     ordered = sorted(checks, key=lambda c: c.passed)
     rows = [
         (
-            TableCell("pass" if c.passed else "FAIL", strong=not c.passed),
+            TableCell(c.mark, strong=not c.passed),
             TableCell(c.figure),
-            TableCell(c.rule),
+            TableCell(c.fails_if),
             TableCell(c.reason),
         )
         for c in ordered
@@ -55,7 +55,7 @@ def markdown(run: str, checks: Sequence[Check], warnings: Sequence[str] = ()) ->
         "|---|---|---|---|",
     ]
     for c in sorted(checks, key=lambda c: c.passed):
-        lines.append(f"| {'✅' if c.passed else '❌'} | {md(c.figure)} | {md(c.rule)} | {md(c.reason)} |")
+        lines.append(f"| {'✅' if c.passed else '❌'} | {md(c.figure)} | {md(c.fails_if)} | {md(c.reason)} |")
     return "\n".join([*lines, "", *(f"> ⚠ {md(w)}" for w in warnings)])
 
 
@@ -81,7 +81,10 @@ def junit(run: str, checks: Sequence[Check]) -> str:
     )
     for c in checks:
         case = ElementTree.SubElement(
-            suite, "testcase", classname="hitmiss.gate", name=_printable(f"{c.figure}: not {c.rule}")
+            suite,
+            "testcase",
+            classname="hitmiss.gate",
+            name=_printable(f"{c.figure}: {c.rule}" if c.is_required else f"{c.figure}: not {c.rule}"),
         )
         if not c.passed:
             ElementTree.SubElement(case, "failure", message=_printable(f"{c.rule}: {c.reason}"))
@@ -100,6 +103,6 @@ def error_lines(checks: Sequence[Check]) -> list[str]:
     >>> error_lines([Check("eer > 0.1", "eer", 0.2, 0.1, False, "50%")])
     ['::error title=hitmiss gate::eer: fails if eer > 0.1, found 50%25']
     """
-    texts = [f"{c.figure}: fails if {c.rule}, found {c.reason}" for c in checks if not c.passed]
+    texts = [f"{c.figure}: fails if {c.fails_if}, found {c.reason}" for c in checks if not c.passed]
     escaped = [t.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A") for t in texts]
     return [f"::error title=hitmiss gate::{t}" for t in escaped]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from hitmiss.io.reader import read_rows
+from hitmiss.io.text_rows import read_rows
 from hitmiss.protocols.toxicity import load_run
 
 Texts = Callable[[], Mapping[str, str]]

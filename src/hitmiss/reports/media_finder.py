@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Final, Protocol
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.sorting import Array
 from hitmiss.core.trials import Trials
+from hitmiss.io.finished import files_of, media_folder, run_behind
 from hitmiss.io.manifest import inside, read_manifest
-from hitmiss.io.reader import files_of, media_folder, read_rows, run_behind
+from hitmiss.io.text_rows import read_rows
 
 if TYPE_CHECKING:
     from hitmiss.attacks.recordings import Recordings

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from hitmiss._version import __version__
+from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.text import escape_invisible
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import explain, figure, is_share, places
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import groupings, runs
@@ -36,17 +37,15 @@ MOST_DOWN: Final = 40
 MOST_FOREST: Final = 60
 """Maximum conditions of a forest plot; more do not fit a page."""
 PACKAGES: Final = ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
-SYMBOLS: Final = {
-    "eer": "EER",
-    "min_dcf": "minDCF",
-    "act_dcf": "actDCF",
-    "roc_auc": "AUC",
-    "cllr": "$C_{\\mathrm{llr}}$",
-    "min_cllr": "$C_{\\mathrm{llr}}^{\\min}$",
-    "f1": "F1",
-}
-"""The names of metrics in papers."""
+
+
 CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the figures"
+
+
+def _symbol(metric: str) -> str:
+    """Return the name of a metric in papers."""
+    entry = metric_of(metric)
+    return (entry.symbol if entry is not None else "") or tex(explain(metric).title)
 
 
 def short_signatures(results: Results) -> list[str]:
@@ -118,7 +117,7 @@ def _named(metric: str, results: Results) -> str:
     """Return the name of a metric in papers: the protocol's name, its symbol, or its title."""
     called = next((e.title for e in results if e.metric == metric and e.title), "")
     unit = r", \%" if is_share(metric) else ""
-    return f"{tex(called) or SYMBOLS.get(metric.split('(')[0], tex(explain(metric).title))}{unit}"
+    return f"{tex(called) or _symbol(metric)}{unit}"
 
 
 def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks: Marks) -> list[str]:

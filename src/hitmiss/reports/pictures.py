@@ -79,7 +79,7 @@ def drawn_of(
     """Return the pictures of a measurement; of a calibrated one before and after, named as its two runs."""
     if development is None:
         return pictures(trials, results)
-    from hitmiss.derive.calibration import calibrate
+    from hitmiss.derive.score_model import calibrate
 
     sides = {"before": trials, f"after {method}": calibrate(development, trials, method)}
     made = [(name, p) for name, side in sides.items() for p in pictures(side, results)]

@@ -15,6 +15,7 @@ from scipy.special import ndtri
 
 from hitmiss.core.sorting import Floats
 from hitmiss.findings.wording import explain, is_share, per_cent
+from hitmiss.engine.interval import share_interval
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
 from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
 from hitmiss.reports.displays import Point
@@ -22,7 +23,6 @@ from hitmiss.reports.histogram_display import HistogramDisplay
 from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
 from hitmiss.reports.plate import MUTED, Axis, Bars, Curve, Dots, GuideLine, Mark, Plate, ticks
 from hitmiss.reports.robustness_display import RobustnessDisplay
-from hitmiss.stats.intervals import wilson
 
 D = TypeVar("D")
 Lines = Sequence[tuple[str, D]]
@@ -170,7 +170,7 @@ def _det_band(
     d: DetDisplay, far: Floats, frr: Floats, place: Callable[[Floats], Floats]
 ) -> tuple[Floats, Floats, Floats, Floats]:
     ends = [
-        np.array([wilson(float(rate * n), float(n)) for rate in rates]).reshape(-1, 2)
+        np.array([share_interval(float(rate * n), float(n)) for rate in rates]).reshape(-1, 2)
         for rates, n in ((far, d.n_negative), (frr, d.n_positive))
     ]
     return place(ends[0][:, 0]), place(ends[1][:, 0]), place(ends[0][:, 1]), place(ends[1][:, 1])

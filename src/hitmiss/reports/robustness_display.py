@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.registry import MetricSpec, parse
+from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Floats
 from hitmiss.robustness.campaign import CLEAN, CONTROL, attack_name

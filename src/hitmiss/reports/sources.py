@@ -20,7 +20,7 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, protocols
-from hitmiss.io.triage import read_verdicts
+from hitmiss.io.people import read_verdicts
 from hitmiss.protocols.triage import TriageExtras, evaluate_design, extras_of
 from hitmiss.reports.dossier import dossier_of
 from hitmiss.reports.evaluations import RunData

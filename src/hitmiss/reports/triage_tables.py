@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Final, cast
 
+from hitmiss.core.metric_spec import MetricSpec, Setting
 from hitmiss.core.rates import Rate
-from hitmiss.core.registry import MetricSpec, Setting
 from hitmiss.core.results import Estimate, Results, number
 from hitmiss.derive.bands import Answered, Point
 from hitmiss.findings.wording import PLACES

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from hitmiss.claims.open import runs_inside
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
-from hitmiss.core.registry import find_metric, parse
+from hitmiss.core.metric_spec import parse
+from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.engine.rank import Ranking, compare_runs
+from hitmiss.engine.rank import compare_runs
+from hitmiss.engine.ranking import Ranking
 from hitmiss.evaluation.protocol import comparable
 from hitmiss.reports import comparison_tables, ranking_tables
 from hitmiss.reports.compared_numbers import ComparedNumbers

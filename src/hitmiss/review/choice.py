@@ -11,8 +11,9 @@ import polars as pl
 from hitmiss.claims.open import split_choice
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
-from hitmiss.io.columns import UNCERTAIN
-from hitmiss.io.reader import files_of, read_rows, run_behind
+from hitmiss.io.finished import files_of, run_behind
+from hitmiss.io.text_rows import read_rows
+from hitmiss.io.verdicts import UNCERTAIN
 from hitmiss.review.answered import ALL, ERROR, FILES, SAID, UNPARSED, Answered, Wish, ids_of, read_answered
 from hitmiss.review.library import ECG, TEXT, Library
 from hitmiss.review.store import Entry

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hitmiss.claims.open import split_choice
 from hitmiss.core.errors import Fault
-from hitmiss.io.reader import media_folder, run_behind
+from hitmiss.io.finished import media_folder, run_behind
 from hitmiss.review.answered import Wish
 from hitmiss.review.choice import choose
 from hitmiss.review.library import Library

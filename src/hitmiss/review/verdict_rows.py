@@ -18,7 +18,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.errors import UnknownName
 from hitmiss.core.frames import parquet
-from hitmiss.io.triage import ADJUDICATION, HUMAN
+from hitmiss.io.people import ADJUDICATION, HUMAN
 from hitmiss.io.write import spreadsheet_safe, write_csv
 from hitmiss.review.queue import NEGATIVE, POSITIVE
 from hitmiss.review.store import Store

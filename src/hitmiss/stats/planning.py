@@ -9,12 +9,16 @@ quantile replaces the normal one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Final
 
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.metric import Metric
+from hitmiss.core.registry import all_metrics, find_metric
 from hitmiss.stats.enough_units import enough
+from hitmiss.stats.forms.sums import PairShare
 from hitmiss.stats.students_t import t_quantile
 
 MOST = 10**12
@@ -124,13 +128,30 @@ def deviation(metric: str, value: float, positives: float = 0.5) -> float:
         )
     if not 0.0 < positives < 1.0:
         raise UsageError(f"the share of positives must lie between 0 and 1; found {positives:g}", code="bad-plan")
-    if metric not in VARIANCES:
-        raise UnknownName("metric to plan for without a pilot", metric, VARIANCES)
-    return math.sqrt(VARIANCES[metric](value, positives))
+    variance = _variance(find_metric(metric))
+    if variance is None:
+        planned = [name for name, entry in all_metrics().items() if _variance(entry) is not None]
+        raise UnknownName("metric to plan for without a pilot", metric, planned)
+    return math.sqrt(variance(value, positives))
 
 
-def _share(of: Callable[[float], float]) -> Callable[[float, float], float]:
-    return lambda p, positives: p * (1.0 - p) / of(positives)
+Variance = Callable[[float, float], float]
+"""The variance times the number of trials, at a value and a share of positives."""
+SHARE_OF: Final[Mapping[str, Callable[[float], float]]] = {
+    "all": lambda positives: 1.0,
+    "positives": lambda positives: positives,
+    "negatives": lambda positives: 1.0 - positives,
+}
+
+
+def _variance(metric: Metric) -> Variance | None:
+    """Return the variance of a metric by what it says of itself; None if no formula fits."""
+    if metric.share and metric.of in SHARE_OF:
+        part = SHARE_OF[metric.of]
+        return lambda p, positives: p * (1.0 - p) / part(positives)
+    if metric.share and metric.of == "both" and not metric.prevalence:
+        return _two_sides
+    return _area if metric.form is PairShare else None
 
 
 def _area(a: float, positives: float) -> float:
@@ -146,19 +167,6 @@ def _area(a: float, positives: float) -> float:
 def _two_sides(p: float, positives: float) -> float:
     """Return the variance of the mean of two shares of this value, one of each class."""
     return 0.25 * p * (1.0 - p) * (1.0 / positives + 1.0 / (1.0 - positives))
-
-
-VARIANCES: dict[str, Callable[[float, float], float]] = {
-    **dict.fromkeys(("accuracy", "coverage", "abstain_rate"), _share(lambda positives: 1.0)),
-    **dict.fromkeys(("recall", "fnr", "fake_slip_rate", "fake_catch_rate"), _share(lambda positives: positives)),
-    **dict.fromkeys(
-        ("specificity", "fpr", "real_false_flag_rate", "real_pass_rate"), _share(lambda positives: 1.0 - positives)
-    ),
-    "balanced_accuracy": _two_sides,
-    "eer": _two_sides,
-    "roc_auc": _area,
-}
-"""Per metric its variance times the number of trials."""
 
 
 def of_difference(one: float, other: float, correlation: float) -> float:

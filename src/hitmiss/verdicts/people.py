@@ -26,7 +26,7 @@ from hitmiss.core.results import Results, rows_of
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure_design
-from hitmiss.io.triage import HUMAN, PeoplesVerdicts
+from hitmiss.io.people import HUMAN, PeoplesVerdicts
 from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
 from hitmiss.verdicts.stability import TRIAL, USUAL, is_repeated, majority, measure_repeated
 

@@ -1,0 +1,226 @@
+"""Regressions: how much worse a number is than that of a baseline, with an interval, and whether so much is allowed.
+
+`eer=0.005` allows 0.005 more than the baseline. If the trials of both runs are available, their answers are paired and
+the interval is that of `compare`. From two tables of results the interval is combined from the two intervals (MOVER,
+Zou & Donner 2008) as if the runs were independent. Runs on the same trials mostly are not, so this interval is wider
+than necessary.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.results import Estimate, Results
+from hitmiss.engine.comparability import breaches_of
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference
+from hitmiss.engine.requirement import (
+    _NUMBER,
+    _TARGET,
+    Check,
+    Target,
+    figure_name,
+    is_two_sided,
+    range_of,
+    read_number,
+    read_target,
+    select,
+)
+from hitmiss.engine.signature import read_signature
+
+POINT, BOUND, SHOWN = "point", "bound", "shown"
+DECIDE: Final = (POINT, BOUND, SHOWN)
+"""`point`: the figures themselves decide. `bound`: the worst end of the interval decides, so a regression that is not
+ruled out fails. `shown`: the best end decides, so only a regression that is shown fails."""
+NEARLY: Final = 1e-12
+"""A change that exceeds the limit by no more than this is allowed (rounding)."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """How much worse a figure is; above 0 is worse. `low` and `high` are None if there is no interval."""
+
+    worse: float
+    low: float | None = None
+    high: float | None = None
+    how: str = ""
+
+    def passes(self, allowed: float, decide: str) -> bool:
+        """Return whether the change is no worse than allowed. If this cannot be decided, it does not pass.
+
+        >>> small = Change(0.01, -0.02, 0.04)
+        >>> [small.passes(0.015, d) for d in DECIDE]
+        [True, False, True]
+        """
+        if decide not in DECIDE:
+            raise UnknownName("way to decide on a regression", decide, DECIDE)
+        value = {POINT: self.worse, BOUND: self.high, SHOWN: self.low}[decide]
+        return value is not None and (value <= allowed or math.isclose(value, allowed, rel_tol=NEARLY, abs_tol=NEARLY))
+
+    def told(self, allowed: float, decide: str) -> str:
+        """Describe the change in words, with what decided."""
+        words = f"worse by {self.worse:.6g}" if self.worse > 0 else f"better by {-self.worse:.6g}"
+        words = "unchanged" if self.worse == 0 else words
+        if self.high is None or self.low is None:
+            lacking = "there is no interval to decide by; score with --bootstrap"
+            return words if decide == POINT else f"{words}, and {lacking}"
+        words += f", interval of worse {self.low:.6g} to {self.high:.6g} ({self.how})"
+        open_ = decide != BOUND and self.passes(allowed, decide) and not self.passes(allowed, BOUND)
+        return f"{words}; more than {allowed:g} is not ruled out" if open_ else words
+
+
+def change(e: Estimate, base: Estimate, paired: Comparison | None = None) -> Change:
+    """Return the change from the baseline's figure to this one; both must be defined."""
+    assert e.value is not None and base.value is not None
+    sign = 1.0 if e.best == "low" else -1.0
+    row = _row(e, paired)
+    if row is not None and row.low is not None and row.high is not None:
+        return _turned(e.value - base.value, row.low, row.high, sign, "paired")
+    if row is not None and row.verdict == IDENTICAL:
+        return Change(0.0, 0.0, 0.0, "paired; the answers are alike")
+    if None in (e.low, e.high, base.low, base.high):
+        return Change(sign * (e.value - base.value))
+    assert e.low is not None and e.high is not None and base.low is not None and base.high is not None
+    delta = e.value - base.value
+    low = delta - math.hypot(e.value - e.low, base.high - base.value)
+    high = delta + math.hypot(e.high - e.value, base.value - base.low)
+    return _turned(delta, low, high, sign, "from both intervals")
+
+
+def _turned(delta: float, low: float, high: float, sign: float, how: str) -> Change:
+    ends = sorted((sign * low, sign * high))
+    return Change(sign * delta, ends[0], ends[1], how)
+
+
+def _row(e: Estimate, paired: Comparison | None) -> Difference | None:
+    """Return the row of a comparison for the same metric, slice and average."""
+    cell = {**e.run, **e.slice}
+    same = [d for d in paired or () if d.metric == e.metric and d.average == e.average and dict(d.slice) == cell]
+    return same[0] if len(same) == 1 else None
+
+
+_REGRESSION: Final = re.compile(rf"\s*{_TARGET}\s*=\s*{_NUMBER}\s*")
+
+
+@dataclass(frozen=True)
+class Regression:
+    """A rule that fails if a figure is worse than the baseline's by more than allowed."""
+
+    target: Target
+    allowed: float
+
+    def __str__(self) -> str:
+        return f"{self.target} worse than the baseline by more than {self.allowed:g}"
+
+
+def parse_regression(text: str) -> Regression:
+    """Read a regression rule from its text.
+
+    >>> print(parse_regression("worst eer=0.5pp"))
+    worst eer worse than the baseline by more than 0.005
+    """
+    found = _REGRESSION.fullmatch(text)
+    if found is None:
+        raise UsageError(f"cannot read the regression {text!r}; write it as 'eer=0.005' or 'eer[codec=C05]=0.5pp'")
+    if found["scale"] == "%":
+        raise UsageError(f"the regression {text!r}: % of what? Write 0.005, or 0.5pp for percentage points")
+    allowed = read_number(found)
+    if allowed < 0:
+        raise UsageError(f"the regression {text!r}: what is allowed cannot be negative")
+    return Regression(read_target(found, text), allowed)
+
+
+def _refuse_vain(rule: Regression, e: Estimate, results: Results) -> None:
+    """Refuse a regression that cannot fail, or that neither direction is."""
+    low, high = range_of(e, results)
+    width = high - low
+    if is_two_sided(e):
+        raise UsageError(
+            f"the regression of {rule.target}: neither a higher nor a lower {e.metric} is worse", code="vain-rule"
+        )
+    if rule.allowed >= width:
+        points = (
+            f"; for percentage points write '{rule.target}={rule.allowed:g}pp'" if rule.allowed < 100 * width else ""
+        )
+        raise UsageError(
+            f"{str(rule)!r} never fails: {e.metric} cannot change by more than {width:g}{points}", code="vain-rule"
+        )
+
+
+def check_regression(
+    rule: Regression, results: Results, baseline: Results, decide: str = POINT, paired: Comparison | None = None
+) -> list[Check]:
+    """Apply a regression rule to every figure that it matches, each against its counterpart in the baseline.
+
+    `decide` is `point`, `bound` or `shown` (see `DECIDE`). `paired` is the comparison of both runs, if it could be
+    made.
+    """
+    before = select(rule.target, baseline)
+    found = [(e, _counterpart(e, before)) for e in select(rule.target, results)]
+    for e, _ in found:
+        _refuse_vain(rule, e, results)
+    return [_regressed(rule, e, base, decide, paired) for e, base in found]
+
+
+def _regressed(rule: Regression, e: Estimate, base: Estimate, decide: str, paired: Comparison | None) -> Check:
+    if e.value is None or base.value is None:
+        which, note = ("here", e.note) if e.value is None else ("in the baseline", base.note)
+        return Check(
+            str(rule), figure_name(e), None, rule.allowed, False, f"undefined {which}: {note or 'no reason given'}"
+        )
+    found = change(e, base, paired)
+    passed, told = found.passes(rule.allowed, decide), found.told(rule.allowed, decide)
+    reason = f"{base.value:.6g} → {e.value:.6g}, {told}"
+    return Check(str(rule), figure_name(e), found.worse, rule.allowed, passed, reason)
+
+
+def _counterpart(e: Estimate, before: Sequence[Estimate]) -> Estimate:
+    """Return the figure of the baseline for the same slice, and for the same run if it has several."""
+    same = [b for b in before if b.average == e.average and (dict(b.slice) == dict(e.slice) or _is_moving(e, b))]
+    if len({tuple(b.run.items()) for b in same}) > 1:
+        same = [b for b in same if dict(b.run) == dict(e.run)]
+    if len(same) != 1:
+        raise UsageError(f"the baseline has {len(same)} figures for {figure_name(e)}; it must have one")
+    if dict(same[0].settings) != dict(e.settings):
+        raise DataError(
+            f"{e.metric} of the baseline was measured with other settings: {dict(same[0].settings)} and {dict(e.settings)}"
+        )
+    return same[0]
+
+
+def _is_moving(e: Estimate, base: Estimate) -> bool:
+    """Return whether the figure is a worst slice, which may be another slice than in the baseline."""
+    return e.average == "worst" and tuple(base.slice) == tuple(e.slice)
+
+
+def incomparable(results: Results, baseline: Results, rules: Iterable[Regression]) -> list[str]:
+    """Return why a baseline cannot be used.
+
+    It may have other classes, score kinds, protocols, items or sizes, or differ in a way that `compare` refuses.
+    """
+    if not results.signature or not baseline.signature:
+        return ["one of the results carries no signature, so it is not known whether they belong together"]
+    one, other = (read_signature(r.signature.splitlines()[0]) for r in (results, baseline))
+    words = {"protocol": "protocols", "pos": "positive classes", "kind": "score kinds"}
+    found = [
+        f"different {what}: {one.get(part, 'none')} and {other.get(part, 'none')}"
+        for part, what in words.items()
+        if one.get(part) != other.get(part)
+    ]
+    if results.asked and baseline.asked and results.asked != baseline.asked:
+        found.append("different items: the ids, or their true classes, are not the same")
+    found += map(str, breaches_of(results.made_with, baseline.made_with))
+    for rule in rules:
+        for e in select(rule.target, results):
+            base = _counterpart(e, select(rule.target, baseline))
+            if e.n != base.n and e.average != "worst":
+                found.append(f"different sample sizes for {figure_name(e)}: {e.n:,} and {base.n:,} trials")
+            elif e.n_positive != base.n_positive and e.average != "worst":
+                found.append(
+                    f"different classes for {figure_name(e)}: {e.n_positive:,} and {base.n_positive:,} positives"
+                )
+    return found

@@ -1,0 +1,296 @@
+"""What labels and decisions say: the words and codes that name a class.
+
+The rules work on whole columns; single rows are only inspected on a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+import polars as pl
+
+from hitmiss.core import classes
+from hitmiss.core.classes import AMBIGUOUS, ONE_OF_THESE, UNDECLARED, Problem, Reading, is_word
+from hitmiss.core.kinds import ABSTAIN
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.io.cells import (
+    number_in,
+)
+from hitmiss.io.diagnostics import Diagnostics, Place, quoted
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.words import ABSENT
+
+ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
+CODE_OF_TRUTH_VALUE: Final = {"true": "1", "false": "0"}
+TRUTH_VALUE_OF_CODE: Final = {"1": "true", "0": "false"}
+UNLABELLED: Final = "-1"
+"""The code that marks a row without a label."""
+MOST_LISTED_WORDS: Final = 20
+"""More unknown words than this are reported as one finding."""
+NO_LABEL: Final = ("missing-label", "unlabelled")
+"""The problems of cells without a label, whose rows may be left out; other problems are always refused."""
+
+
+def word_of(cell: str, declared: Collection[str] = ()) -> str:
+    """Return the word or code that a cell holds, in one spelling; empty if it means "missing".
+
+    Outer spaces do not matter, whole numbers have one spelling, truth values are in small letters. A word that the
+    caller has declared stays as it is.
+
+    >>> [word_of(cell) for cell in (" toxic ", "1.0", "+1e0", "TRUE", "-1.0", "0.7", "NA", "1_0")]
+    ['toxic', '1', '1', 'true', '-1', '0.7', '', '1_0']
+    >>> word_of("none", declared=["none"])
+    'none'
+    """
+    text = cell.strip()
+    if text in declared:
+        return text
+    small = text.lower()
+    if small in ABSENT:
+        return ""
+    if small in CODE_OF_TRUTH_VALUE:
+        return small
+    number = number_in(small)
+    return text if number is None or number % 1 else str(int(number))
+
+
+def understand(
+    found: Sequence[str], positive: str | None = None, negative: str | None = None, value: str | None = None
+) -> Reading:
+    """Interpret the distinct cells of a column of labels or decisions, given what the caller has declared.
+
+    The reading lists the cells as they stand in the file. Codes and words may be mixed if the caller says what the code
+    of the positive class is.
+
+    >>> understand([" 1", "0.0", "FALSE", "toxic"], "toxic", value="1").positive_words[-2:]
+    ('toxic', ' 1')
+    >>> [p.kind for p in understand(["1", "0", "", "-1", "2"], "toxic", value="1").problems]
+    ['missing-label', 'unlabelled', 'unknown-label']
+    """
+    declared = {word for word in (positive, negative, value) if word is not None}
+    words = {cell: word_of(cell, declared) for cell in found}
+    is_code = UNLABELLED in declared or (not declared and not {"0", "false"} & {*words.values()})
+    kept = [w for w in dict.fromkeys(words.values()) if w and (w != UNLABELLED or is_code)]
+    respelt = (
+        TRUTH_VALUE_OF_CODE
+        if {*kept} & {*CODE_OF_TRUTH_VALUE} and not {*kept} & {*TRUTH_VALUE_OF_CODE}
+        else CODE_OF_TRUTH_VALUE
+    )  # where a file has both, they are codes
+    words = {
+        cell: word if respelt is TRUTH_VALUE_OF_CODE else CODE_OF_TRUTH_VALUE.get(word, word)
+        for cell, word in words.items()
+    }
+    kept = list(dict.fromkeys(w if respelt is TRUTH_VALUE_OF_CODE else CODE_OF_TRUTH_VALUE.get(w, w) for w in kept))
+    said = [None if w is None else _as_in_file(w, kept, respelt) for w in (positive, negative, value)]
+    reading = _read(kept, *said)
+    problems = {problem.word: problem for problem in reading.problems}
+    return replace(
+        reading,
+        positive=positive if positive and reading.positive == said[0] else reading.positive,
+        negative=negative if negative and reading.negative == said[1] else reading.negative,
+        positive_words=_spelt(words, reading.positive_words),
+        negative_words=_spelt(words, reading.negative_words),
+        problems=tuple(
+            replace(problem, word=cell)
+            for cell, word in words.items()
+            if (problem := _problem(word, problems, kept)) is not None
+        ),
+    )
+
+
+def _as_in_file(declared: str, kept: Sequence[str], respelt: Mapping[str, str]) -> str:
+    """Return a code that the caller declares in the spelling of the file: 1 and true are one code."""
+    if declared in kept:
+        return declared
+    word = word_of(declared) or declared
+    return respelt.get(word, word) if word in TRUTH_VALUE_OF_CODE or word in CODE_OF_TRUTH_VALUE else declared
+
+
+def _read(words: Sequence[str], positive: str | None, negative: str | None, value: str | None) -> Reading:
+    """Interpret words in one spelling; if the code of the positive class is known, words may stand among the codes."""
+    codes = [word for word in words if word in TRUTH_VALUE_OF_CODE or word in CODE_OF_TRUTH_VALUE]
+    others = [word for word in words if word not in codes]
+    is_mixed = bool(codes) and any(map(classes.is_word, others))
+    if not is_mixed or (value is None and positive is None):
+        return classes.understand(words, positive, negative, value)
+    one = classes.understand(codes, positive, negative, value)
+    if one.problems:  # nothing says what the codes mean
+        return classes.understand(words, positive, negative, value)
+    two = classes.understand(others, one.positive, one.negative)
+    return replace(
+        one,
+        positive_words=(*one.positive_words, *two.positive_words),
+        negative_words=(*one.negative_words, *two.negative_words),
+        problems=(*one.problems, *two.problems),
+    )
+
+
+def _spelt(words: Mapping[str, str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return known words, and the cells that hold one of them in another spelling."""
+    return tuple(dict.fromkeys((*known, *(cell for cell, word in words.items() if word in known))))
+
+
+def _problem(word: str, problems: Mapping[str, Problem], kept: Sequence[str]) -> Problem | None:
+    if not word:
+        return Problem("missing-label", word)
+    if word == UNLABELLED and word not in kept:
+        return Problem("unlabelled", word)
+    return problems.get(word)
+
+
+def is_silent(cell: str, abstain: Sequence[str] = ()) -> bool:
+    """Return whether a cell of decisions says that there is no answer: with our words, or with those of the caller.
+
+    >>> is_silent(" Uncertain"), is_silent("pass", ["PASS"]), is_silent("0"), is_silent("")
+    (True, True, False, False)
+    """
+    return cell.strip().lower() in {word.strip().lower() for word in (*ABSTAINED, *abstain)}
+
+
+def check_labels(
+    stack: LoadedRows,
+    column: str,
+    reading: Reading,
+    ledger: Diagnostics,
+    abstain: Sequence[str] = (),
+    *,
+    is_dropped: bool = False,
+    is_needed: bool = False,
+    fix: str = "",
+) -> LoadedRows:
+    """Convert cells to 1 and 0 (and -1 for an abstention); report those that are not understood.
+
+    `is_dropped`: rows without a label or decision are left out later, so that their cells become null here.
+    `is_needed`: a decision may not be missing, unless all are; `fix` says what else can be done about missing cells.
+    """
+    cells = stack.frame[column]
+    absent, silent = [p.word for p in reading.problems if p.kind in NO_LABEL], []
+    if column == "decision":
+        found = cells.unique().to_list()
+        silent = [cell for cell in found if is_silent(cell, abstain)]
+        absent = [cell for cell in found if not word_of(cell, (*reading.positive_words, *reading.negative_words))]
+        is_dropped = is_dropped or not is_needed or len(absent) == len(found)
+    problems = [p for p in reading.problems if p.word not in (*silent, *absent) or p.kind not in NO_LABEL]
+    if is_needed and column == "decision":  # a binary column: -1, which some tools write for a class, is no abstention
+        unclear = [cell for cell in silent if word_of(cell) == UNLABELLED and cell.strip() not in abstain]
+        silent = [cell for cell in silent if cell not in unclear]
+        problems += [Problem("unknown-label", cell) for cell in unclear]
+    if not is_dropped:
+        kinds = {p.word: p for p in reading.problems}
+        problems = [*problems, *(kinds.get(cell, Problem("missing-label", cell)) for cell in absent)]
+    if reading.choices:
+        problems = [p for p in problems if p.kind not in (AMBIGUOUS, UNDECLARED)]
+    _refuse_words(stack, column, [p for p in problems if p.word not in silent], reading, ledger, fix)
+    _refuse_undeclared(stack, column, reading, ledger)
+    values = cells.is_in(list(reading.positive_words)).cast(pl.Int8)
+    for cell in absent:
+        values = values.set(cells == cell, None)
+    for cell in silent:
+        values = values.set(cells == cell, ABSTAIN)
+    return stack.put(values.alias(column))
+
+
+def _refuse_undeclared(stack: LoadedRows, column: str, reading: Reading, ledger: Diagnostics) -> None:
+    """Report once that nothing says which class is positive, with the declarations to choose from."""
+    if not reading.choices or any(finding.choices for finding in ledger.findings):
+        return
+    kind, what = reading.question(column)
+    place = Place(stack.tables[0].name)
+    ledger.add(
+        kind,
+        what,
+        f"{ONE_OF_THESE}, or once for all commands with `hitmiss init FILE`",
+        [place],
+        stack.title(column),
+        what,
+        reading.choices,
+    )
+
+
+def _refuse_words(
+    stack: LoadedRows, column: str, problems: Sequence[Problem], reading: Reading, ledger: Diagnostics, fix: str
+) -> None:
+    """Report problems word by word, or many unknown words as one finding."""
+    cells = stack.frame[column]
+    unknown = [p.word for p in problems if p.kind == "unknown-label"]
+    numbers = [word for word in unknown if number_in(word.strip()) is not None]
+    among = cells.is_in(numbers) if numbers else None
+    if among is not None and among.any():
+        what, each = f"{{n}} {column}{{s}} neither 1 nor 0", "it is neither 1 nor 0"
+        cure = f"a {column} is 1 or {reading.positive}, 0 or {reading.negative}; fix them"
+        ledger.add(f"unknown-{column}", what, cure, stack.places(among, column), stack.title(column), each)
+    words = [word for word in unknown if word not in numbers]
+    if len(words) > MOST_LISTED_WORDS and (where := cells.is_in(words)).any():
+        what = f"{{n}} row{{s}} with {len(words):,} unknown {column}s, as {quoted(words[0])}"
+        cure = f"check that {quoted(stack.title(column))} is the column of {column}s"
+        ledger.add(
+            f"unknown-{column}",
+            what,
+            cure,
+            stack.places(where, column),
+            stack.title(column),
+            f"the {column} is not known",
+        )
+        numbers = unknown
+    for problem in problems:
+        if problem.word not in numbers and (where := cells == problem.word).any():
+            _refuse_word(stack, column, where, problem, reading, ledger, fix)
+
+
+def _refuse_word(
+    stack: LoadedRows, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Diagnostics, fix: str
+) -> None:
+    places, word = stack.places(where, column), quoted(problem.word)
+    is_cell = problem.kind in ("missing-label", "unknown-label")  # the others are about what was declared
+    kind = problem.kind.replace("label", column) if is_cell else problem.kind
+    if problem.kind == "missing-label":
+        what, each = f"{{n}} missing {column}{{s}}", f"the {column} is missing"
+        fix = fix or f"fix them{f', or say --negative {problem.word} if it is a class' if problem.word.strip() else ''}"
+    elif problem.kind == "unlabelled":
+        what, each = "{n} label{s} of -1, which marks rows without a label", "-1 marks a row without a label"
+        fix = fix or "fix them, or say --negative -1 if it is a class"
+    elif problem.kind == "ambiguous-label":
+        what, each = f"{{n}} {column}{{s}} {word} without a known meaning", f"the {column} names no class"
+        fix = (
+            "words and numbers are mixed: write all of them in one way, or say which value is positive with "
+            "--positive-value 1"
+        )
+    else:
+        known = ", ".join(dict.fromkeys(map(str.strip, (*reading.positive_words, *reading.negative_words)))) or "none"
+        hint = f"did you mean {quoted(problem.meant)}?" if problem.meant else f"known here: {known}"
+        what, each = f"{{n}} row{{s}} with the unknown {column} {word}", f"the {column} is not known, {hint}"
+        fix = f"{hint}{'' if problem.meant else '.'} Fix the file, or declare the class with --positive or --negative"
+    ledger.add(kind, what, fix, places, stack.title(column), each)
+
+
+Words = Mapping[str, Reading]
+"""The meaning of the words in the columns `label` and `decision`."""
+
+
+def read_words(labels: Sequence[str], decisions: Sequence[str], options: ReadSpec) -> Words:
+    """Interpret the distinct words of labels and decisions: together, or separately if only one of them has codes.
+
+    >>> read_words(["0", "1"], ["toxic"], ReadSpec(positive="toxic", positive_value="1"))["decision"].positive_words
+    ('toxic',)
+    """
+    classes = (options.positive, options.negative)
+    declared = [word for word in (*classes, options.positive_value) if word is not None]
+    said = [cell for cell in decisions if word_of(cell, declared) and not is_silent(cell, options.abstain)]
+    if options.positive_value is not None and _has_words(said) and not _has_words(labels):
+        own = understand(labels, *classes, options.positive_value)
+        return {"label": own, "decision": understand(said, own.positive, own.negative)}
+    if options.positive_value is not None and _are_codes(said) and not _are_codes([options.positive_value, *labels]):
+        own = understand(labels, *classes, options.positive_value)
+        return {"label": own, "decision": understand(said, own.positive, own.negative, "1")}
+    together = understand(list(dict.fromkeys((*labels, *said))), *classes, options.positive_value)
+    return {"label": together, "decision": together}
+
+
+def _has_words(cells: Sequence[str]) -> bool:
+    return any(is_word(word_of(cell)) for cell in cells)
+
+
+def _are_codes(cells: Sequence[str]) -> bool:
+    """Return whether some cells are 0, 1, true or false, in any spelling."""
+    return any(word_of(cell) in ("0", "1", "true", "false") for cell in cells)

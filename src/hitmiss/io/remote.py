@@ -1,0 +1,187 @@
+"""The bytes of files in object stores and on the web (`s3://`, `gs://`, `az://`, `https://`).
+
+Every byte is read, because the digest of the data covers every byte."""
+
+from __future__ import annotations
+
+import fnmatch
+import glob
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from hitmiss._version import __version__
+from hitmiss.core import progress
+from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
+
+if TYPE_CHECKING:
+    from obstore.store import ObjectStore
+from hitmiss.io.addresses import STORES, WEB, address_shown, is_remote, name_of
+
+DOWNLOAD_PIECE: Final = 4 * 2**20
+SILENT_SECONDS: Final = 30
+"""How long a server may be silent."""
+
+
+def addresses_in(pattern: str) -> list[str]:
+    """Return the addresses that match a pattern in a store (`s3://bucket/run-*/part-?.parquet`), in order."""
+    parts = urlsplit(pattern.replace("?", "%3F"))
+    if parts.scheme not in STORES:
+        return [pattern]
+    path = unquote(parts.path).lstrip("/")
+    if not glob.has_magic(path):
+        return [pattern]
+    fixed = re.split(r"[*?\[]", path, maxsplit=1)[0].rpartition("/")[0]
+    with _in_one_sentence(pattern):
+        store = _store(parts)
+        found = [str(one["path"]) for batch in store.list(fixed or None) for one in batch]
+    depth = path.count("/")  # as in a shell, * does not match across folders
+    hits = sorted(one for one in found if fnmatch.fnmatchcase(one, path) and one.count("/") == depth)
+    if not hits:
+        raise UsageError(f"no file matches {address_shown(pattern)!r}", code="no-match")
+    return [f"{parts.scheme}://{parts.netloc}/{one}" for one in hits]
+
+
+def remote_pieces(address: str) -> Iterator[bytes]:
+    """Yield the bytes of the file at an address, a few megabytes at a time."""
+    parts = urlsplit(address)
+    if parts.scheme not in (*WEB, *STORES):
+        raise UsageError(
+            f"{address_shown(address)}: files are read from this machine, from {', '.join(f'{s}://' for s in STORES)} and "
+            f"https://; fetch it first and give its path",
+            code="remote-file",
+        )
+    done, name = 0, name_of(address)
+    with _in_one_sentence(address):
+        for piece in _of_web(address, parts) if parts.scheme in WEB else _of_store(parts):
+            done += len(piece)
+            progress.report(f"fetching {name}, MB", done / 1e6)
+            yield piece
+
+
+@contextmanager
+def downloaded(given: object, scratch: str | None) -> Iterator[object]:
+    """Yield what was given, with remote sources downloaded for the block.
+
+    They become files of the same names in a temporary folder inside `scratch`.
+    """
+    sources = list(given) if isinstance(given, list | tuple) else [given]
+    if not any(map(is_remote, sources)):
+        yield given
+        return
+    sources = [one for source in sources for one in (addresses_in(str(source)) if is_remote(source) else [source])]
+    with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
+        yield [_download(str(one), Path(folder) / str(at)) if is_remote(one) else one for at, one in enumerate(sources)]
+
+
+def _download(address: str, folder: Path) -> str:
+    folder.mkdir()
+    path = folder / name_of(address)
+    with path.open("wb") as file:
+        file.writelines(remote_pieces(address))
+    return str(path)
+
+
+def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:
+    if "@" in parts.netloc:
+        raise UsageError(
+            f"{address_shown(address)}: an address with a password in it is not read, since addresses are kept in shells and "
+            f"logs; use a signed link, or fetch the file first",
+            code="password-in-address",
+        )
+    import urllib.request  # slow to import, and needed only for the web
+
+    request = urllib.request.Request(address, headers={"User-Agent": f"hitmiss/{__version__}"})
+    with urllib.request.urlopen(request, timeout=SILENT_SECONDS) as answer:
+        length, done = answer.headers.get("Content-Length"), 0
+        while piece := answer.read(DOWNLOAD_PIECE):
+            done += len(piece)
+            yield piece
+    # when reading in pieces, Python does not notice a truncated response
+    if length is not None and done != int(length):
+        raise DataError(f"{address_shown(address)}: {done:,} of {length} bytes came; try again", code="cut-short")
+
+
+def _of_store(parts: SplitResult) -> Iterator[bytes]:
+    path = unquote(parts.path).lstrip("/")
+    for piece in _store(parts).get(path).stream(min_chunk_size=DOWNLOAD_PIECE):
+        yield bytes(piece)
+
+
+def _store(parts: SplitResult) -> ObjectStore:
+    """Open the bucket of an address. Credentials are found where the store's own tools look for them."""
+    try:
+        from obstore.store import from_url
+    except ImportError as error:
+        raise EnvironmentFault(
+            f"{parts.scheme}:// needs the package 'obstore' ({error}): pip install 'hitmiss[remote]'"
+        ) from None
+    more: dict[str, object] = {}
+    if parts.scheme == "s3" and not {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & os.environ.keys():
+        more = _profile()
+    retry = {"max_retries": 3}
+    return from_url(f"{parts.scheme}://{parts.netloc}", client_options=_client(), retry_config=retry, **more)
+
+
+def _client() -> dict[str, object]:
+    is_plain = any(os.environ.get(name, "").startswith("http://") for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT"))
+    return {"timeout": f"{SILENT_SECONDS}s", "connect_timeout": f"{SILENT_SECONDS}s", "allow_http": is_plain}
+
+
+def _profile() -> dict[str, object]:
+    """Return the credentials of the profiles in ~/.aws, if boto3 is installed to read them."""
+    try:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+
+        return {"credential_provider": Boto3CredentialProvider()}
+    except (ImportError, ValueError):  # no boto3, or it finds no credentials: a public bucket, or the machine's role
+        return {}
+
+
+@contextmanager
+def _in_one_sentence(address: str) -> Iterator[None]:
+    """Turn errors on the way into one sentence, without the secrets that libraries put into their messages."""
+    import http.client
+    import urllib.error
+
+    try:
+        yield
+    except HitmissError:
+        raise
+    except urllib.error.HTTPError as error:
+        error.close()
+        raise _refused(address, error.code) from None
+    except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError) as error:
+        raise _unreachable(address, getattr(error, "reason", None) or type(error).__name__) from None
+    except Exception as error:
+        code = {
+            "NotFoundError": 404,
+            "FileNotFoundError": 404,
+            "PermissionDeniedError": 403,
+            "UnauthenticatedError": 401,
+        }
+        name = type(error).__name__
+        if name in code:
+            raise _refused(address, code[name]) from None
+        if type(error).__module__.partition(".")[0] not in ("obstore", "builtins", "botocore"):
+            raise
+        raise _unreachable(address, name) from None
+
+
+def _refused(address: str, status: int) -> DataError:
+    if status in (401, 403):
+        what = (
+            "may not be read with the credentials that are set here (AWS_ACCESS_KEY_ID and the like), or is not there"
+        )
+        return DataError(f"{address_shown(address)} {what}", code="forbidden-file")
+    what = "is not there" if status in (404, 410) else f"is not given out (HTTP status {status})"
+    return DataError(f"{address_shown(address)} {what}", code="missing-file")
+
+
+def _unreachable(address: str, why: object) -> EnvironmentFault:
+    return EnvironmentFault(f"{address_shown(address)} cannot be reached ({why})", code="unreachable")
