@@ -19,9 +19,10 @@ from hitmiss.boards.system import POOLED, MeasuredSystem, Rejected, SystemMeasur
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.metric import Best, Metric
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.registry import Best, Metric, resolve
-from hitmiss.engine.rank import Duel
+from hitmiss.core.registry import resolve
+from hitmiss.engine.ranking import Duel
 from hitmiss.engine.shared_replicates import BoardSample, RunReplicates, rank_replicates
 
 __all__ = ["AVERAGE", "POOLED_RANK", "Board", "BoardRow", "make_board"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 from hitmiss.core.kinds import Json
-from hitmiss.core.registry import Best
+from hitmiss.core.metric import Best
 from hitmiss.core.results import Estimate
 
 __all__ = ["BoardNumber", "average", "worst"]

@@ -17,7 +17,8 @@ from hitmiss.engine.paired_samples import same_columns
 from hitmiss.engine.pairing import in_order
 from hitmiss.engine.prepare import prepare_metric
 from hitmiss.engine.prepared_metric import PreparedMetric
-from hitmiss.engine.rank import Duel, Family, Field, RankedRun, RankedSlice, Shared, ranked_runs, unseen_errors
+from hitmiss.engine.rank import Family, Field, RankedSlice, Shared, ranked_runs, unseen_errors
+from hitmiss.engine.ranking import Duel, RankedRun
 
 __all__ = ["RunReplicates", "SharedDraws", "rank_replicates"]
 

@@ -13,11 +13,9 @@ from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
 from hitmiss.engine.comparison import Comparison, Difference, Discordance
-from hitmiss.engine.gate import Check
-from hitmiss.engine.rank import Duel, RankedRun, Ranking
-from hitmiss.findings.wording import explain
 from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 from hitmiss.engine.requirement import Check
+from hitmiss.findings.wording import explain
 from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.page import Page, Part, glossary

@@ -11,9 +11,8 @@ from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference
-from hitmiss.engine.rank import Ranking
-from hitmiss.findings.wording import PLACES, explain, figure, places
 from hitmiss.engine.ranking import Ranking
+from hitmiss.findings.wording import PLACES, explain
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import groupings
 from hitmiss.reports.table_style import PAGE

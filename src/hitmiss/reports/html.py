@@ -28,9 +28,9 @@ from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.html_table import page_table
-from hitmiss.reports.page import Options, Page, compose, FigureView
+from hitmiss.reports.page import Options, Page, compose
 from hitmiss.reports.section import FigureView
-from hitmiss.reports.sources import Measuring, of_results, open_sources, measured
+from hitmiss.reports.sources import Measuring, measured, of_results, open_sources
 from hitmiss.reports.svg import svg_of
 from hitmiss.reports.table import Table
 

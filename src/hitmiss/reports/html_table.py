@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
 from typing import Final
 
@@ -14,18 +15,31 @@ FEW_ROWS: Final = 3
 """A table with more rows than this can be sorted by a click."""
 
 
-def page_table(whole: Table, classes: str = "", *, captioned: bool = True) -> str:
-    """Return a table for the page: it scrolls in its own box, its heads have tooltips, intervals are drawn as bars."""
+def page_table(
+    whole: Table, classes: str = "", *, captioned: bool = True, links: Mapping[str, str] | None = None
+) -> str:
+    """Return a table for a page: it scrolls in its own box, its heads have tooltips, intervals are drawn as bars.
+
+    `links` are the addresses of the names in the first column; a table with them can always be sorted.
+    """
     table = whole.cut()
     heads = table.heads
     dense = sum(kind == FIGURE for _, kind, _ in heads) > MANY
-    look = " ".join(filter(None, ("sortable" if table.counts and len(table.rows) > FEW_ROWS else "", "many" * dense)))
+    look = " ".join(
+        filter(
+            None,
+            ("sortable" if (table.counts or links is not None) and len(table.rows) > FEW_ROWS else "", "many" * dense),
+        )
+    )
     caption = f"<span>{_text(table.caption)}</span>" if captioned else ""
     head = "".join(_head(text, kind, about) for text, kind, about in heads)
     rows, before = [], "none"
     for kind, is_weak, cells in table.body:
         named = kind + " first-average" * (not before) if kind else "weak" * is_weak
-        inner = "".join(_cell(cell, heads[i][1], i == 0, is_weak) for i, cell in enumerate(cells))
+        inner = "".join(
+            _first(cell, heads[i][1], is_weak, links or {}) if i == 0 else _cell(cell, heads[i][1])
+            for i, cell in enumerate(cells)
+        )
         rows.append(f"<tr{_attribute('class', named)}>{inner}</tr>")
         before = kind
     note = f'<p class="quiet">{_text(table.note)}</p>' if table.note else ""
@@ -55,12 +69,17 @@ def _head(text: str, kind: str, about: str) -> str:
     return f'<th scope="col"{_attribute("class", named)}{_attribute("title", about)}>{_text(text)}</th>'
 
 
-def _cell(cell: TableCell, kind: str, is_first: bool, is_weak: bool) -> str:
-    if is_first and not cell.text:
-        return "<td></td>"
-    if is_first and kind == LABEL:
-        flag = ' <em class="flag" title="shown to be worse than the others">worse</em>' if is_weak else ""
-        return f'<th scope="row">{_text(cell.text)}{flag}</th>'
+def _first(cell: TableCell, kind: str, is_weak: bool, links: Mapping[str, str]) -> str:
+    """Return the cell that names its row."""
+    if not cell.text or kind != LABEL:
+        return _cell(cell, kind) if cell.text else "<td></td>"
+    flag = ' <em class="flag" title="shown to be worse than the others">worse</em>' if is_weak else ""
+    name = _text(cell.text)
+    linked = f'<a href="{_text(links[cell.text])}">{name}</a>' if cell.text in links else name
+    return f'<th scope="row">{linked}{flag}</th>'
+
+
+def _cell(cell: TableCell, kind: str) -> str:
     if kind == LABEL:
         below = f'<br><small class="quiet">{_text(cell.below)}</small>' if cell.below else ""
         return f"<td>{_text(cell.text)}{below}</td>"

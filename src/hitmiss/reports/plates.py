@@ -14,8 +14,8 @@ import numpy as np
 from scipy.special import ndtri
 
 from hitmiss.core.sorting import Floats
-from hitmiss.findings.wording import explain, is_share, per_cent
 from hitmiss.engine.interval import share_interval
+from hitmiss.findings.wording import explain, is_share, per_cent
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
 from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
 from hitmiss.reports.displays import Point

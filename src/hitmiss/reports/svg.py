@@ -70,7 +70,7 @@ def svg_of(plate: Plate, id: str, *, small: bool = False, label: str = "") -> st
     frame = _Frame(plate, width, height)
     box = f'x="{frame.left}" y="{frame.top}" width="{frame.right - frame.left}" height="{frame.bottom - frame.top}"'
     parts = [
-        f'<svg class="plate" viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}" data-x="{plate.x.low:.6g} {plate.x.high:.6g} {frame.left} {frame.right}" data-y="{plate.y.low:.6g} {plate.y.high:.6g} {frame.bottom} {frame.top}">',
+        f'<svg class="plate{" names" if plate.rows else ""}" viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}" data-x="{plate.x.low:.6g} {plate.x.high:.6g} {frame.left} {frame.right}" data-y="{plate.y.low:.6g} {plate.y.high:.6g} {frame.bottom} {frame.top}">',
         f'<clipPath id="{id}-clip"><rect {box}/></clipPath>',
         _axes(plate, frame, small),
         f'<g clip-path="url(#{id}-clip)">',
