@@ -78,7 +78,8 @@ class BoardCache:
             "rejected": [asdict(r) for r in found.rejected],
         }
         buffer = io.BytesIO()
-        np.savez(buffer, **{f"d{i}": own.drawn for i, own in enumerate(found.replicates.values())})
+        arrays = {f"d{i}": own.drawn for i, own in enumerate(found.replicates.values())}
+        np.savez(buffer, allow_pickle=False, **arrays)
         artifacts.write(place.with_suffix(".npz"), buffer.getvalue())
         artifacts.write(place.with_suffix(".json"), json.dumps(artifacts.sealed(document), allow_nan=False) + "\n")
 

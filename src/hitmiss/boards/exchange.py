@@ -109,7 +109,8 @@ def read_published(path: str | Path) -> list[PublishedResult]:
     DataError
         If the file is of neither kind, or a field is missing.
     """
-    from ruamel.yaml import YAML, YAMLError
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
 
     file = Path(path)
     artifacts.note_input(file)

@@ -179,7 +179,7 @@ def read_plan(path: str | Path) -> BoardPlan:
             code="bad-board",
         )
     texts = {name: str(stated[name]) for name in ("title", "protocol", "rank_by") if name in stated}
-    return BoardPlan(own, systems, unknown=plan.unknown, **texts)  # type: ignore[arg-type]
+    return BoardPlan(own, systems, unknown=plan.unknown, **texts)
 
 
 def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dataset, ...]:
