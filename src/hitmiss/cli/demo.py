@@ -14,7 +14,6 @@ import click
 from hitmiss.cli import common
 from hitmiss.cli.demo_files import FILES
 from hitmiss.cli.demo_steps import SMALL, STEPS, WITH_FILES, Step
-from hitmiss.conclude.headline import GOOD
 from hitmiss.core.errors import EnvironmentFault, UnknownName
 from hitmiss.core.spec import WRITING, opt
 
@@ -173,6 +172,8 @@ def _run_as_typed(words: list[str], kept: Path | None = None) -> None:
 
 def _print_excerpt(text: str, kept: Path) -> None:
     """Print a short output; of a long one the conclusion, and where the whole is."""
+    from hitmiss.conclude.headline import GOOD
+
     lines = text.splitlines()
     if len(lines) <= LONGEST:
         common.out(text.rstrip())
