@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from hitmiss.boards.board import Board
     from hitmiss.boards.plan import BoardPlan
 
-PLACES = "Folder of submissions (SYSTEM/DATASET.tsv, DATASET/SYSTEM.tsv, or SYSTEM.tsv for one data set), or a board.toml."
+PLACES = (
+    "Folder of submissions (SYSTEM/DATASET.tsv, DATASET/SYSTEM.tsv, or SYSTEM.tsv for one data set), or a board.toml."
+)
 FORMATS = ("csv", "xlsx", "latex", "markdown")
 
 
@@ -52,7 +54,9 @@ def board(
         opt("Write result.yaml files of the Speech Anti-Spoofing Arena into this folder.", WRITING, metavar="FOLDER"),
     ] = None,
     arena_url: Annotated[str, opt("Address of the arena, for --arena.", WRITING)] = "",
-    scores_url: Annotated[str, opt("Address of the score files, with {slug} and {dataset}, for --arena.", WRITING)] = "",
+    scores_url: Annotated[
+        str, opt("Address of the score files, with {slug} and {dataset}, for --arena.", WRITING)
+    ] = "",
     json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
 ) -> None:
     """Rank systems over one or several data sets, each number with its interval; bad submissions are listed and skipped.

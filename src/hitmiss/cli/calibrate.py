@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.score_models import COSTS, FOLDS, LAYOUT, PRIOR
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, WRITING, opt
-
-if TYPE_CHECKING:
-    from hitmiss.core.trials import Trials
-    from hitmiss.derive.score_model import ScoreModel
-
-PRIOR = "Share of positives for which the fit is best; 0.5 minimises Cllr."
-COSTS = "Costs of a miss and of a false alarm, as 1,10; they shift the prior."
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 
 def calibrate(
     scores: Annotated[str, arg("Development scores to fit on; with --model, the scores to map.", "SCORES")],
     key: Annotated[str | None, opt("Key of these scores.", READING, common=True)] = None,
     method: Annotated[
-        Literal["affine", "pav"], opt("One slope and one offset, or any rising function.", OTHERS, common=True)
+        Literal["affine", "pav"], opt("One slope and one offset, or any rising function.", MEASURING, common=True)
     ] = "affine",
-    prior: Annotated[float, opt(PRIOR, OTHERS, common=True)] = 0.5,
-    costs: Annotated[str | None, opt(COSTS, OTHERS, metavar="MISS,FALSE_ALARM")] = None,
-    apply: Annotated[
-        str | None, opt("Other scores to map by the fit.", OTHERS, metavar="SCORES", common=True)
-    ] = None,
+    prior: Annotated[float, opt(PRIOR, MEASURING, common=True)] = 0.5,
+    costs: Annotated[str | None, opt(COSTS, MEASURING, metavar="MISS,FALSE_ALARM")] = None,
+    apply: Annotated[str | None, opt("Other scores to map by the fit.", READING, metavar="FILE", common=True)] = None,
     apply_key: Annotated[str | None, opt("Key of the other scores, to measure them too.", READING)] = None,
-    to: Annotated[str | None, opt("Write the mapped scores here.", WRITING, common=True)] = None,
-    layout: Annotated[
-        Literal["official", "table"], opt("Layout of the written scores: filename and score, or all columns.", WRITING)
-    ] = "official",
-    save: Annotated[str | None, opt("Store the fit (sealed JSON), for --model.", WRITING, common=True)] = None,
-    model: Annotated[str | None, opt("Map by a stored fit instead of fitting.", OTHERS, common=True)] = None,
-    folds: Annotated[int, opt("Held-out folds by which the fit is judged; 0 for none.", CERTAINTY)] = 5,
+    model: Annotated[str | None, opt("Map by a stored fit instead of fitting.", READING, metavar="FILE")] = None,
+    folds: Annotated[int, opt(FOLDS, CERTAINTY)] = 5,
     *,
     asked: Annotated[Design, fields(without=("matrix", "gap", "stratify", "threshold", "require"), bootstrap=1000)],
     reading: ReadSpec,
+    to: Annotated[str | None, opt("Write the mapped scores here.", WRITING, metavar="FILE", common=True)] = None,
+    form: Annotated[Literal["official", "table"], opt(LAYOUT, WRITING)] = "official",
+    save: Annotated[
+        str | None, opt("Store the fit (sealed JSON), for --model.", WRITING, metavar="FILE", common=True)
+    ] = None,
     json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
 ) -> None:
     """Fit scores to log-likelihood ratios on development data, show before and after, and map other scores.
@@ -48,30 +39,38 @@ def calibrate(
 
     $ hitmiss calibrate dev.tsv --key dev_key.tsv --apply eval.tsv --to calibrated.tsv --save model.json
     """
+    from hitmiss.cli import score_models as shared
     from hitmiss.core.errors import UsageError
     from hitmiss.derive.score_model import fit_calibration, read_model
     from hitmiss.evaluation.protocol import read_side
-    from hitmiss.evaluation.score_models import judge, operating_prior
+    from hitmiss.evaluation.score_models import judge_applied, judge_held_out, operating_prior
 
     if model is not None:
         if save is not None or apply is not None:
             raise UsageError("--model maps by a stored fit; leave --save and --apply out", code="fitted-already")
-        known = read_model(model)
-        given = _read(scores, key, reading, asked)
-        _finish(known, {known.systems[0].name: given}, None, to, layout, asked, key is not None, json)
+        fitted, development, other, other_key = read_model(model), None, scores, key
+    else:
+        development = read_side([scores], key, reading, asked)
+        chosen = operating_prior(prior, costs)
+        fitted = fit_calibration(development, method, prior=chosen)
+        other, other_key = apply or "", apply_key
+        shared.save_model(fitted, save)
+    if other:
+        given = shared.read_scores(other, other_key, reading, asked, fitted.positive)
+        mapped = fitted.apply(given, development)
+        if to:
+            shared.write_mapped(mapped, to, form)
+        if given.header.is_unlabelled:
+            shared.show_model(fitted, json)
+        else:
+            shared.show(judge_applied(fitted, {"before": given}, mapped, asked), fitted, json)
         return
-    dev = read_side([scores], key, reading, asked)
-    prior = operating_prior(prior, costs)
-    fitted = fit_calibration(dev, method, prior=prior)
-    if save:
-        fitted.write(save)
-        common.note(f"wrote {save}")
-    name = fitted.systems[0].name
-    if apply is not None:
-        other = _read(apply, apply_key, reading, asked)
-        _finish(fitted, {name: other}, dev, to, layout, asked, apply_key is not None, json)
-        return
-    found = judge({name: dev}, lambda s: fit_calibration(s[name], method, prior=prior), fitted, asked, folds)
-    _show(found, json)
+    assert development is not None
     if to:
-        _write(fitted.apply(dev, dev), to, layout)
+        shared.write_mapped(fitted.apply(development, development), to, form)
+    if not folds:
+        shared.show_model(fitted, json)
+        return
+    alone = {"before": development}
+    found = judge_held_out(alone, lambda s: fit_calibration(s["before"], method, prior=chosen), method, asked, folds)
+    shared.show(found, fitted, json)

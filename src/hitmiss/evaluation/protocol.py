@@ -692,20 +692,25 @@ def measure_files(trials: Trials, development: Trials | None, design: Design) ->
 
 
 def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
-    """Measure the figures before and after a calibration that was fitted on a development set, as two runs.
-
-    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
-    """
+    """Measure the numbers before and after a calibration that was fitted on a development set, as two runs."""
     from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
-    after = f"after {method}"
-    sides = {"before": trials, after: calibrate(development, trials, method)}
+    return measure_sides({"before": trials, f"after {method}": calibrate(development, trials, method)}, design)
+
+
+def measure_sides(sides: Mapping[str, Trials], design: Design) -> Results:
+    """Measure the same trials with several scores, the last of which are likelihood ratios, as runs.
+
+    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
+    """
+    after = [*sides][-1]
     derived = design.protocol.derived if design.protocol else {}
     own = [m for m in design.metrics or design.settled.metrics if m not in derived]
     unfit = {name: [m for m in own if not _of_kind(m, side)] for name, side in sides.items()}
-    only_after = [m for m in unfit["before"] if m not in unfit[after]]
-    unfit["before"] = only_after  # one that fits neither side is refused by the scores of the file
+    for name in sides:  # one that fits no side is refused by the scores of the file
+        unfit[name] = [m for m in unfit[name] if m not in unfit[after]] if name != after else unfit[name]
+    only_after = [m for m in own if any(m in unfit[name] for name in sides if name != after) and m not in unfit[after]]
     measured = {
         name: measure_trials(
             side, replace(design, metrics=tuple(m for m in design.metrics if m not in unfit[name])), own
