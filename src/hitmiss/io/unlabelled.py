@@ -31,7 +31,7 @@ def read_unlabelled(scores: object, options: ReadSpec, positive: str) -> Trials:
     ledger = Diagnostics()
     try:
         shapes = [look(source, "scores", options, ledger) for source in expand(scores)]
-        items = open_side(shapes, "scores", options, ledger).stack.frame["item"].unique()
+        items = open_side(shapes, "scores", options, ledger).stack.frame["item"].unique().sort()
     except Stop:
         raise ledger.error() from None
     other = f"not {positive}"
