@@ -135,7 +135,7 @@ LEFT = {
     "conclude": 23,
     "derive": 3,
     "engine": 11,
-    "evaluation": 5,
+    "evaluation": 10,
     "outofcore": 1,
     "probes": 2,
     "reports": 68,

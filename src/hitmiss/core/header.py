@@ -77,6 +77,8 @@ class Header:
         The column of frequency weights, by which the rows were repeated; nothing uses them again.
     brought
         Settings of metrics that the trials bring with them.
+    is_unlabelled
+        Whether the classes are stand-ins, because none are known: scores can be written, and nothing can be measured.
 
     Raises
     ------
@@ -104,6 +106,7 @@ class Header:
     """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""
     weight: str | None = None
     repeated_by: str | None = None
+    is_unlabelled: bool = False
     settled: str = ""
     brought: BroughtSettings | None = field(default=None, compare=False, repr=False)
 
