@@ -83,17 +83,29 @@ def llm(
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: ask failed calls again.")] = False,
+    join: Annotated[bool, typer.Option("--join", help="Help the process that started the run.")] = False,
+    max_calls: Annotated[int | None, typer.Option(help="Stop after so many calls; --resume continues.")] = None,
+    max_time: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop after so many seconds; --resume continues.")
+    ] = None,
+    max_total_tokens: Annotated[
+        int | None, typer.Option(help="Stop after so many tokens of all answers; --resume continues.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(help="Stop after so much money, by --prices; --resume continues.")
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash."""
     from hitmiss.cli.common import Progress
+    from hitmiss.core.run_spec import RunSpec
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models
     from hitmiss.llm.items import read_items
     from hitmiss.llm.leaks import find_leaks
     from hitmiss.llm.plan import Settings
     from hitmiss.llm.prices import read_prices
-    from hitmiss.llm.run import run_llm
+    from hitmiss.llm.run import work_on_calls
     from hitmiss.llm.secrets import key_of
 
     _require_folder(metrics_output)
@@ -128,19 +140,30 @@ def llm(
     extraction = Extraction(positive_index, outputs)  # type: ignore[arg-type]
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
-    outcome = run_llm(
+    spec = RunSpec(
+        resume=resume,
+        retry=retry,
+        join=join,
+        max_calls=max_calls,
+        max_time=max_time,
+        max_total_tokens=max_total_tokens,
+        max_cost=max_cost,
+    )
+    outcome = work_on_calls(
         plan,
+        spec,
         output=output,
         folder=run,
         models=opened,
         key=key_of(api_key_env),
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
-        resume=resume,
-        retry=retry,
         report=Progress(),
         tell=common.note,
     )
+    if outcome is None:
+        common.out("other processes are still working on it; the last one finishes the run")
+        return
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)

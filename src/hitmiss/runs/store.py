@@ -179,12 +179,11 @@ def start(
     items: Sequence[str],
     resume: bool = False,
     join: bool = False,
-    can_join: bool = True,
 ) -> Run:
-    """Begin a run, continue one (`resume`), or work beside its owner (`join`, if the verb supports it: `can_join`).
+    """Begin a run, continue one (`resume`), or work beside its owner (`join`).
 
     `config` pins everything that could change a result; a resumed run must have the same configuration. A folder that
-    already holds a run is refused unless the run is resumed or joined.
+    already holds a run is refused unless the run is resumed or joined. A run in which nothing succeeded begins afresh.
     """
     folder = Path(folder)
     wanted = json.loads(json.dumps(config))
@@ -194,7 +193,10 @@ def start(
     try:
         with claims.guard():
             if not join or owner.standing() is None:
-                owner.take(can_join)
+                owner.take()
+                if not fresh and _has_only_failures(folder):
+                    _forget(folder)
+                    fresh = True
             manifest = _begin(folder, kind, wanted, items) if fresh else _continue(folder, kind, wanted, items)
             torn = sum(map(cut_torn_tail, segments(folder)))
         run = Run(folder, manifest, items, owner, claims)
@@ -212,12 +214,32 @@ def _is_fresh(folder: Path, may_exist: bool) -> bool:
         if folder.is_dir() and any(p.name not in (CLAIMS, OWNER) for p in folder.iterdir()):
             raise UsageError(f"{folder} exists and holds no run; give an empty or a new folder")
         return True
-    if may_exist:
+    if may_exist or _has_only_failures(folder):
         return False
     state = load_manifest(folder)["state"]
     if state == "complete":
         raise UsageError(f"{folder} holds a finished run; give another folder")
     raise IncompleteRun(f"{folder} holds a run that is not finished ({state}); go on with --resume")
+
+
+def _has_only_failures(folder: Path) -> bool:
+    """Return whether a run that is not finished has records, and all of them are failures.
+
+    An unreadable record may be a success.
+    """
+    try:
+        if load_manifest(folder)["state"] == "complete":
+            return False
+        failed = ["error" in record for path in segments(folder) for record in SegmentReader(path).records()]
+    except HitmissError:
+        return False
+    return bool(failed) and all(failed)
+
+
+def _forget(folder: Path) -> None:
+    """Remove the records of a run."""
+    for path in segments(folder):
+        path.unlink()
 
 
 def _begin(folder: Path, kind: str, config: dict[str, object], items: Sequence[str]) -> dict[str, object]:
