@@ -200,18 +200,20 @@ def _whole(output: ModelOutput) -> ModelOutput:
 
 
 def _record(output: ModelOutput) -> dict[str, object]:
-    """Return the answer in stored form; the full text is kept if a part of it was not understood."""
+    """Return the answer in stored form, with its full text."""
     text = str(output.completion)
     found = read_answer(text)
     record: dict[str, object] = {
         "prediction": found.verdict,
         "confidence": found.confidence,
         "rationale": found.rationale,
+        "answer": text,
+        "stop_reason": str(output.stop_reason),
     }
     if not found.problem:
         return record
     why = "" if found.is_parsed else ENDS.get(str(output.stop_reason), "")
-    return {**record, "problem": found.problem + why, "raw": text, "stop_reason": str(output.stop_reason)}
+    return {**record, "problem": found.problem + why, "raw": text}
 
 
 def tokens_of(usages: Sequence[ModelUsage]) -> dict[str, int]:

@@ -61,7 +61,7 @@ def row_of(
         "parsed_verdict": record.get("prediction"),
         "confidence": record.get("confidence"),
         "rationale": record.get("rationale", ""),
-        "raw_analysis": record.get("raw", ""),
+        "raw_analysis": record.get("raw", record.get("answer", "")),
         "problem": record.get("problem", ""),
         "models": models_of(plan, call, record, is_llm),
         "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},

@@ -18,6 +18,7 @@ from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.canaries import InjectionResult, obedience
 from hitmiss.llm.detectors import Model
+from hitmiss.llm.logs import write_logs
 from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.rows import as_lines, make_rows
@@ -137,6 +138,7 @@ def _finish(run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: M
     if tested:
         replace_file(folder / CANARIES, as_lines(tested).encode())
         files.append(CANARIES)
+    write_logs(plan, own, folder)
     trials = read_results(folder / RESULTS)
     head = trials.header
     facts = {"rows": RESULTS, "layout": LAYOUT.name, "positive": head.positive, "negative": head.negative}
