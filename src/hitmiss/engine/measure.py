@@ -22,7 +22,7 @@ from hitmiss.core.results import (
 )
 from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.sorting import Floats
-from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.engine.averages import by_slices, gap_rows
 from hitmiss.engine.columns import Columns, OneClassColumns
 from hitmiss.engine.counted import TalliedTrials
@@ -42,8 +42,8 @@ __all__ = ["Gap", "measure", "measure_design"]
 
 
 def measure(
-    trials: Trials,
-    metrics: Sequence[str | MetricSpec] | Design,
+    trials: TrialsLike,
+    metrics: str | Sequence[str | MetricSpec] | Design,
     *,
     by: By = (),
     bootstrap: int = 0,
@@ -61,7 +61,7 @@ def measure(
     Parameters
     ----------
     trials
-        The trials.
+        The trials; a file or a table is read as `hm.read` does.
     metrics
         Metrics with their settings, such as `eer` or `min_dcf(c_fa=10)`; or a design, which states everything else too.
     by
@@ -127,6 +127,8 @@ def measure_design(
 
     `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
     """
+    if trials.header.is_unlabelled:
+        raise DataError("these scores have no labels, so nothing can be measured; give the key", code="no-labels")
     chosen, groupings, gaps = design.settled, design.groupings, design.gaps
     plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
     only = OneClassColumns(chosen.negative_only, chosen.positive_only)

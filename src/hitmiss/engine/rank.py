@@ -8,14 +8,13 @@ once. Without a `unit`, trials are resampled; if there are very many, in random 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from itertools import combinations
+from pathlib import Path
 from statistics import NormalDist
 from typing import Final
 
@@ -24,35 +23,34 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.machine import cores
-from hitmiss.core.metric import Best
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
+from hitmiss.core.results import FORCED, Estimate, Remark, Results, prefixed
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
-from hitmiss.core.trials import Trials, demanded
-from hitmiss.core.verdict import Verdict
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
 from hitmiss.engine.comparability import breaches_of, facts, unchecked_of
 from hitmiss.engine.compare import compare_design, digest, turned, unused_unit, with_sides
-from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged, told
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged
 from hitmiss.engine.contrasts import TESTS
 from hitmiss.engine.draws import Draws
+from hitmiss.engine.interval import area_interval
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.paired_samples import each_once, same_columns
 from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
 from hitmiss.engine.prepare import prepare_metric
 from hitmiss.engine.prepared_metric import PreparedMetric
+from hitmiss.engine.ranking import MAX_T, Duel, RankedRun, Ranking
 from hitmiss.engine.samples import samples_of_runs, samples_of_slices
 from hitmiss.engine.score_checks import check_scores
 from hitmiss.engine.signature import render
@@ -66,8 +64,6 @@ from hitmiss.stats.random import generator
 from hitmiss.stats.simultaneous import Simultaneous, Unseen, max_t, ranks, spread_out
 from hitmiss.stats.units import draw_units
 
-MAX_T: Final = "max-t"
-"""All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
 LARGE: Final = 1 << 17
 """From this many trials on, runs are measured several at a time; numpy holds a lock while it works on short arrays."""
 MOST_AT_ONCE: Final = 8
@@ -75,104 +71,8 @@ MOST_BLOCKS: Final = 2000
 """Number of blocks that the trials of a class are divided into; with fewer trials, each is drawn on its own."""
 
 
-@dataclass(frozen=True)
-class RankedRun:
-    """A run's figure in a slice, with its letters and its rank.
-
-    Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
-    runs at once. `low` and `high` are the ends of the interval of the run's own figure.
-    """
-
-    metric: str
-    run: str
-    value: float | None
-    letters: str
-    best: Best
-    slice: Mapping[str, str] = field(default_factory=dict)
-    average: str | None = None
-    n_pairs: int = 0
-    rank_low: int | None = None
-    rank_high: int | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Duel:
-    """The difference of one metric between two named runs; interval and adjusted p value hold for all pairs at once."""
-
-    a: str
-    b: str
-    difference: Difference
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """A ranking: the figures and ranks of all runs, and the differences between all pairs.
-
-    Parameters
-    ----------
-    names
-        The names of the runs.
-    standings
-        One `RankedRun` per metric, run and slice.
-    duels
-        One `Duel` per metric, pair of runs and slice.
-    signature
-        One line that records every choice behind the ranking.
-    warnings
-        What a reader of the ranking should know.
-    level
-        The level of the intervals and ranks, for all pairs at once.
-    correction
-        How p values were adjusted for multiple tests.
-    groupings
-        The slice columns of its tables.
-    design
-        What was asked, and how each run was read.
-    """
-
-    names: tuple[str, ...]
-    standings: tuple[RankedRun, ...]
-    duels: tuple[Duel, ...]
-    signature: str = ""
-    warnings: tuple[str, ...] = ()
-    level: float = 0.95
-    correction: str = MAX_T
-    groupings: tuple[Grouping, ...] = ()
-    design: Design | None = field(default=None, repr=False)
-    """What was asked, and how each run was read."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What this ranking allows to conclude, as data: which run is best, and where another one is better."""
-        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
-        return made
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
-        unknown = ("wins", "ties", "losses", "n_positive")  # known only for two runs: see `compare`
-        pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
-        return {
-            "schema": SCHEMA,
-            "kind": "ranking",
-            "runs": list(self.names),
-            "level": self.level,
-            "correction": self.correction,
-            **warning_fields(self.warnings),
-            "signature": self.signature,
-            "design": self.design.to_plain() if self.design is not None else None,
-            "standings": [told(s) for s in self.standings],
-            "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
-        }
-
-    def to_json(self, indent: int | None = 1) -> str:
-        """Return the JSON form as text."""
-        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
 def compare_all(
-    runs: Mapping[str, Trials],
+    runs: Mapping[str, TrialsLike | Results] | Sequence[TrialsLike | Results],
     metrics: str | Sequence[str | MetricSpec] = (),
     *,
     by: By = (),
@@ -191,7 +91,8 @@ def compare_all(
     Parameters
     ----------
     runs
-        Trials by name, two or more, on the same questions.
+        Trials by name, two or more, on the same questions; or files or tables, which are read as `hm.read` does. Those in a
+        list are named by their files, or `run 1`, `run 2`, ….
     metrics, by, bootstrap, unit, seed, level, allow_missing, force, protocol
         As for `compare`.
     correction
@@ -218,18 +119,29 @@ def compare_all(
     >>> [(s.run, s.value, s.letters, s.rank_low, s.rank_high) for s in found.standings]
     [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
     """
-    if not isinstance(runs, Mapping):
-        raise UsageError(
-            "rank takes trials by the names of their runs, as hm.rank({'ours': a, 'theirs': b}, 'eer')", code="not-runs"
-        )
-    runs = {str(name): demanded(trials, "rank") for name, trials in runs.items()}
+    named = runs if isinstance(runs, Mapping) else _named(runs)
+    trials = {str(name): demanded(run, "rank") for name, run in named.items()}
     if not metrics:
         raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
     )
-    return rank_design(runs, asked)
+    return rank_design(trials, asked)
+
+
+def _named(runs: object) -> dict[str, TrialsLike | Results]:
+    """Return the runs of a list by name."""
+    if isinstance(runs, str) or not isinstance(runs, Sequence):
+        raise UsageError(
+            "rank takes runs by name or in a list, as hm.rank({'ours': a, 'theirs': b}, 'eer'); found "
+            f"a {type(runs).__name__}",
+            code="not-runs",
+        )
+    names = [Path(run).stem if isinstance(run, str | Path) else f"run {i}" for i, run in enumerate(runs, 1)]
+    if len({*names}) < len(names):
+        raise UsageError("two runs have the same name; give them by name, as hm.rank({'ours': a, 'theirs': b}, 'eer')")
+    return dict(zip(names, runs, strict=True))
 
 
 def compare_runs(runs: Mapping[str, Trials], design: Design, derived: Sequence[Derived] = ()) -> Comparison | Ranking:
@@ -267,7 +179,9 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     made = Ranking(
         found.names,
         tuple(
-            found.with_intervals(_standings(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen)
+            found.with_intervals(
+                ranked_runs(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen
+            )
         ),
         tuple(duels),
         "",
@@ -460,7 +374,7 @@ class Field:
         self, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol
     ) -> tuple[list[RankedSlice], Alarmed]:
         """Compute every metric on every sample, run by run, and collect the warnings about each run's figures."""
-        wholes = self._wholes()
+        wholes = self.wholes_of_runs()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
         samples = wholes + [s for _, _, parts in pieces for s in parts]
         narrow = protocol.slice_metrics
@@ -482,7 +396,7 @@ class Field:
                 for s in mine:
                     own = samples[s].of(self.columns[k])
                     draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
-                    unseen[s, :, k] = [_unseen(q, own) for q in self.questions[k]]
+                    unseen[s, :, k] = [unseen_errors(q, own) for q in self.questions[k]]
                     if s < len(wholes):
                         warned.look(self.names[k], own, self.questions[k])
                 return warned
@@ -533,7 +447,7 @@ class Field:
             for s in standings
         ]
 
-    def _wholes(self) -> list[Together]:
+    def wholes_of_runs(self) -> list[Together]:
         parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
         for sample in samples_of_runs(self.columns[0]):
             shared = tuple((k, v) for k, v in sample.run.items() if k not in REPEATS)
@@ -548,7 +462,7 @@ class Field:
         return [Together(tuple(own), {**whole.slice, **dict(key)}) for key, own in parts.items()]
 
 
-def _unseen(question: PreparedMetric, samples: Sequence[Sample]) -> tuple[float, ...]:
+def unseen_errors(question: PreparedMetric, samples: Sequence[Sample]) -> tuple[float, ...]:
     """Return by how much one error of a kind that a sample of a run does not show would change a cost, kind by kind."""
     if not isinstance(question.form, Form) or not question.form.fewest_errors:
         return 0.0, 0.0
@@ -569,7 +483,7 @@ class Alarmed:
             prefixed(f"{name}: ", alarm) for sample in samples for alarm in check_scores(sample, questions)
         )
         if any("score" in q.metric.columns for q in questions) and 0 < samples[0].n_positive < samples[0].n:
-            self.areas.append(samples[0].steps.interval())
+            self.areas.append(area_interval(samples[0].steps))
 
     def turned(self, runs: Field) -> list[str]:
         """Return the runs whose scores point the wrong way while those of another run point the right way."""
@@ -608,8 +522,8 @@ class Shared:
     free: Stream | None
 
     @classmethod
-    def of(cls, plan: SamplingPlan, runs: Field, whole: Together) -> Shared:
-        """Draw once, for all runs and all slices of some trials."""
+    def of(cls, plan: SamplingPlan, runs: Field, whole: Together, most_blocks: int = MOST_BLOCKS) -> Shared:
+        """Draw once, for all runs and all slices of some trials; trials of a class in at most so many blocks."""
         if not plan.bootstrap:
             return cls(plan, runs, None, None)
         first, rows = runs.columns[0], np.concatenate([part.rows for part in whole.parts])
@@ -619,7 +533,10 @@ class Shared:
             return cls(plan, runs, Stream(rows, drawn.unit, drawn.weights), Stream(rows, drawn.unit, drawn.free))
         asked = {q.metric.prevalence for q in runs.questions[0] if q.metric.interval}
         place = _random_order(first, rows, runs.key, plan.seed)
-        both = [_trial_stream(first, rows, place, plan, kind) if kind in asked else None for kind in (False, True)]
+        both = [
+            _trial_stream(first, rows, place, plan, kind, most_blocks) if kind in asked else None
+            for kind in (False, True)
+        ]
         return cls(plan, runs, both[0], both[1])
 
     def units(self, sample: Together) -> float:
@@ -659,11 +576,16 @@ def _random_order(columns: Columns, rows: NDArray[np.intp], key: Sequence[str], 
 
 
 def _trial_stream(
-    columns: Columns, rows: NDArray[np.intp], place: NDArray[np.int64], plan: SamplingPlan, prevalence: bool
+    columns: Columns,
+    rows: NDArray[np.intp],
+    place: NDArray[np.int64],
+    plan: SamplingPlan,
+    prevalence: bool,
+    most_blocks: int,
 ) -> Stream:
     """Use trials as units: each on its own, or, if there are very many, in random blocks."""
     positive = columns.positive[rows]
-    most = MOST_BLOCKS * (2 if prevalence else 1)
+    most = most_blocks * (2 if prevalence else 1)
     own = spread_out(positive, place, most, not prevalence)
     n_units = int(own.max()) + 1
     rng = generator(plan.seed, "ranking", OF_ALL if prevalence else BY_CLASS)
@@ -795,7 +717,7 @@ def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
     return any({*grouping} <= {*where} for grouping in groupings)
 
 
-def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[RankedRun]:
+def ranked_runs(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[RankedRun]:
     """Return, per metric and slice, the runs from best to worst with their letters and ranks."""
     found: list[RankedRun] = []
     cells: dict[tuple[object, ...], list[Duel]] = {}

@@ -13,7 +13,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import By, Design, Grouping, Taken, names_of, parse_by
+from hitmiss.core.design import By, Design, Grouping, Taken, as_gap, names_of, parse_by
 from hitmiss.core.errors import DataError, HitmissError, UsageError
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec, Setting, parse
@@ -29,15 +29,15 @@ from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
+from hitmiss.evaluation.given import reading_of, table_of
 
 if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
 
 __all__ = [
     "Protocol",
-    "board",
     "compare_trials",
     "evaluate",
     "find_protocol",
@@ -85,7 +85,7 @@ def protocols() -> dict[str, Protocol]:
 
 
 def evaluate(
-    scores: object,
+    scores: object = None,
     key: object = None,
     protocol: str | Path | Protocol | Design | None = None,
     *,
@@ -101,12 +101,12 @@ def evaluate(
     settings: str | Path | None = None,
     **reading: object,
 ) -> Results:
-    """Read score files, measure them by a protocol or a design, and return the results.
+    """Read files or tables, measure them by a protocol or a design, and return the results.
 
     Parameters
     ----------
     scores, key
-        The score file(s) and the file with the true classes, as for `read`; or trials that are read already.
+        The score file(s) or table and those with the true classes, as for `read`; or trials that are read already.
     protocol
         A protocol, given by name, file or object; or a design, which then states everything else that is asked.
     metrics
@@ -124,7 +124,8 @@ def evaluate(
         A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note of the results says what was taken from it.
     **reading
-        Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
+        Columns by their roles and read options, as for `read`: `label="truth"`, `score="p"`, `positive="fake"`,
+        `run="model"`, `score_kind="llr"`, `allow_missing=True`, …
 
     Returns
     -------
@@ -139,30 +140,29 @@ def evaluate(
         If the files cannot be scored as they are.
 
     >>> made = evaluate(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]), metrics=["eer", "roc_auc"])
-    >>> made.one("roc_auc").value
+    >>> made["roc_auc"].value
     0.75
+    >>> print(evaluate(label=[1, 1, 0, 0], score=[3.0, 1.0, 2.0, 0.0], metrics="roc_auc", bootstrap=0)[0])
+    roc_auc = 0.7500 [0.0470, 0.9946]
     """
-    layer = Layer.found(settings)
-    if not isinstance(protocol, Design):
-        protocol = layer.protocol(protocol)
-    chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
-    chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
-    said: dict[str, object] = {"seed": seed, "level": level, "interval": interval}
-    design = Design.of(
-        metrics,
-        by=by,
-        gap=gap,
-        unit=unit,
-        bootstrap=bootstrap or 0,
-        protocol=chosen,
-        require=stated(require),
-        **{name: value for name, value in said.items() if value is not None},
-    )
+    scores, reading = reading_of(scores, reading)
+    key = table_of(key)
+    from hitmiss.evaluation.asking import make_design
+
+    layer = AppliedSettings.found(settings)
     if isinstance(protocol, Design):
-        design = protocol.alone(design, Design()).filled()
+        given: dict[str, object] = {"bootstrap": bootstrap or 0, "seed": seed or 0, "level": level or 0.95}
+        given |= {"interval": interval or "auto", "require": stated(require)}
+        design = protocol.alone(Design.of(metrics, by=by, gap=gap, unit=unit, **given), Design()).filled()
     else:
-        said |= {"metrics": metrics or None, "by": by or None, "gap": gap, "unit": unit, "bootstrap": bootstrap}
-        design = layer.design(design.filled(), [name for name, value in said.items() if value is None])
+        chosen = layer.protocol(protocol)
+        rules = find_protocol(chosen) if chosen is not None else None
+        said: dict[str, object] = {"seed": seed, "level": level, "interval": interval, "bootstrap": bootstrap}
+        said |= {"metrics": metrics or None, "by": by or None, "unit": unit, "require": require or None}
+        said |= {"gap": None if gap is None else as_gap(gap, rules)}
+        named = {name: value for name, value in said.items() if value is not None}
+        design, taken = make_design({"protocol": rules, **named}, layer.settings)
+        layer.take(taken)
     with layer:
         trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
         return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
@@ -177,7 +177,7 @@ def stated(require: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, read_requirements(require)))
 
 
-class Layer:
+class AppliedSettings:
     """The settings of a folder as one layer of a call: below its keywords, above a protocol."""
 
     def __init__(self, settings: Settings | None) -> None:
@@ -185,11 +185,11 @@ class Layer:
         self.taken = settings.taken() if settings is not None else None
 
     @classmethod
-    def found(cls, named: str | Path | None) -> Layer:
+    def found(cls, named: str | Path | None) -> AppliedSettings:
         """Return the layer of a named file, or of that in the working folder; without a file it changes nothing."""
         return cls(find_settings(named))
 
-    def __enter__(self) -> Layer:
+    def __enter__(self) -> AppliedSettings:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -200,18 +200,9 @@ class Layer:
     def protocol(self, said: str | Path | Protocol | None) -> str | Path | Protocol | None:
         """Return the protocol of the caller, or else that of the settings."""
         if said is None and self.settings is not None and self.settings.protocol is not None:
-            self._take(self.settings.taken(protocol=self.settings.protocol))
+            self.take(self.settings.taken(protocol=self.settings.protocol))
             return self.settings.protocol
         return said
-
-    def design(self, said: Design, free: Collection[str]) -> Design:
-        """Return a design with the values of the settings in the fields that the caller left free."""
-        if self.settings is None:
-            return said
-        free = [*free, "matrix", "stratify", "threshold", "negative_only", "positive_only"]
-        made, taken = self.settings.asking(said, free)
-        self._take(taken)
-        return made
 
     def read(
         self,
@@ -225,10 +216,10 @@ class Layer:
         """Read files by the caller's options over the settings; trials that are read already stay as they are."""
         if self.settings is None or isinstance(scores, Trials):
             return read_trials(scores, key, protocol, said)
-        spec, taken = self.settings.reading(said)
-        self._take(taken)
+        spec, taken = self.settings.reading({name: getattr(said, name) for name in said.stated})
+        self.take(taken)
         if key is None and self.settings.key is not None:
-            self._take(self.settings.taken(key=self.settings.key))
+            self.take(self.settings.taken(key=self.settings.key))
             key = self.settings.key
         return read_trials(scores, key, protocol, spec, memory, needed)
 
@@ -242,12 +233,14 @@ class Layer:
         """Return a design that states what was taken."""
         return design if self.taken is None or not self.taken.values else replace(design, taken=self.taken)
 
-    def _take(self, taken: Taken) -> None:
-        self.taken = taken if self.taken is None else self.taken | taken
+    def take(self, taken: Taken | None) -> None:
+        """Note what was taken."""
+        if taken is not None:
+            self.taken = taken if self.taken is None else self.taken | taken
 
 
 def read(
-    scores: object,
+    scores: object = None,
     key: object = None,
     options: ReadSpec | None = None,
     *,
@@ -261,7 +254,8 @@ def read(
     Parameters
     ----------
     scores
-        A path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or pandas frame.
+        A path, `-` for stdin, a pattern, a list of these (shards of one run), a table (a frame of polars or pandas, a
+        Hugging Face dataset, an Arrow table, a list of dicts, a dict of columns), or nothing if arrays are given by name.
     key
         The labels, given in the same ways; None if the score files hold them.
     options
@@ -274,7 +268,8 @@ def read(
         A settings file, whose values hold where no option is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note in the header says what was taken from it.
     **changes
-        Single options, by name, that replace those in `options`.
+        Columns by their roles (`item`, `label`, `score`, `decision`, `confidence`, `run`), as names or as arrays, and
+        single options, the fields of `ReadSpec`, that replace those in `options`.
 
     Returns
     -------
@@ -293,10 +288,16 @@ def read(
     >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
     >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
     Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
+    >>> rows = [{"clip": "a", "truth": "fake", "p": 0.9}, {"clip": "b", "truth": "real", "p": 0.2}]
+    >>> read(rows, item="clip", label="truth", score="p", positive="fake")
+    Trials(2 trials, 1 fake, 1 real, raw scores, slices [])
     """
     from hitmiss.io.reader import read as read_files
 
-    layer, said = Layer.found(settings), (options or ReadSpec()).changed(**changes)
+    scores, changes = reading_of(scores, changes)
+    key = table_of(key)
+
+    layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**changes)
     if layer.settings is None:
         return read_files(scores, key, said, memory=memory, needed=needed)
     named = layer.protocol(None)
@@ -529,110 +530,6 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
     return made
 
 
-def board(
-    submissions: str | Path | Sequence[str | Path] | Mapping[str, object],
-    key: object,
-    protocol: str | Path | Protocol | None = None,
-    *,
-    metrics: Sequence[str] = (),
-    by: By = (),
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    **reading: object,
-) -> Ranking:
-    """Check, score and rank the submissions to a challenge, as `hitmiss compare submissions/* --key KEY` does.
-
-    Every submission is read before anything is scored, and one error lists all that cannot be. All pairs are tested at
-    once on shared bootstrap replicates, so ranks have intervals and systems that were not shown to differ share a
-    letter.
-
-    Parameters
-    ----------
-    submissions
-        A folder of score files, a list of files, or files by the name of the system.
-    key
-        The file with the true classes.
-    protocol, metrics
-        The protocol of the challenge, or the metrics to rank by.
-    by, bootstrap, unit, seed, level
-        As for `rank`.
-    **reading
-        Read options, the fields of `ReadSpec`.
-
-    Returns
-    -------
-    Ranking
-        The figures of all systems with letters and ranks, and all pairs.
-
-    Raises
-    ------
-    UsageError
-        For fewer than two submissions, or two with the same name.
-    DataError
-        If a submission cannot be scored; the message lists every one.
-
-    >>> import tempfile
-    >>> label = ["real", "fake"] * 6
-    >>> scores = {"ours": [9, 1, 8, 2, 7, 3, 6, 5, 9, 4, 8, 1], "theirs": [5, 4, 6, 7, 5, 3, 4, 6, 7, 5, 6, 4]}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, values in scores.items():
-    ...         rows = "".join(f"{i},{s}\\n" for i, s in enumerate(values))
-    ...         _ = Path(folder, f"{name}.csv").write_text("id,score\\n" + rows)
-    ...     rows = "".join(f"{i},{word}\\n" for i, word in enumerate(label))
-    ...     _ = Path(folder, "key.txt").write_text("id,label\\n" + rows)
-    ...     found = board({n: f"{folder}/{n}.csv" for n in scores}, f"{folder}/key.txt", metrics=["roc_auc"], positive="real")
-    >>> [s.run for s in found.standings]
-    ['ours', 'theirs']
-    """
-    from hitmiss.engine.rank import rank_design
-
-    chosen = find_protocol(protocol) if protocol is not None else None
-    spec = ReadSpec().changed(**reading)
-    runs: dict[str, Trials] = {}
-    refused: list[DataError] = []
-    for name, path in _submissions(submissions).items():
-        try:
-            runs[name] = read_trials(path, key, chosen, spec)
-            refuse_layouts(runs[name], chosen)
-        except DataError as error:
-            refused.append(DataError(f"{name}: {error}", error.faults, code=error.code))
-    if refused:
-        raise DataError(
-            f"{len(refused)} of {len(runs) + len(refused)} submissions cannot be scored:\n"
-            + "\n".join(str(error) for error in refused),
-            [fault for error in refused for fault in error.faults],
-            code="bad-submissions",
-        )
-    wanted = tuple(metrics) or (tuple(comparable(chosen, list(runs.values()))) if chosen is not None else ())
-    if not wanted:
-        raise UsageError("say what to rank by: a protocol or metrics", code="no-metric")
-    if len(runs) < 2:
-        raise UsageError(f"a board ranks two submissions or more; found {len(runs)}", code="one-run")
-    design = Design.of(
-        wanted, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=chosen, gap=False
-    )
-    return rank_design(runs, design)
-
-
-def _submissions(given: str | Path | Sequence[str | Path] | Mapping[str, object]) -> dict[str, object]:
-    """Return the submissions by name: a mapping as it is, files and the files of a folder by their names."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, str | Path):
-        folder = Path(given)
-        if not folder.is_dir():
-            raise UsageError(f"{folder} is not a folder; give the folder of the submissions", code="no-folder")
-        files: list[str | Path] = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    else:
-        files = list(given)
-    names = [Path(path).name.split(".")[0] for path in files]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"two submissions are called {twice!r}; give each its own name", code="same-name")
-    return dict(zip(names, files, strict=True))
-
-
 def read_side(
     scores: Sequence[object],
     key: object,
@@ -690,20 +587,25 @@ def measure_files(trials: Trials, development: Trials | None, design: Design) ->
 
 
 def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
-    """Measure the figures before and after a calibration that was fitted on a development set, as two runs.
-
-    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
-    """
+    """Measure the numbers before and after a calibration that was fitted on a development set, as two runs."""
     from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
-    after = f"after {method}"
-    sides = {"before": trials, after: calibrate(development, trials, method)}
+    return measure_sides({"before": trials, f"after {method}": calibrate(development, trials, method)}, design)
+
+
+def measure_sides(sides: Mapping[str, Trials], design: Design) -> Results:
+    """Measure the same trials with several scores, the last of which are likelihood ratios, as runs.
+
+    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
+    """
+    after = [*sides][-1]
     derived = design.protocol.derived if design.protocol else {}
     own = [m for m in design.metrics or design.settled.metrics if m not in derived]
     unfit = {name: [m for m in own if not _of_kind(m, side)] for name, side in sides.items()}
-    only_after = [m for m in unfit["before"] if m not in unfit[after]]
-    unfit["before"] = only_after  # one that fits neither side is refused by the scores of the file
+    for name in sides:  # one that fits no side is refused by the scores of the file
+        unfit[name] = [m for m in unfit[name] if m not in unfit[after]] if name != after else unfit[name]
+    only_after = [m for m in own if any(m in unfit[name] for name in sides if name != after) and m not in unfit[after]]
     measured = {
         name: measure_trials(
             side, replace(design, metrics=tuple(m for m in design.metrics if m not in unfit[name])), own

@@ -16,8 +16,6 @@ from hitmiss.io.diagnostics import quoted
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """The first character of a cell that a spreadsheet would compute instead of show."""
-
-
 NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -54,8 +52,6 @@ def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 ScoreForm = Literal["table", "official", "unpaired"]
-
-
 SCORE_FORMS: Final = get_args(ScoreForm)
 
 
@@ -139,4 +135,4 @@ def write_official_scores(trials: Trials, path: str | Path) -> None:
             f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
         )
     rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
-    Path(path).write_text("".join(["filename\tcm-score\n", *rows]), encoding="utf-8", newline="\n")
+    artifacts.write(path, "".join(["filename\tcm-score\n", *rows]))

@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
@@ -22,11 +22,17 @@ from hitmiss.core.kinds import one_or_several
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_controls, escape_invisible
+from hitmiss.core.trials import Trials, demanded
+from hitmiss.engine.comparison import Comparison
+from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.page import FigureView, Options, Page, compose
-from hitmiss.reports.sources import Measuring, of_results, open_sources
+from hitmiss.reports.html_table import page_table
+from hitmiss.reports.page import Options, Page, compose
+from hitmiss.reports.section import FigureView
+from hitmiss.reports.sources import Measuring, measured, of_results, open_sources
 from hitmiss.reports.svg import svg_of
+from hitmiss.reports.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,10 +40,12 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).parent
 CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
+Given: TypeAlias = "str | Path | Results | Comparison | Ranking | Trials"
+"""What a report can be about."""
 
 
 def report(
-    runs: str | Path | Results | Sequence[str | Path | Results],
+    runs: Given | Mapping[str, Given] | Sequence[Given],
     output: str | Path = "report.html",
     *,
     key: str | Path | None = None,
@@ -52,8 +60,8 @@ def report(
     Parameters
     ----------
     runs
-        Results, or results files, run folders or score files; `PROTOCOL=PATH` names the protocol with which a file is
-        measured. One, or several.
+        Results, a comparison or a ranking; or results files, run folders or score files; `PROTOCOL=PATH` names the protocol
+        with which a file is measured. One, or several in a list or by name.
     output
         The file to write.
     key
@@ -84,9 +92,11 @@ def report(
     ...     report([f"{folder}/ours.json"], f"{folder}/report.html").stat().st_size > 10_000
     True
     """
+    if isinstance(runs, Mapping):
+        names, runs = [*map(str, runs)], [*runs.values()]
     given = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
-    if len(given) == 1 and isinstance(given[0], str | Path) and is_contest(str(given[0])):
-        write_page(contest_page(str(given[0]), title), output, static=static)
+    if len(given) == 1 and (isinstance(given[0], Comparison | Ranking) or _is_contest(given[0])):
+        write_page(contest_page(given[0], title), output, static=static)  # type: ignore[arg-type]
         return Path(output)
     asked = design or Design(bootstrap=1000)
     sources = _sources(given, [str(key)] if key else [], Measuring(asked, reading or ReadSpec()), one_or_several(names))
@@ -94,28 +104,36 @@ def report(
     return Path(output)
 
 
-def _sources(
-    runs: Sequence[str | Path | Results], keys: Sequence[str], measuring: Measuring, names: Sequence[str]
-) -> list[RunData]:
-    """Return runs in their order: results as they are, everything else opened."""
-    made = [run for run in runs if isinstance(run, Results)]
+def _is_contest(run: object) -> bool:
+    return isinstance(run, str | Path) and is_contest(str(run))
+
+
+def _sources(runs: Sequence[Given], keys: Sequence[str], measuring: Measuring, names: Sequence[str]) -> list[RunData]:
+    """Return runs in their order: results as they are, trials measured, files opened."""
+    made = [run for run in runs if not isinstance(run, str | Path)]
     if not made:
-        return open_sources([_path(run) for run in runs], keys, measuring, names)
+        return open_sources([str(run) for run in runs], keys, measuring, names)
     if len(made) < len(runs):
         raise UsageError("give results or files, not both; results.save(FILE) writes a file", code="mixed-runs")
     called = list(names) or (["results"] if len(made) == 1 else [f"run {i + 1}" for i in range(len(made))])
     if len(called) != len(made):
         raise UsageError(f"{len(called)} names were given for {len(made)} runs; name each or none", code="option-count")
-    return [of_results(results, name) for results, name in zip(made, called, strict=True)]
+    return [_source(run, name, measuring) for run, name in zip(made, called, strict=True)]
 
 
-def _path(run: object) -> str:
-    if isinstance(run, str | Path):
-        return str(run)
-    raise UsageError(
-        f"report takes results or files, but this is a {type(run).__name__}; make results with hm.measure or hm.evaluate",
-        code="not-results",
-    )
+def _source(run: object, name: str, measuring: Measuring) -> RunData:
+    if isinstance(run, Results):
+        return of_results(run, name)
+    if isinstance(run, Comparison | Ranking):
+        raise UsageError("a comparison or a ranking has a page of its own: give one of them alone", code="mixed-runs")
+    design = measuring.design
+    if not design.metrics and design.protocol is None:
+        raise UsageError(
+            f"report takes results, and this is a {type(run).__name__}: measure it first, as hm.report(hm.evaluate(table, "
+            "metrics='eer')), or say what to measure with design=hm.Design(metrics='eer')",
+            code="not-results",
+        )
+    return measured(demanded(run, "report"), name, measuring)
 
 
 def write_report(
@@ -166,24 +184,30 @@ def print_pdf(path: str | Path, pdf: str | Path) -> None:
 
 def render(page: Page, *, static: bool = False) -> str:
     """Return the whole file as text. `static`: no script at all."""
-    css, js = _asset("report.css"), _asset("report.js")
+    css, js = asset("report.css"), asset("report.js")
     context: dict[str, object] = {
         "page": page,
         "version": __version__,
         "static": static,
-        "css": _raw(css),
-        "js": _raw("" if static else js),
+        "css": raw(css),
+        "js": raw("" if static else js),
         "policy": policy(css, () if static else (js,)),
         "drawn": _drawn,
-        "raw": _raw,
+        "table": _table,
+        "raw": raw,
     }
-    return _environment().get_template("report.html").render(context)
+    return environment().get_template("report.html").render(context)
+
+
+def _table(table: Table, classes: str = "", captioned: bool = True) -> Markup:
+    """Return a table as markup; its texts are escaped by the writer."""
+    return raw(page_table(table, classes, captioned=captioned))
 
 
 def _drawn(figure: FigureView, small: bool = False) -> Markup:
     """Return a figure as markup; its texts are escaped by the renderer."""
     label = f"{figure.title}. {figure.reading.text} The numbers are in the table below."
-    return _raw(svg_of(figure.plate, figure.id, small=small, label=label))
+    return raw(svg_of(figure.plate, figure.id, small=small, label=label))
 
 
 def policy(css: str, scripts: Sequence[str]) -> str:
@@ -205,12 +229,14 @@ def _hash(content: bytes) -> str:
 
 
 @lru_cache(maxsize=4)
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of the templates as text."""
     return (HERE / "templates" / name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the environment that escapes every text of a page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -252,7 +278,7 @@ def code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 
-def _raw(text: str) -> Markup:
+def raw(text: str) -> Markup:
     """Return a file of hitmiss as it is, without escaping."""
     from markupsafe import Markup
 
