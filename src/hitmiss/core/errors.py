@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from hitmiss.core.finding import Finding, Subject, Value
+from hitmiss.core.finding import Finding, Subject, as_value
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,7 @@ class HitmissError(Exception):
     exit_code = 1
     code = "error"
     choices: tuple[Mapping[str, str], ...] = ()
+    faults: tuple[Fault, ...] = ()
     finding: Finding | None = None
     """What was found, from which the message is written."""
 
@@ -76,7 +77,7 @@ class HitmissError(Exception):
             self.choices = tuple(choices)
 
     @classmethod
-    def of(cls, code: str, /, subject: Subject | None = None, **values: Value) -> Self:
+    def of(cls, code: str, /, subject: Subject | None = None, **values: object) -> Self:
         """Make the error from what was found: a code of the catalogue with the values of its sentence.
 
         `error.code` is the code up to its slash, which stays the same for all sentences of one kind.
@@ -88,9 +89,14 @@ class HitmissError(Exception):
         '--max-regression needs --baseline RUN to compare with'
         """
         made = cls("")
-        made.finding = Finding(code, subject or Subject(), values)
+        made.finding = Finding(code, subject or Subject(), {name: as_value(value) for name, value in values.items()})
         made.code = code.partition("/")[0]
         return made
+
+    def with_faults(self, faults: Sequence[Fault]) -> Self:
+        """Return the error with the places in the data."""
+        self.faults = tuple(faults)
+        return self
 
     def settled_by(self, choices: Sequence[Mapping[str, str]]) -> Self:
         """Return the error with options of which one settles the question."""

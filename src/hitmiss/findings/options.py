@@ -7,21 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from hitmiss.core.finding import Option
+from hitmiss.core.options import keyword_of, option_name
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
-FLAGS: Final = {
-    "metrics": "-m",
-    "protocol": "-p",
-    "output": "-o",
-    "columns": "--column",
-    "key_columns": "--key-column",
-    "score_columns": "--score-column",
-    "runs": "--run-column",
-}
-"""Keywords whose option has another name, or a short one that sentences use."""
-KEYWORDS: Final = {flag.strip("-").replace("-", "_"): keyword for keyword, flag in FLAGS.items()} | {
-    "metric": "metrics"
-}
+SHORT: Final = {"metrics": "-m", "protocol": "-p", "output": "-o"}
+"""Keywords whose option has a short name, which sentences use."""
 SWITCHES: Final = frozenset(("dedupe", "allow_missing", "resume", "retry", "join", "force", "static"))
 """Options without a value."""
 MAPPINGS: Final = frozenset(("columns", "key_columns", "where", "rename"))
@@ -38,8 +28,7 @@ def option(words: str) -> Option:
     """
     flag, blank, value = words.partition(" ")
     value = value.strip("'")
-    name = flag.lstrip("-").replace("-", "_")
-    name = KEYWORDS.get(name, name)
+    name = keyword_of(flag)
     return Option(name, value if blank else True if name in SWITCHES else None)
 
 
@@ -57,7 +46,7 @@ def on_command_line(options: Sequence[Option]) -> str:
 
 def flag_of(keyword: str) -> str:
     """Return the option of a keyword."""
-    return FLAGS.get(keyword, f"--{keyword.replace('_', '-')}")
+    return SHORT.get(keyword) or option_name(keyword)
 
 
 def _quoted(value: str) -> str:
