@@ -277,7 +277,7 @@ class Bench:
             )
         rate = between(marks)
         share = f"{rate / self.best:.0%} of the model alone; " if self.best and precision == "bfloat16" else ""
-        return self.rated(rate, busy, share + outcome.clock.line(), sum(sizes) / len(sizes) / RATE)
+        return self.rated(rate, busy, share + outcome.progress.line(), sum(sizes) / len(sizes) / RATE)
 
     def decoding(self, clips: int) -> Row:
         """What the workers give when nothing is done with it."""

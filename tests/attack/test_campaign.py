@@ -22,10 +22,12 @@ from hitmiss.attacks.queries import margins, powerset, random_search, to_pattern
 from hitmiss.attacks.recordings import Recordings, read_recordings
 from hitmiss.attacks.worker import Campaigner, same_norm_noise
 from hitmiss.core.errors import DataError, IncompleteRun, UnknownName, UsageError
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import evaluate
 from hitmiss.robustness.attacks import measure_attacks
 from hitmiss.robustness.campaign import Campaign
+from hitmiss.runs.progress import Progress
 from hitmiss.simulate.ecg import CLASSES, simulate
 from hitmiss.simulate.ecg_detector import ConvBaseline
 from hitmiss.stats.random import noise_generator
@@ -59,17 +61,15 @@ def rows_of(trials: Trials) -> pl.DataFrame:
     return trials.frame.sort("item", "target", "attack", "strength")
 
 
-def test_any_batch_and_order(
-    model: ConvBaseline, data: Recordings, trials: Trials, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("hitmiss.attacks.campaign.PART", 5)
+def test_any_batch_and_order(model: ConvBaseline, data: Recordings, trials: Trials) -> None:
     turned = data.where(np.ones(24, dtype=bool))
     order = np.random.default_rng(0).permutation(24)
     columns = {k: [v[i] for i in order] for k, v in turned.columns.items()}
     turned = Recordings(
         data.x[order], data.y[order], data.fs, data.classes, [data.ids[i] for i in order], columns, "digest"
     )
-    again = run_campaign(Campaigner(turned, as_classifier(model), AttackPlan(CONFIGS[::-1], SEARCH), batch=3))
+    plan = AttackPlan(CONFIGS[::-1], SEARCH)
+    again = run_campaign(Campaigner(turned, as_classifier(model), plan, batch=3, together=5))
     one, other = rows_of(trials), rows_of(again)
     assert one.select("item", "target", "attack", "strength", "decision").equals(
         other.select("item", "target", "attack", "strength", "decision")
@@ -84,8 +84,8 @@ def test_a_run_folder_is_the_same_and_goes_on_after_a_stop(
     class Stop(Exception):
         pass
 
-    def stop(done: int, total: int) -> None:
-        if done > total / 2:
+    def stop(progress: Progress) -> None:
+        if progress.n_done > progress.n_total / 2:
             raise Stop
 
     campaigner = Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH))
@@ -95,8 +95,8 @@ def test_a_run_folder_is_the_same_and_goes_on_after_a_stop(
         evaluate(str(tmp_path / "run"), protocol="ecg-attacks")
     other = Campaigner(data, as_classifier(model), AttackPlan(CONFIGS, SEARCH, seed=1))
     with pytest.raises(IncompleteRun, match="seed"):
-        run_campaign(other, tmp_path / "run", resume=True)
-    run_campaign(campaigner, tmp_path / "run", resume=True)
+        run_campaign(other, tmp_path / "run", RunSpec(resume=True))
+    run_campaign(campaigner, tmp_path / "run", RunSpec(resume=True))
     mine, stored = (
         measure_attacks(trials, by=["target", "sex"]),
         evaluate(str(tmp_path / "run"), protocol="ecg-attacks", by=["target", "sex"]),

@@ -19,7 +19,7 @@ from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expe
 import hitmiss as hm
 from hitmiss.cluster.ray import Cluster
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
-from hitmiss.detection.clock import Clock
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.detection.cluster import RayDetector
 from hitmiss.detection.detector import as_detector
 from hitmiss.detection.loop import run_detector
@@ -27,6 +27,7 @@ from hitmiss.detection.opening import open_detector
 from hitmiss.detection.settings import Outcome, Settings
 from hitmiss.io.manifest import Manifest
 from hitmiss.runs.manifest import load_manifest, verify
+from hitmiss.runs.progress import Progress
 
 pytestmark = pytest.mark.extras
 LEVEL = partial(as_detector, two_logits, sample_rate=16000)
@@ -37,14 +38,16 @@ def on_cluster(
 ) -> tuple[Outcome, RayDetector]:
     """A run on two processes of the cluster."""
     work = {name: given.pop(name) for name in ("transform", "fit", "report") if name in given}
+    spec = RunSpec(resume=given.pop("resume", False))
     with RayDetector(cluster, opening, actors=given.pop("actors", 2), decoders=given.get("workers", 0)) as fleet:
-        return run_detector(fleet, manifest, Settings(**given), output=output, load=load, **work), fleet
+        return run_detector(fleet, manifest, Settings(**given), spec, output=output, load=load, **work), fleet
 
 
 def alone(output: Path, manifest: Manifest, opening: Any = LEVEL, load: Any = clip, **given: Any) -> Outcome:
     """The same in this process."""
     work = {name: given.pop(name) for name in ("transform", "fit") if name in given}
-    return run_detector(opening(), manifest, Settings(**given), output=output, load=load, **work)
+    spec = RunSpec(resume=given.pop("resume", False))
+    return run_detector(opening(), manifest, Settings(**given), spec, output=output, load=load, **work)
 
 
 def positions(folder: Path) -> Counter[int]:
@@ -95,9 +98,9 @@ def test_a_process_killed_from_outside_loses_and_doubles_nothing(
 ) -> None:
     manifest, fleets, killed = corpus(120), [], []
 
-    def kill_one(clock: Clock) -> None:
+    def kill_one(progress: Progress) -> None:
         """After the first results, in the middle of the work of both."""
-        if clock.n_done and not killed:
+        if progress.n_done and not killed:
             victim = next(member.about for member in fleets[0].members if member.about is not None)
             os.kill(victim.pid, signal.SIGKILL)
             killed.append(victim.pid)
@@ -151,8 +154,8 @@ def test_when_all_fail_the_run_stops_early(cluster: Cluster, tmp_path: Path) -> 
 def test_begun_by_one_process_and_ended_by_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     """And the other way round: the run store does not know who scores."""
 
-    def stop(clock: Clock) -> None:
-        if clock.n_done >= 20:
+    def stop(progress: Progress) -> None:
+        if progress.n_done >= 20:
             raise KeyboardInterrupt
 
     def on_both(cluster: Cluster, output: Path, manifest: Manifest) -> None:

@@ -19,6 +19,7 @@ from detect_parts import KillsOnce, broken_clip, clip, corpus, deadly_clip, expe
 
 import hitmiss as hm
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.detection.ahead import Ahead
 from hitmiss.detection.batches import Budget, Piece, Pool, collate
 from hitmiss.detection.crew import feed
@@ -131,9 +132,10 @@ def test_bad_files_are_listed_and_not_fatal(tmp_path: Path) -> None:
 def test_failed_items_are_tried_again_on_request(tmp_path: Path) -> None:
     settings = Settings()
     run_detector(two_logits, corpus(40), settings, output=tmp_path / "run", load=broken_clip)
-    again = run_detector(two_logits, corpus(40), Settings(resume=True), output=tmp_path / "run", load=clip)
+    again = run_detector(two_logits, corpus(40), Settings(), RunSpec(resume=True), output=tmp_path / "run", load=clip)
     assert again.n_failed == 4, "a failure is an answer until somebody asks again"
-    fixed = run_detector(two_logits, corpus(40), Settings(resume=True, retry=True), output=tmp_path / "run", load=clip)
+    spec = RunSpec(resume=True, retry=True)
+    fixed = run_detector(two_logits, corpus(40), Settings(), spec, output=tmp_path / "run", load=clip)
     assert (fixed.n_scored, fixed.n_failed) == (40, 0)
     assert hm.read(str(tmp_path / "run")).header.coverage is None
 

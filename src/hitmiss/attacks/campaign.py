@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, cast
+from typing import cast
 
-import numpy as np
 import polars as pl
 
 from hitmiss.attacks.batched import batched_families
@@ -20,65 +19,83 @@ from hitmiss.attacks.plan import AttackPlan, sweep
 from hitmiss.attacks.recordings import Recordings, read_recordings
 from hitmiss.attacks.signals import write_index, write_part
 from hitmiss.attacks.table import failures_of, header_of, table_of
-from hitmiss.attacks.worker import Campaigner, Facts, Keep
-from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.attacks.worker import Campaigner, Facts, Keep, StepWorker
+from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
 from hitmiss.core.metric_spec import parse
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
 from hitmiss.detection.opening import find_object, open_detector
+from hitmiss.runs.loop import open_run, run_loop
 from hitmiss.runs.manifest import MEDIA
-from hitmiss.runs.store import start
-
-PART: Final = 64
-"""Records that are processed together; it changes no result."""
-Report = Callable[[int, int], None]
+from hitmiss.runs.progress import Report
+from hitmiss.runs.store import Run
+from hitmiss.runs.worker import InMemory
 
 
 def run_campaign(
     campaigner: Campaigner,
     output: str | Path | None = None,
+    spec: RunSpec | None = None,
     *,
-    resume: bool = False,
-    report: Report | None = None,
+    report: Report = lambda progress: None,
     save_signals: bool = False,
 ) -> Trials:
-    """Run a plan and return its trials. With `output` it is a run folder: after an interruption, use `resume=True`.
+    """Run a plan and return its trials.
 
-    `save_signals`: keep the changed signals in the folder (see `read_signals`).
+    With `output` it is a run folder: after an interruption, go on with `RunSpec(resume=True)`. `save_signals`: keep the
+    changed signals in the folder (see `read_signals`).
     """
-    if save_signals and output is None:
+    if output is not None:
+        trials = work_on_campaign(campaigner, output, spec or RunSpec(), report=report, save_signals=save_signals)
+        if trials is None:
+            raise EnvironmentFault(f"other processes still work on {output}; read it when they are done")
+        return trials
+    if save_signals:
         raise UsageError("signals are kept in a run folder; say output=…")
-    n = len(campaigner.recordings.ids)
-    steps = campaigner.plan.steps
-    made: dict[int, Facts] = {}
-    if output is None:
-        for at, record in _work(campaigner, iter(range(n * len(steps))), report):
-            made[at] = record
-        return Trials.from_frame(table_of(campaigner, made), header_of(campaigner, made))
-    items = [f"{name} / {record}" for name, _ in steps for record in campaigner.recordings.ids]
-    pinned = _run_pinned(campaigner) | ({"signals": "float32"} if save_signals else {})
-    with start(output, kind="attack", config=pinned, items=items, resume=resume) as run:
+    worker = StepWorker(campaigner)
+    kept = InMemory(worker.items)
+    run_loop(worker, kept, spec or RunSpec(), report).require_hope("the attack")
+    made = cast("dict[int, Facts]", kept.records)
+    return Trials.from_frame(table_of(campaigner, made), header_of(campaigner, made))
+
+
+def work_on_campaign(
+    campaigner: Campaigner,
+    output: str | Path,
+    spec: RunSpec,
+    *,
+    report: Report = lambda progress: None,
+    save_signals: bool = False,
+) -> Trials | None:
+    """Work on a run folder; return its trials, or None if other processes still work on it."""
+    worker = StepWorker(campaigner, save_signals)
+    with open_run(worker, output, spec) as run:
         campaigner.keep = _keeper(campaigner, Path(output)) if save_signals else None
-        for at, record in _work(campaigner, run.todo(), report):
-            run.add(at, record)
-        made = cast("dict[int, Facts]", dict(run.records()))
-        table, header = table_of(campaigner, made), header_of(campaigner, made)
-        facts: dict[str, object] = {
-            "positive": header.positive,
-            "negative": header.negative,
-            "score_kind": header.score_kind,
-            "provenance": dict(header.provenance),
-            "contract": campaigner.contract.stored,
-        }
-        if campaigner.recordings.path is not None:
-            facts[MEDIA] = os.path.relpath(campaigner.recordings.path, output)
-        words = [
-            pl.col(c).replace_strict({1: header.positive, 0: header.negative}, return_dtype=pl.String)
-            for c in ("label", "decision")
-        ]
-        run.finish(
-            table.with_columns(words), _indexed(campaigner, made, Path(output)) if save_signals else (), **facts, has_labels=True, runs=list(header.runs), numbers=list(header.numbers),
-            n_scored=table.height, n_failed=len(failures_of(campaigner, made)), notes=list(header.notes),
-        )  # fmt: skip
+        run_loop(worker, run, spec, report).require_hope(output)
+        return _finish(run, campaigner, save_signals) if run.is_done else None
+
+
+def _finish(run: Run, campaigner: Campaigner, save_signals: bool) -> Trials:
+    """Make the table of a run that is done, and mark it complete."""
+    made = cast("dict[int, Facts]", dict(run.records()))
+    table, header = table_of(campaigner, made), header_of(campaigner, made)
+    facts: dict[str, object] = {
+        "positive": header.positive,
+        "negative": header.negative,
+        "score_kind": header.score_kind,
+        "provenance": dict(header.provenance),
+        "contract": campaigner.contract.stored,
+    }
+    if campaigner.recordings.path is not None:
+        facts[MEDIA] = os.path.relpath(campaigner.recordings.path, run.folder)
+    words = [
+        pl.col(c).replace_strict({1: header.positive, 0: header.negative}, return_dtype=pl.String)
+        for c in ("label", "decision")
+    ]
+    run.finish(
+        table.with_columns(words), _indexed(campaigner, made, run.folder) if save_signals else (), **facts, has_labels=True, runs=list(header.runs), numbers=list(header.numbers),
+        n_scored=table.height, n_failed=len(failures_of(campaigner, made)), notes=list(header.notes),
+    )  # fmt: skip
     return Trials.from_frame(table, header)
 
 
@@ -97,44 +114,6 @@ def _indexed(campaigner: Campaigner, made: dict[int, Facts], folder: Path) -> li
             file, row = made[at]["signals"]
             rows.append({"record": ids[at % len(ids)], **campaigner.plan.cells[name], "file": file, "row": row})
     return write_index(folder, rows)
-
-
-def _work(campaigner: Campaigner, todo: Iterator[int], report: Report | None) -> Iterator[tuple[int, Facts]]:
-    """Process positions (step-major) in batches that belong to one step."""
-    n, total = len(campaigner.recordings.ids), len(campaigner.recordings.ids) * len(campaigner.plan.steps)
-    waiting: list[int] = []
-    done = 0
-
-    def flush() -> Iterator[tuple[int, Facts]]:
-        nonlocal done
-        rows = [at % n for at in waiting]
-        yield from zip(list(waiting), campaigner.step(waiting[0] // n, rows), strict=True)
-        done += len(rows)
-        waiting.clear()
-        if report is not None:
-            report(done, total)
-
-    for at in todo:
-        if waiting and (at // n != waiting[0] // n or len(waiting) >= PART):
-            yield from flush()
-        waiting.append(at)
-    if waiting:
-        yield from flush()
-
-
-def _run_pinned(campaigner: Campaigner) -> dict[str, object]:
-    data, model = campaigner.recordings, campaigner.model
-    threshold = np.asarray(campaigner.threshold, dtype=np.float64).tolist()
-    about = {"data": data.digest, "classes": list(data.classes), "fs": data.fs, "layout": model.layout}
-    about |= {"single_label": True} if model.single_label else {}
-    about |= {"leads": [data.leads[at] for at in model.order]} if model.order is not None and data.leads else {}
-    return {
-        **campaigner.plan.pinned,
-        **about,
-        "model": {"name": model.name, **model.identity},
-        "outputs": model.outputs,
-        "threshold": threshold,
-    }
 
 
 def attack(
@@ -168,6 +147,7 @@ def attack(
     seed: int = 0,
     save_signals: bool = False,
     resume: bool = False,
+    retry: bool = False,
 ) -> Trials:
     """Perturb and attack a classifier of signals and return the trials, as `hitmiss attack` does.
 
@@ -203,8 +183,8 @@ def attack(
         How the records are read, and how many.
     batch, seed
         Records per batch of a gradient attack; the seed of everything that is drawn.
-    save_signals, resume
-        Keep the changed signals in the run folder; go on with the run in the folder.
+    save_signals, resume, retry
+        Keep the changed signals in the run folder; go on with the run in the folder; try failed records again.
 
     Returns
     -------
@@ -255,7 +235,8 @@ def attack(
         limit=limit,
         seed=seed,
     )
-    return run_campaign(campaigner, output, resume=resume, save_signals=save_signals)
+    spec = RunSpec(resume=resume, retry=retry)
+    return run_campaign(campaigner, output, spec, save_signals=save_signals)
 
 
 def prepare_campaign(

@@ -7,7 +7,7 @@ effect of a mere disturbance of that size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypedDict, cast
@@ -42,6 +42,7 @@ from hitmiss.detection.contract import (
 )
 from hitmiss.detection.detector import need
 from hitmiss.robustness.campaign import Campaign, Cell
+from hitmiss.runs.worker import Result, Results
 from hitmiss.stats.random import noise_generator
 
 
@@ -81,6 +82,8 @@ class Campaigner:
     threshold: ArrayLike = 0.5
     peaks: Sequence[ArrayLike | None] | None = None
     batch: int = 32
+    together: int = 64
+    """Records that are processed together; it changes no result."""
     keep: Keep | None = None
     truth: ArrayLike | None = None
     """The labels of all records of the data, of which some may be attacked; they show whether classes exclude each other."""
@@ -371,3 +374,60 @@ def _number(value: float) -> float | str | None:
 
 def _stored(log_odds: Floats) -> list[float | str | None]:
     return [_number(float(v)) for v in log_odds]
+
+
+class StepWorker:
+    """The work of a campaign: positions are step by step, record by record; those of one step go together."""
+
+    kind = "attack"
+
+    def __init__(self, campaigner: Campaigner, save_signals: bool = False) -> None:
+        self.campaigner, self.save_signals = campaigner, save_signals
+        ids = campaigner.recordings.ids
+        self.items = [f"{name} / {record}" for name, _ in campaigner.plan.steps for record in ids]
+
+    @property
+    def config(self) -> dict[str, object]:
+        """Everything that could change a result."""
+        data, model = self.campaigner.recordings, self.campaigner.model
+        about: dict[str, object] = {
+            "data": data.digest,
+            "classes": list(data.classes),
+            "fs": data.fs,
+            "layout": model.layout,
+        }
+        about |= {"single_label": True} if model.single_label else {}
+        about |= {"leads": [data.leads[at] for at in model.order]} if model.order is not None and data.leads else {}
+        return {
+            **self.campaigner.plan.pinned,
+            **about,
+            "model": {"name": model.name, **model.identity},
+            "outputs": model.outputs,
+            "threshold": np.asarray(self.campaigner.threshold, dtype=np.float64).tolist(),
+            **({"signals": "float32"} if self.save_signals else {}),
+        }
+
+    def work(self, todo: Iterator[int]) -> Results:
+        """Process positions in batches that belong to one step; the size of a batch changes no result."""
+        n = len(self.campaigner.recordings.ids)
+        waiting: list[int] = []
+        for at in todo:
+            if waiting and (at // n != waiting[0] // n or len(waiting) >= self.campaigner.together):
+                yield from self._step(waiting, n)
+                waiting = []
+            waiting.append(at)
+        if waiting:
+            yield from self._step(waiting, n)
+
+    def _step(self, positions: Sequence[int], n: int) -> Iterator[Result]:
+        made = self.campaigner.step(positions[0] // n, [at % n for at in positions])
+        yield from (Result(at, cast("Mapping[str, object]", facts)) for at, facts in zip(positions, made, strict=True))
+
+    def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
+        """Return nothing: the digest of the data is part of the configuration."""
+        del records
+        return []
+
+    def details(self) -> str:
+        """Return nothing."""
+        return ""

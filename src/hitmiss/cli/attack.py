@@ -77,13 +77,19 @@ def attack(
         bool, typer.Option("--save-signals", help="Keep the attacked signals in the run folder (float32).")
     ] = False,
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed records again.")] = False,
+    join: Annotated[bool, typer.Option("--join", help="Help the process that started the run.")] = False,
+    max_time: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop after so many seconds; --resume continues.")
+    ] = None,
     figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw every figure into this folder.")] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm."""
-    from hitmiss.attacks.campaign import prepare_campaign, run_campaign
+    from hitmiss.attacks.campaign import prepare_campaign, work_on_campaign
     from hitmiss.attacks.table import LEFT_OUT
     from hitmiss.cli.common import Progress
+    from hitmiss.core.run_spec import RunSpec
 
     campaigner = prepare_campaign(
         detector,
@@ -114,7 +120,11 @@ def attack(
         seed=seed,
     )
     common.note(str(campaigner.contract))
-    trials = run_campaign(campaigner, output, resume=resume, report=Progress().count, save_signals=save_signals)
+    spec = RunSpec(resume=resume, retry=retry, join=join, max_time=max_time)
+    trials = work_on_campaign(campaigner, output, spec, report=Progress(), save_signals=save_signals)
+    if trials is None:
+        common.out("other processes are still working on it; the last one finishes the run")
+        return
     for note in trials.header.notes:
         if LEFT_OUT in note:
             common.note(f"! {note}")

@@ -84,6 +84,9 @@ def detect(
     resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
     retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed items again.")] = False,
     join: Annotated[bool, typer.Option("--join", help="Help the process that started the run.")] = False,
+    max_time: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop after so many seconds; --resume continues.")
+    ] = None,
     scores: Annotated[Path | None, typer.Option(help="Write a score file here too.")] = None,
     score_form: Annotated[str, typer.Option(help="table, official or unpaired (`- - real 0.85`).")] = "table",
     json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
@@ -96,9 +99,10 @@ def detect(
     if len(devices) > 1:
         _share(given, devices)
         return
+    from hitmiss.core.run_spec import RunSpec
     from hitmiss.detection.loop import run_detector
     from hitmiss.detection.opening import open_detector
-    from hitmiss.evaluation.detecting import Job, Running, find_manifest
+    from hitmiss.evaluation.detecting import Batching, Job, find_manifest
 
     reading = reading.changed(where=common.either(reading.where))
     manifest = find_manifest(data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=limit)
@@ -131,7 +135,7 @@ def detect(
             positive_index=positive_index,
             outputs=outputs,
             higher=higher,
-            running=Running(batch_seconds, batch_items, pad, workers, resume, join, retry, check),
+            batching=Batching(batch_seconds, batch_items, pad, workers, check),
         )
         for line in job.notes:
             common.note(line)
@@ -139,6 +143,7 @@ def detect(
             model,
             job.manifest,
             job.settings,
+            RunSpec(resume=resume, join=join, retry=retry, max_time=max_time),
             output=output,
             load=job.load,
             transform=job.transform,
@@ -237,19 +242,24 @@ def _export(folder: Path, path: Path, form: str) -> None:
 
 
 def _emit(outcome: Outcome, json: bool) -> None:
-    clock = outcome.clock
+    progress = outcome.progress
     for item, why in outcome.failures[:SHOWN_FAILURES]:
         common.note(f"failed: {item}: {why}")
     for alarm in outcome.alarms:
         common.note(f"! {alarm}")
     if json:
         shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
-        about = {"alarms": outcome.alarms, "notes": outcome.notes, "shares": clock.shares(), "rate": clock.rate}
+        about = {
+            "alarms": outcome.alarms,
+            "notes": outcome.notes,
+            "shares": outcome.clock.shares(),
+            "rate": progress.rate,
+        }
         common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain_object(about)})
         return
     common.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
-    if clock.n_done:
-        common.out(clock.line())
+    if progress.n_done:
+        common.out(progress.line())
     for note in outcome.notes:
         common.out(note)
     if outcome.is_complete:

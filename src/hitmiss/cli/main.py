@@ -31,6 +31,7 @@ from hitmiss.cli import common
 from hitmiss.core import artifacts, errors
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, UsageError
 from hitmiss.core.text import escape_invisible
+from hitmiss.runs.signals import stop_on_terminate
 
 if TYPE_CHECKING:
     from typer._click.core import Command, Context, Parameter
@@ -700,7 +701,11 @@ def _dispatch(words: list[str]) -> int:
         complete_values(command)
     verb = _known(words) or ""
     try:
-        with artifacts.guarded(), nullcontext() if verb in ("", *UNCOUNTED) else common.shown(verb):
+        with (
+            stop_on_terminate(),
+            artifacts.guarded(),
+            nullcontext() if verb in ("", *UNCOUNTED) else common.shown(verb),
+        ):
             code = command.main(words, prog_name="hitmiss", standalone_mode=False)
     except SystemExit as stop:
         if isinstance(stop.__context__, BrokenPipeError):

@@ -10,21 +10,14 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Clock:
-    """Seconds per activity, and the progress of the run.
+    """Seconds per activity.
 
     `decode` and `augment` are spent in the workers, in parallel; `model`, `write` and `wait` one after the other.
 
-    >>> clock = Clock(n_total=4)
-    >>> clock.count(done=2, sound=6.0)
-    >>> clock.n_done, clock.shares()["model"]
-    (2, 0.0)
+    >>> Clock(model=3.0, write=1.0).shares()["model"]
+    0.75
     """
 
-    n_total: int = 0
-    n_done: int = 0
-    n_failed: int = 0
-    n_before: int = 0
-    sound: float = 0.0
     decode: float = 0.0
     augment: float = 0.0
     model: float = 0.0
@@ -41,27 +34,10 @@ class Clock:
         finally:
             setattr(self, activity, getattr(self, activity) + time.perf_counter() - start)
 
-    def count(self, done: int = 1, sound: float = 0.0, failed: int = 0) -> None:
-        """Count items done."""
-        self.n_done += done
-        self.n_failed += failed
-        self.sound += sound
-
     @property
     def elapsed(self) -> float:
         """Seconds since the start."""
         return time.monotonic() - self.began
-
-    @property
-    def rate(self) -> float:
-        """Items per second in this process."""
-        return self.n_done / self.elapsed if self.elapsed else 0.0
-
-    @property
-    def left(self) -> float | None:
-        """Seconds to the end at this rate; None before there is a rate."""
-        remaining = self.n_total - self.n_before - self.n_done
-        return remaining / self.rate if self.rate else None
 
     def shares(self) -> dict[str, float]:
         """Return each activity as a share of all the work in all processes; `wait` as a share of the wall time."""
@@ -73,7 +49,7 @@ class Clock:
     def waited(self) -> str:
         """Say what the run waited for, in order, and what would help.
 
-        >>> clock = Clock(n_total=2, wait=9.0, model=1.0)
+        >>> clock = Clock(wait=9.0, model=1.0)
         >>> clock.waited().split(":")[0]
         'waited for'
         """
@@ -84,17 +60,3 @@ class Clock:
         return f"waited for: {said}" + (
             "; more --workers may help" if most == "data" and parts[most] > total / 2 else ""
         )
-
-    def line(self) -> str:
-        """Return one line for people: progress, remaining time, speed, and where the time goes."""
-        left = f", {_span(self.left)} left" if self.left else ""
-        shares = ", ".join(f"{name} {share:.0%}" for name, share in self.shares().items())
-        failed = f", {self.n_failed:,} failed" if self.n_failed else ""
-        done = self.n_before + self.n_done
-        return f"{done:,} of {self.n_total:,}{left}{failed}, {self.rate:,.1f}/s ({shares})"
-
-
-def _span(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,9 +1,9 @@
-"""The loop of a run whose items are scored by the processes of a Ray cluster.
+"""Runs whose items are scored by the processes of a Ray cluster.
 
 Only the process that owns the run writes it, one item at a time, so the run store is like that of a single process:
 it survives the owner's death, can be resumed with or without a cluster, and holds no item twice.
 
-    with joined("auto") as cluster, Fleet(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
+    with joined("auto") as cluster, RayDetector(cluster, partial(open_detector, "model.onnx"), actors=2) as detector:
         run_detector(detector, manifest, Settings(), output="run", load=load)
 
 Plain actors are used, not Ray Data: it is then known what an actor was doing when it died, so an item that crashes
@@ -15,10 +15,10 @@ from __future__ import annotations
 import sys
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import polars as pl
 
@@ -27,91 +27,75 @@ from hitmiss.cluster.sending import Sent, accepted
 from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.detection.detector import Base, Batch, Detector
 from hitmiss.detection.outputs import Outputs
+from hitmiss.detection.parts import FIRST, PATIENCE, Part, PartQueue, part_size
 from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
-from hitmiss.detection.settings import Report, Settings
-from hitmiss.detection.worker import Loop
+from hitmiss.detection.scorer import FLOAT32, About, Scored, Scorer, Work
+from hitmiss.detection.settings import Settings
+from hitmiss.detection.worker import BatchWorker
 from hitmiss.io.manifest import Manifest
 from hitmiss.runs.manifest import differences
-from hitmiss.runs.store import Run
+from hitmiss.runs.worker import Result, Results
 
 if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.actor import ActorHandle
-from hitmiss.detection.parts import FIRST, PATIENCE, Part, PartQueue, part_size
-from hitmiss.detection.scorer import FLOAT32, LAYERS, About, Scored, Scorer, Work
 
 FUTILE: Final = 10
 """The run stops after this many deaths without a completed part in between: the items are not the cause."""
 
 
-class ClusterLoop(Loop):
-    """The owner's work on a run."""
+class ClusterWorker(BatchWorker):
+    """The work of a detector that is open in many processes: parts are handed out, and what comes back is yielded."""
 
-    def __init__(
-        self,
-        run: Run,
-        fleet: RayDetector,
-        manifest: Manifest,
-        preparation: Prepare,
-        settings: Settings,
-        report: Report,
-    ) -> None:
-        super().__init__(run, fleet, manifest, preparation, settings, report)
-        self.fleet = fleet
-        alone = replace(settings, resume=False, join=False, retry=False)
-        classes = (manifest.positive, manifest.negative)
-        fleet.begin(Work(preparation, alone, fleet.sample_rate, *classes))
+    def __init__(self, detector: RayDetector, manifest: Manifest, preparation: Prepare, settings: Settings) -> None:
+        super().__init__(detector, manifest, preparation, settings)
+        self.fleet = detector
+        detector.begin(Work(preparation, settings, detector.sample_rate, manifest.positive, manifest.negative))
         self.preparation = self._prepared_elsewhere
         self._futile = 0
 
-    def score_all(self) -> None:
-        """Score every item that is not scored yet."""
-        if not self.run.is_done or self.settings.retry:
-            n_left = len(self.manifest) if self.settings.retry else len(self.manifest) - self.run.n_done
-            try:
-                most = part_size(n_left, self.fleet.size)
-                self._work(PartQueue(self.run.todo(self.settings.retry), min(FIRST, most), most))
-            finally:
-                if self.keeper is not None:
-                    self.keeper.close()
-        self.report(self.clock)
-
-    def _work(self, book: PartQueue) -> None:
-        while book.has_more or any(member.parts for member in self.fleet.members):
-            self._hand_out(book)
+    def work(self, todo: Iterator[int]) -> Results:
+        """Hand out parts until everything is scored."""
+        most = part_size(len(self.manifest), self.fleet.size)
+        queue = PartQueue(todo, min(FIRST, most), most)
+        while queue.has_more or any(member.parts for member in self.fleet.members):
+            self._hand_out(queue)
             with self.clock.time("wait"):
                 done = self.fleet.cluster.ready(self.fleet.references())
             for reference in done:
-                self._take(reference, book)
-            self.report(self.clock)
+                self._take(reference, queue)
+            while self._ready:
+                result = self._ready.popleft()
+                with self.clock.time("write"):
+                    yield result
 
-    def _hand_out(self, book: PartQueue) -> None:
+    def _hand_out(self, queue: PartQueue) -> None:
         """Give every process as many parts as it may have, the least busy first."""
         for depth in range(IN_FLIGHT):
             for member in self.fleet.members:
-                part = book.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
+                part = queue.next(is_idle=depth == 0) if member.takes and len(member.parts) == depth else None
                 if part is not None:
                     self.fleet.give(member, part, self.manifest.frame[list(part.positions)])
 
-    def _take(self, reference: ObjectRef, book: PartQueue) -> None:
+    def _take(self, reference: ObjectRef, queue: PartQueue) -> None:
         """Write what a process has sent, or find the cause of its death."""
         ray, member = need_ray(), self.fleet.owner_of(reference)
         try:
             result = accepted(ray.get(reference))
         except ray.exceptions.RayActorError as error:
-            self._bury(member, book, error)
+            self._bury(member, queue, error)
         except deaths(ray) as error:
             self.fleet.deaths += 1  # its result was lost with its machine
-            self._blame([member.parts.pop(reference)], book, error)
+            self._blame([member.parts.pop(reference)], queue, error)
         else:
             if reference == member.opened:
                 self.fleet.admit(member, result)
             else:
                 part = member.parts.pop(reference)
                 self._write_down(part, result)
-                book.learn(len(part.positions), result.seconds)
+                queue.learn(len(part.positions), result.seconds)
 
-    def _bury(self, member: Member, book: PartQueue, error: BaseException) -> None:
+    def _bury(self, member: Member, queue: PartQueue, error: BaseException) -> None:
         """Handle the death of a process with a model: its sent results are valid; its next part was in progress."""
         self.fleet.replace(member)
         lost: list[Part] = []
@@ -120,17 +104,17 @@ class ClusterLoop(Loop):
                 self._write_down(part, accepted(need_ray().get(reference)))
             except need_ray().exceptions.RayError:
                 lost.append(part)
-        self._blame(lost, book, error)
+        self._blame(lost, queue, error)
 
-    def _blame(self, lost: list[Part], book: PartQueue, error: BaseException) -> None:
+    def _blame(self, lost: list[Part], queue: PartQueue, error: BaseException) -> None:
         self._futile += 1
         if self._futile > FUTILE:
             raise EnvironmentFault(
                 f"{self._futile} processes died one after the other and none did its work ({_why(error)}); "
                 f"what was scored is safe: go on with --resume, with fewer --actors or a smaller --batch-seconds"
             )
-        for at in book.died(lost[0], lost[1:]) if lost else ():
-            self.fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
+        for at in queue.died(lost[0], lost[1:]) if lost else ():
+            self._fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
 
     def _write_down(self, part: Part, scored: Scored) -> None:
         if len(scored.records) != len(part.positions):
@@ -138,12 +122,8 @@ class ClusterLoop(Loop):
         self._futile = 0
         for activity in ("decode", "augment", "model"):
             setattr(self.clock, activity, getattr(self.clock, activity) + getattr(scored.clock, activity))
-        with self.clock.time("write"):
-            for at, record in zip(part.positions, scored.records, strict=True):
-                if "error" in record:
-                    self.fail(at, record["error"])
-                else:
-                    self.keep(at, record, record.pop(LAYERS, {}))
+        for at, record in zip(part.positions, scored.records, strict=True):
+            self._ready.append(Result(at, cast("Mapping[str, object]", record)))
 
     def _prepared_elsewhere(self, at: int, row: Row) -> Prepared | Failed:
         return replace(self.fleet.prepare_one(row), at=at)
@@ -162,7 +142,7 @@ NEWS_SECONDS: Final = 20.0
 
 @dataclass(eq=False)
 class Member:
-    """A process of the fleet, and its parts, by the references of their results."""
+    """A process that has the detector open, and its parts, by the references of their results."""
 
     actor: ActorHandle
     opened: ObjectRef
@@ -178,7 +158,7 @@ class Member:
 class RayDetector(Base):
     """The detector, open in `actors` processes, `most` at most; `decoders` further ones beside each prepare items."""
 
-    loop_class = ClusterLoop
+    worker_class = ClusterWorker
     precision = FLOAT32
 
     def __init__(

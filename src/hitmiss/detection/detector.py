@@ -10,7 +10,7 @@ and `outputs` is a detector. `Base` has defaults for everything else that the lo
     identity      what pins it in the configuration of a run: a run cannot be resumed with another detector
     prepare       moves a batch to where the model needs it; runs in another thread, in parallel with the model
     with_layers   outputs and pooled hidden layers, for `hitmiss probe`
-    loop_class    the loop that runs it, if not the loop of one process (see `Fleet`)
+    worker_class  the worker of its runs, if not that of one process (see `RayDetector`)
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final, Protocol, TypedDict
+from typing import Final, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,33 +34,44 @@ class Record(TypedDict, total=False):
     rows_in: str
     widths: dict[str, int]
     layers: Layers
-    """The rows themselves, on their way from a process of a cluster."""
-
-
-class EmbeddingSink(Protocol):
-    """Takes rows of layers."""
-
-    def add(self, layers: Layers) -> Record:
-        """Take one item's row of each layer; return what its record must hold to find them again."""
-
-    def close(self) -> None:
-        """Finish: no more rows will come."""
+    """The rows themselves, on their way from the worker to the files."""
 
 
 class EmbeddingWriter:
-    """Appends the rows of each layer, as float32.
+    """A run whose records have rows of layers: it appends the rows to files, as float32.
 
     A row is written before the record that refers to it, so that no record refers to a missing row.
     """
 
     def __init__(self, run: Run) -> None:
+        self.run, self.items, self.has_error = run, run.items, run.has_error
         self._folder = run.folder / FOLDER
         self._segment = run.segment
         self._files: dict[str, int] = {}
         self._rows = 0
         self._widths: dict[str, int] = {}
 
-    def add(self, layers: Layers) -> Record:
+    @property
+    def n_done(self) -> int:
+        """How many items are done."""
+        return self.run.n_done
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every item is done."""
+        return self.run.is_done
+
+    def todo(self, retry: bool = False) -> Iterator[int]:
+        """Yield the positions of items that are not done."""
+        return self.run.todo(retry)
+
+    def add(self, at: int, record: Mapping[str, object]) -> None:
+        """Keep the result of an item: its row of each layer first."""
+        kept = dict(record)
+        layers = cast("Layers", kept.pop("layers", {}))
+        self.run.add(at, kept | self._write(layers) if layers else kept)
+
+    def _write(self, layers: Layers) -> Record:
         """Write one item's row of each layer; return what its record must hold to find them again."""
         for name, values in layers.items():
             row = np.ascontiguousarray(values, dtype=np.float32).reshape(-1)
@@ -88,7 +99,7 @@ class EmbeddingWriter:
 def gather(folder: Path, found: Mapping[int, Record], columns: Mapping[str, list[str]]) -> str:
     """Write one `.npz` with each layer as item × dimension, in order of position, and text columns about the items.
 
-    `found` maps positions to what `EmbeddingWriter.add` returned; `hitmiss probe` reads the file.
+    `found` maps positions to what `EmbeddingWriter` added to their records; `hitmiss probe` reads the file.
     """
     order = sorted(found)
     layers = list(found[order[0]]["widths"].items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, cast
 
@@ -21,15 +21,13 @@ from hitmiss.core.errors import EnvironmentFault
 from hitmiss.detection.clock import Clock
 from hitmiss.detection.crew import Crew
 from hitmiss.detection.detector import Base, Batch, Detector, as_detector
-from hitmiss.detection.embeddings import Layers, Record
+from hitmiss.detection.embeddings import Record
 from hitmiss.detection.outputs import OutputKind, Outputs
 from hitmiss.detection.preparation import Failed, Prepare, Prepared, Row
 from hitmiss.detection.settings import Settings
-from hitmiss.detection.worker import Loop
+from hitmiss.detection.worker import BatchWorker
 from hitmiss.io.manifest import Manifest
-from hitmiss.runs.store import Run
 
-LAYERS: Final = "layers"
 FLOAT32: Final = "float32"
 
 
@@ -85,45 +83,13 @@ class Scored:
     seconds: float
 
 
-class Sheet:
-    """Replaces the run for a loop over one part: it keeps the records instead of writing them."""
-
-    is_done = False
-    n_done = 0
-
-    def __init__(self, items: list[str]) -> None:
-        self.items = items
-        self.has_error = np.zeros(len(items), dtype=bool)
-        self.records: dict[int, Record] = {}
-
-    def todo(self, retry: bool = False) -> Iterator[int]:
-        """Yield all positions."""
-        del retry
-        yield from range(len(self.items))
-
-    def add(self, at: int, record: Record) -> None:
-        """Keep the result of an item."""
-        self.records[at] = record
-
-
-class Carrier:
-    """Sends rows of layers together with the record."""
-
-    def add(self, layers: Layers) -> Record:
-        """Return the rows themselves, as float32."""
-        return {LAYERS: {name: np.asarray(values, dtype=np.float32) for name, values in layers.items()}}
-
-    def close(self) -> None:
-        """Do nothing: no file is open."""
-
-
 class Scorer:
     """A process that scores. Errors that hitmiss raises on purpose are returned, not raised."""
 
     def __init__(self) -> None:
         self._detector: Detector | None = None
         self._exact: Detector | None = None
-        self._loop: Loop | None = None
+        self._worker: BatchWorker | None = None
 
     def open(self, opening: Sent[Callable[[], object]]) -> About | Refusal:
         """Load the detector."""
@@ -162,37 +128,34 @@ class Scorer:
         return attempted(answer)
 
     def _score(self, work: Sent[Work], rows: pl.DataFrame) -> Scored:
-        loop, began = self._begun(work), time.monotonic()
-        sheet = Sheet(rows["item"].to_list())
-        loop.run = cast(Run, sheet)
-        loop.manifest = replace(loop.manifest, frame=rows)
-        loop.clock = Clock(n_total=len(rows))
+        worker, began = self._begun(work), time.monotonic()
+        worker.manifest = replace(worker.manifest, frame=rows)
+        worker.clock = Clock()
         try:
-            loop.score_all()
-        except BaseException:  # workers may still hold tasks of this part
-            self._loop = None
-            if loop.crew is not None:
-                loop.crew.close()
+            found = {result.at: result.record for result in worker.work(iter(range(len(rows))))}
+        except BaseException:  # processes may still hold tasks of this part
+            self._worker = None
+            if worker.crew is not None:
+                worker.crew.close()
             raise
-        records = [sheet.records[at] for at in range(len(rows))]
-        return Scored(records, loop.clock, time.monotonic() - began)
+        records = cast("list[Record]", [found[at] for at in range(len(rows))])
+        return Scored(records, worker.clock, time.monotonic() - began)
 
-    def _begun(self, sent: Sent[Work]) -> Loop:
-        """Return the loop, which is kept from part to part: it remembers the batch size that fits."""
-        if self._loop is None:
+    def _begun(self, sent: Sent[Work]) -> BatchWorker:
+        """Return the worker, which is kept from part to part: it remembers the batch size that fits."""
+        if self._worker is None:
             if self._detector is None:
                 raise EnvironmentFault("a process was given work before its detector was open")
             work = sent.open()
             self._detector.sample_rate = work.sample_rate
             nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)
-            given = (cast(Run, Sheet([])), self._detector, nothing, work.preparation, work.settings)
-            self._loop = Loop(*given, lambda clock: None, keeper=Carrier(), gives_up=False)
+            self._worker = BatchWorker(self._detector, nothing, work.preparation, work.settings)
             if work.settings.workers:
                 from ray import cloudpickle  # functions of the caller's own script have no module here
 
                 buffer = getattr(self._detector, "buffer", None)
-                self._loop.crew = Crew(work.preparation, work.settings.workers, buffer, cloudpickle.dumps)
-        return self._loop
+                self._worker.crew = Crew(work.preparation, work.settings.workers, buffer, cloudpickle.dumps)
+        return self._worker
 
 
 def _outputs(detector: Detector, batch: Batch) -> Outputs:

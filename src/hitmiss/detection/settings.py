@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,8 +11,7 @@ from hitmiss.detection.contract import Origin
 from hitmiss.detection.length import Pooling
 from hitmiss.detection.outputs import Extraction
 from hitmiss.detection.score_checks import SAMPLE
-
-Report = Callable[[Clock], None]
+from hitmiss.runs.progress import Progress
 
 
 @dataclass(frozen=True)
@@ -33,9 +32,6 @@ class Settings:
     batch_seconds: float | None = None
     batch_items: int | None = None
     workers: int = 0
-    resume: bool = False
-    join: bool = False
-    retry: bool = False
     check: int = SAMPLE
 
 
@@ -47,6 +43,7 @@ class Outcome:
     n_scored: int
     n_failed: int
     is_complete: bool
+    progress: Progress
     clock: Clock
     alarms: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()

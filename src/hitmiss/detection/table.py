@@ -20,8 +20,6 @@ Floats = NDArray[np.float64]
 WINDOWS: Final = "windows.parquet"
 FAILURES: Final = "failures.tsv"
 NUMBERS: Final = ("probability", "seconds")
-SHOWN: Final = 5
-"""Files that are named if many have changed."""
 
 
 @dataclass

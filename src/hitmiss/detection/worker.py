@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
@@ -16,15 +16,14 @@ from hitmiss.detection.clock import Clock
 from hitmiss.detection.contract import Contract, Origin, Probe, detector_contract, probe
 from hitmiss.detection.crew import Crew, feed
 from hitmiss.detection.detector import Base, Batch, Detector
-from hitmiss.detection.embeddings import EmbeddingSink, EmbeddingWriter, Layers, Record
+from hitmiss.detection.embeddings import Layers, Record
+from hitmiss.detection.loader import ReadsFiles, is_pinned
 from hitmiss.detection.outputs import Extraction, OutputKind, Outputs, pick_output, settled_kind
 from hitmiss.detection.preparation import Failed, Prepare, reason
-from hitmiss.detection.settings import Report, Settings
+from hitmiss.detection.settings import Settings
 from hitmiss.io.manifest import Manifest
-from hitmiss.runs.store import Run
+from hitmiss.runs.worker import Result, Results
 
-HOPELESS: Final = 20
-"""The run stops after this many failures before the first success: single files are not the cause."""
 UNCLEAR: Final = 32
 """The run stops and asks after this many outputs in 0..1 from a model that does not declare their kind."""
 AHEAD: Final = 4
@@ -41,35 +40,24 @@ class UnclearOutputs(DataError):
     """The kind of outputs must be declared; no single clip is the cause of this error."""
 
 
-class Loop:
-    """One process's work on a run."""
+class BatchWorker:
+    """The work of a detector in this process: items are loaded, batched, sent through the model, and yielded."""
 
-    def __init__(
-        self,
-        run: Run,
-        detector: Detector,
-        manifest: Manifest,
-        preparation: Prepare,
-        settings: Settings,
-        report: Report,
-        *,
-        keeper: EmbeddingSink | None = None,
-        gives_up: bool = True,
-    ) -> None:
-        self.run, self.detector, self.manifest = run, detector, manifest
-        self.preparation, self.settings, self.report = preparation, settings, report
-        self.clock = Clock(n_total=len(manifest), n_before=run.n_done)
-        self.keeper: EmbeddingSink | None = (
-            (keeper or EmbeddingWriter(run)) if getattr(detector, "layers", ()) else None
-        )
+    kind = "detect"
+
+    def __init__(self, detector: Detector, manifest: Manifest, preparation: Prepare, settings: Settings) -> None:
+        self.detector, self.manifest = detector, manifest
+        self.preparation, self.settings = preparation, settings
+        self._load = getattr(preparation, "load", None)
+        self.clock = Clock()
         self.budget = self._budget()
         self.crew: Crew | None = None
-        """Workers that outlive `score_all`; without it, each call has its own."""
+        """Processes that load items and outlive `work`; without it, each call has its own."""
+        self._has_layers = bool(getattr(detector, "layers", ()))
+        self._ready: deque[Result] = deque()
         self._waiting: dict[int, list[tuple[Outputs, Layers] | None]] = {}
         self._lengths: dict[int, int] = {}
         self._pins: dict[int, str] = {}
-        self._first_failure: str | None = None
-        self._is_first_try = gives_up and bool(run.has_error.sum() == run.n_done)
         self._has_checked_width = False
         self._kind: OutputKind = "auto"
         self.probe: Probe | None = None
@@ -79,25 +67,54 @@ class Loop:
         self.tell: Callable[[str], None] = lambda line: None
         self._n_unclear = 0
         self._n_loaded = 0
-        self._n_unloadable = 0
 
-    def score_all(self) -> None:
-        """Score every item that is not scored yet."""
-        if not self.run.is_done or self.settings.retry:
-            source = self._events()
-            ahead = Ahead(source, AHEAD) if self.settings.workers > 0 else None
-            try:
-                self._consume(iter(ahead if ahead is not None else source))
-            finally:
-                if ahead is not None:
-                    ahead.close()
-                if self.keeper is not None:
-                    self.keeper.close()
-        self.report(self.clock)
+    @property
+    def items(self) -> Sequence[str]:
+        """The names of the items."""
+        return self.manifest.items
 
-    def _consume(self, events: Iterator[Failed | tuple[list[Piece], Batch]]) -> None:
+    @property
+    def config(self) -> dict[str, object]:
+        """Everything that could change a score: what a resumed run must agree on."""
+        return {
+            "detector": dict(getattr(self.detector, "identity", {"name": self.detector.name})),
+            "manifest": self.manifest.digest,
+            "window": self.settings.window,
+            "hop": self.settings.hop,
+            "pad": self.settings.pad,
+            **dict(self.settings.pinned),
+        }
+
+    def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
+        """Return the files that are not what they were when they were scored."""
+        load = self._load
+        if not isinstance(load, ReadsFiles):
+            return []
+        rows = ((self.manifest.row(at), record["file"]) for at, record in records if "file" in record)
+        return [row["file"] for row, pin in rows if not is_pinned(load.path(row), str(pin))]
+
+    def details(self) -> str:
+        """Return where the time goes."""
+        return f" ({', '.join(f'{name} {share:.0%}' for name, share in self.clock.shares().items())})"
+
+    def work(self, todo: Iterator[int]) -> Results:
+        """Score items; a batch that fails is divided, down to the clip that causes it."""
+        source = self._events(todo)
+        ahead = Ahead(source, AHEAD) if self.settings.workers > 0 else None
+        try:
+            for _ in self._scored(iter(ahead if ahead is not None else source)):
+                while self._ready:
+                    result = self._ready.popleft()
+                    with self.clock.time("write"):  # the loop writes it before it asks for the next
+                        yield result
+        finally:
+            if ahead is not None:
+                ahead.close()
+
+    def _scored(self, events: Iterator[Failed | tuple[list[Piece], Batch]]) -> Iterator[None]:
+        """Take events one by one; what is ready after each is in `_ready`."""
         under_way: deque[tuple[list[Piece], object]] = deque()
-        is_async = bool(getattr(self.detector, "is_async", False)) and self.keeper is None
+        is_async = bool(getattr(self.detector, "is_async", False)) and not self._has_layers
         while True:
             with self.clock.time("wait"):
                 event = next(events, None)
@@ -106,7 +123,8 @@ class Loop:
             if not isinstance(event, Failed) and self.probe is None and self.settings.check:
                 self._look_first(event[0])
             if isinstance(event, Failed):
-                self._fail_to_load(event)
+                # good clips may be waiting while broken ones are reported: loading has failed only if nothing loads
+                self._fail(event.at, event.reason, is_decisive=not self._n_loaded)
             elif is_async:
                 launched = self._launch(*event)
                 under_way.extend([launched] if launched is not None else [])
@@ -114,9 +132,10 @@ class Loop:
                     self._land(*under_way.popleft())
             else:
                 self._score(*event)
-            self.report(self.clock)
+            yield
         for launched in under_way:
             self._land(*launched)
+        yield
 
     def _look_first(self, pieces: list[Piece]) -> None:
         """Score the first item twice, and in a batch; a model whose answers depend on the batch is refused.
@@ -129,7 +148,7 @@ class Loop:
             return outputs.reshape(len(chosen), -1) if outputs.size % len(chosen) == 0 else outputs
 
         most = 1 if self.settings.pad else self.budget.items
-        names = [self.run.items[piece.at] for piece in pieces]
+        names = [self.items[piece.at] for piece in pieces]
         try:
             with self.clock.time("model"):
                 precision = str(getattr(self.detector, "precision", "float32"))
@@ -163,10 +182,10 @@ class Loop:
             return
         self._write(pieces, outputs, {})
 
-    def _events(self) -> Iterator[Failed | tuple[list[Piece], Batch]]:
+    def _events(self, todo: Iterator[int]) -> Iterator[Failed | tuple[list[Piece], Batch]]:
         """Yield failures, and batches ready for the model."""
         pool = Pool(self.budget, may_mix=self.settings.pad or bool(getattr(self.detector, "ragged", False)))
-        tasks = ((at, self.manifest.row(at)) for at in self.run.todo(self.settings.retry))
+        tasks = ((at, self.manifest.row(at)) for at in todo)
         buffer = getattr(self.detector, "buffer", None)
         source = self.crew.work(tasks) if self.crew else feed(self.preparation, tasks, self.settings.workers, buffer)
         for item in source:
@@ -208,7 +227,7 @@ class Loop:
     def _divide(self, pieces: list[Piece], error: Exception) -> None:
         """Score the halves of a failed batch. A clip that fails alone is recorded as failed."""
         if len(pieces) == 1:
-            self.fail(pieces[0].at, reason(error))
+            self._fail(pieces[0].at, reason(error))
             return
         if _is_memory(self.detector, error):
             self.budget.shrink(len(pieces), max(p.size for p in pieces))
@@ -217,12 +236,11 @@ class Loop:
             self._score(*self.ready(part))
 
     def _write(self, pieces: list[Piece], outputs: Outputs, layers: Layers) -> None:
-        with self.clock.time("write"):
-            for i, piece in enumerate(pieces):
-                self._collect(piece, outputs[i], {name: values[i] for name, values in layers.items()})
+        for i, piece in enumerate(pieces):
+            self._collect(piece, outputs[i], {name: values[i] for name, values in layers.items()})
 
     def _outputs(self, batch: Batch, n: int) -> tuple[Outputs, Layers]:
-        if self.keeper is None:
+        if not self._has_layers:
             return self._checked(self.detector.outputs(batch), n), {}
         raw, layers = self.detector.with_layers(batch)  # type: ignore[attr-defined]
         return self._checked(raw, n), layers
@@ -281,7 +299,7 @@ class Loop:
         self.tell(str(self.contract))
 
     def _collect(self, piece: Piece, output: Outputs, layers: Layers) -> None:
-        """Keep a piece's output until its clip is complete, then write the record."""
+        """Keep a piece's output until its clip is complete; then its result is ready."""
         parts = self._waiting.setdefault(piece.at, [None] * piece.n_parts)
         parts[piece.part] = (output, layers)
         whole = [part for part in parts if part is not None]
@@ -290,48 +308,27 @@ class Loop:
         del self._waiting[piece.at]
         found = np.asarray([p[0] for p in whole], dtype=np.float64)
         if not np.isfinite(found).all():
-            self.fail(piece.at, f"the detector's output is not finite: {found.ravel()[~np.isfinite(found.ravel())][0]}")
+            self._fail(
+                piece.at, f"the detector's output is not finite: {found.ravel()[~np.isfinite(found.ravel())][0]}"
+            )
             return
         length, rate = self._lengths.pop(piece.at), self.detector.sample_rate
         record: Record = {"outputs": found.tolist()}
         if rate:
             record["seconds"] = length / rate
-        names = whole[0][1]
-        self.keep(piece.at, record, {n: np.mean([p[1][n] for p in whole], axis=0) for n in names})
+        if piece.at in self._pins:
+            record["file"] = self._pins.pop(piece.at)
+        if whole[0][1]:
+            rows = {name: np.mean([part[1][name] for part in whole], axis=0) for name in whole[0][1]}
+            record["layers"] = {name: np.asarray(values, dtype=np.float32) for name, values in rows.items()}
+        self._ready.append(Result(piece.at, cast("Mapping[str, object]", record)))
 
-    def keep(self, at: int, record: Record, layers: Layers) -> None:
-        """Write the result of an item, its row of each layer first."""
-        if self.keeper is not None:
-            record.update(self.keeper.add(layers))
-        if at in self._pins:
-            record["file"] = self._pins.pop(at)
-        self.run.add(at, record)
-        self.clock.count(sound=record.get("seconds", 0.0))
-
-    def _fail_to_load(self, item: Failed) -> None:
-        self._n_unloadable += 1
-        self.fail(item.at, item.reason)
-
-    def fail(self, at: int, why: str) -> None:
-        """Record that an item failed; stop the run after many failures without a success."""
+    def _fail(self, at: int, why: str, *, is_decisive: bool = True) -> None:
+        """Note that an item failed."""
         self._waiting.pop(at, None)
         self._lengths.pop(at, None)
         self._pins.pop(at, None)
-        self._first_failure = self._first_failure or f"{self.run.items[at]}: {why}"
-        self.run.add(at, {"error": why})
-        self.clock.count(failed=1)
-        if not self._is_first_try or self.clock.n_done != self.clock.n_failed:
-            return
-        # Good clips may be waiting while broken ones are reported: loading has failed only if nothing was loaded at
-        # all.
-        most = min(HOPELESS, self.clock.n_total)
-        n_by_model = self.clock.n_failed - self._n_unloadable
-        if n_by_model >= most or (self._n_unloadable >= most and not self._n_loaded):
-            raise DataError(
-                f"the first {self.clock.n_failed} items all failed ({self._first_failure}); fix that and run again with "
-                f"--resume --retry",
-                code="all-failed",
-            )
+        self._ready.append(Result(at, {"error": why}, is_decisive=is_decisive))
 
     def _budget(self) -> Budget:
         seconds = self.settings.batch_seconds or float(getattr(self.detector, "batch_seconds", CPU_SECONDS))

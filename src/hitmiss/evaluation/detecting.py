@@ -172,7 +172,7 @@ def detect(
         positive_index=positive_index,
         outputs=outputs,
         higher=higher,
-        running=Running(batch_seconds, batch_items, pad, workers, resume, False, retry, check),
+        batching=Batching(batch_seconds, batch_items, pad, workers, check),
     )
     if transform is not None and job.transform is not None:
         raise UsageError("give transform, or codecs or manipulate, not both", code="two-transforms")
@@ -180,6 +180,8 @@ def detect(
         model,
         job.manifest,
         job.settings,
+        resume=resume,
+        retry=retry,
         output=output,
         load=job.load,
         transform=transform or job.transform,
@@ -188,16 +190,13 @@ def detect(
 
 
 @dataclass(frozen=True)
-class Running:
-    """How a run is made; nothing here changes a score."""
+class Batching:
+    """How items are loaded and batched; nothing here changes a score."""
 
     batch_seconds: float | None = None
     batch_items: int | None = None
     pad: bool = False
     workers: int = 0
-    resume: bool = False
-    join: bool = False
-    retry: bool = False
     check: int = 8
 
 
@@ -234,7 +233,7 @@ class Job:
         positive_index: int | None,
         outputs: str,
         higher: str | None,
-        running: Running,
+        batching: Batching,
         load: Load | None = None,
     ) -> Job:
         """Settle the options of a run; see `detect`."""
@@ -249,7 +248,6 @@ class Job:
             ("length-rule", length_rule != "tile", "cut-length", cut_length is not None),
             ("cut-length", cut_length is not None, "input audio", input == "audio"),
             ("window", window is not None, "input audio", input == "audio"),
-            ("retry", running.retry, "resume", running.resume),
         )
         for option, is_given, other, is_there in needs:
             if is_given and not is_there:
@@ -274,7 +272,7 @@ class Job:
             rate_from=("the model" if is_own else "declared" if sample_rate else "assumed") if input == "audio" else "",
             are_pictures=input == "image",
             number_bytes=1 if shown is None else 4,
-            **asdict(running),
+            **asdict(batching),
         )
         first = None if transform or window else cut_length  # no more of a file is read than is used
         return cls(

@@ -16,7 +16,6 @@ import polars as pl
 from hitmiss.core.errors import HitmissError, IncompleteRun, UsageError
 from hitmiss.core.frames import parquet
 from hitmiss.core.trials import Trials
-from hitmiss.detection.loop import stop_on_terminate
 from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.canaries import InjectionResult, obedience
@@ -29,6 +28,7 @@ from hitmiss.llm.secrets import Secrets
 from hitmiss.runs.manifest import CLAIMS, FILES, ITEMS, MANIFEST, MEDIA, OWNER, load_manifest, segments
 from hitmiss.runs.owner import Claims, Owner
 from hitmiss.runs.segments import SegmentReader, replace_file
+from hitmiss.runs.signals import stop_on_terminate
 from hitmiss.runs.store import Run, start
 
 KIND: Final = "llm"

@@ -18,7 +18,7 @@ import pytest
 
 from hitmiss.core.errors import DataError, EnvironmentFault, IncompleteRun, UsageError
 from hitmiss.runs import owner
-from hitmiss.runs.manifest import chosen, load_manifest, require_complete, segments, verify
+from hitmiss.runs.manifest import chosen, load_manifest, require_complete, sealed, segments, verify
 from hitmiss.runs.segments import SegmentReader, SegmentWriter, cut_torn_tail, replace_file
 from hitmiss.runs.store import Run, start
 
@@ -272,7 +272,7 @@ def test_the_work_of_a_killed_partner_is_taken_over(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_says_so(tmp_path: Path, number: signal.Signals) -> None:
-    code = WORKER.replace("import sys, time", "import sys, time\nfrom hitmiss.detection.loop import stop_on_terminate")
+    code = WORKER.replace("import sys, time", "import sys, time\nfrom hitmiss.runs.signals import stop_on_terminate")
     code = code.replace("with start(", "with stop_on_terminate(), start(")
     words = [sys.executable, "-c", code, str(tmp_path / "run"), "-1", "fresh"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -354,7 +354,7 @@ def test_added_and_missing_files_are_seen(tmp_path: Path) -> None:
 def test_another_schema_is_refused(tmp_path: Path) -> None:
     folder = finished(tmp_path / "run")
     manifest = {**load_manifest(folder), "schema": 99}
-    (folder / "manifest.json").write_bytes(manifest.sealed(manifest))
+    (folder / "manifest.json").write_bytes(sealed(manifest))
     with pytest.raises(DataError, match="schema 99"):
         load_manifest(folder)
     with pytest.raises(UsageError, match="is not a run"):

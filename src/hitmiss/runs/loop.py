@@ -1,0 +1,198 @@
+"""One loop for every run: what is to do, what came back, and when to stop.
+
+    with open_run(worker, folder, spec) as run:
+        end = run_loop(worker, run, spec)
+        end.require_hope(folder)
+        if run.is_done:
+            run.finish(table)
+
+detect, attack, llm and runs on a cluster differ in their workers only. The loop owns what is to do (`--resume`,
+`--retry`, `--join`), changed inputs, interruptions, patience, the budget and the progress.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+
+from hitmiss.core.errors import DataError, IncompleteRun, UsageError
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.runs.progress import Progress, Report
+from hitmiss.runs.signals import stop_on_terminate
+from hitmiss.runs.store import Run, start
+from hitmiss.runs.worker import Result, Store, Worker
+
+HOPELESS: Final = 20
+"""The run stops after this many failures before the first success: single items are not the cause."""
+REFUSALS: Final = 5
+"""It stops after this many refusals among the last results, such as those of a key that was revoked."""
+WINDOW: Final = 20
+"""It stops if all of this many results, one after the other, failed through a service."""
+SHOWN: Final = 5
+"""Changed inputs that are named."""
+
+
+@contextmanager
+def open_run(worker: Worker, folder: str | Path, spec: RunSpec) -> Iterator[Run]:
+    """Begin, continue or join the run of a worker; refuse to continue if the inputs of what is done have changed."""
+    if spec.retry and not spec.resume:
+        raise UsageError("--retry goes with --resume", code="option-unused")
+    with (
+        stop_on_terminate(),
+        start(
+            folder, kind=worker.kind, config=worker.config, items=worker.items, resume=spec.resume, join=spec.join
+        ) as run,
+    ):
+        if spec.resume or spec.join:
+            _refuse_other_inputs(worker.changed_inputs(run.records()))
+        yield run
+
+
+def run_loop(worker: Worker, store: Store, spec: RunSpec, report: Report = lambda progress: None) -> End:
+    """Do what is to do; return how it ended.
+
+    An interruption is raised as `KeyboardInterrupt`, after everything that came back has been kept.
+    """
+    n_open_again = int(store.has_error.sum()) if spec.retry else 0
+    progress = Progress(len(store.items), store.n_done - n_open_again, details=worker.details)
+    budget, patience = Budget(spec, progress), Patience(store, progress)
+    with stop_on_terminate():
+        if not store.is_done or spec.retry:
+            with closing(worker.work(budget.within(store.todo(spec.retry)))) as results:
+                for result in results:
+                    store.add(result.at, result.record)
+                    _count(progress, result, store.items[result.at])
+                    report(progress)
+                    if patience.is_lost(result):
+                        return End("hopeless", progress, patience.has_success)
+        report(progress)
+        if budget.used_up and not store.is_done:
+            return End("over budget", progress, patience.has_success, budget.used_up)
+        return End("complete" if store.is_done else "shared", progress, patience.has_success)
+
+
+@dataclass(frozen=True)
+class End:
+    """How a run ended: complete, shared (other processes still work on it), hopeless, or over its budget."""
+
+    state: Literal["complete", "shared", "hopeless", "over budget"]
+    progress: Progress
+    has_success: bool
+    """Whether any item of the run has succeeded, now or before."""
+    limit: str = ""
+    """The option whose limit was reached."""
+
+    def require_hope(self, folder: str | Path) -> None:
+        """Raise if the run stopped before its end. Everything that was done is kept."""
+        if self.state == "over budget":
+            raise IncompleteRun(
+                f"{folder}: stopped at {self.limit}: {self.progress.line()}; go on with --resume and a new limit",
+                code="over-budget",
+            )
+        if self.state != "hopeless":
+            return
+        why = self.progress.first_failure
+        if self.has_success:
+            raise IncompleteRun(
+                f"{folder}: stopped, because what came back last were failures that no item can cause: {why}; "
+                f"fix that and go on with --resume --retry",
+                code="service-failed",
+            )
+        raise DataError(
+            f"the first {self.progress.n_failed} items all failed ({why}); fix that and run again with "
+            f"--resume --retry",
+            code="all-failed",
+        )
+
+    def require_few_failures(self, folder: str | Path, n_failed: int, most: float | None) -> None:
+        """Raise if a larger share of the items failed than is allowed."""
+        share = n_failed / max(self.progress.n_total, 1)
+        if most is not None and share > most:
+            raise IncompleteRun(
+                f"{folder}: {n_failed:,} of {self.progress.n_total:,} failed ({share:.1%}), more than --fail-rate "
+                f"{most:g}; the first: {self.progress.first_failure or 'see the records'}; go on with --resume --retry",
+                code="too-many-failures",
+            )
+
+
+@dataclass
+class Budget:
+    """What a run may use. When it is used up, nothing more is handed out; what is under way is kept."""
+
+    spec: RunSpec
+    progress: Progress
+    used_up: str = ""
+    n_taken: int = 0
+
+    def within(self, todo: Iterator[int]) -> Iterator[int]:
+        """Yield positions until the budget is used up."""
+        for at in todo:
+            self.used_up = self._reached()
+            if self.used_up:
+                return
+            self.n_taken += 1
+            yield at
+
+    def _reached(self) -> str:
+        spec, used = self.spec, self.progress
+        under_way = self.n_taken - used.n_done
+        limits = {
+            "--max-calls": (used.calls + under_way, spec.max_calls),
+            "--max-time": (used.elapsed, spec.max_time),
+            "--max-total-tokens": (used.tokens, spec.max_total_tokens),
+            "--max-cost": (used.cost, spec.max_cost),
+        }
+        return next((f"{name} {most:g}" for name, (n, most) in limits.items() if most is not None and n >= most), "")
+
+
+@dataclass
+class Patience:
+    """When failures show that going on makes no sense: before the first success, or when a service fails for good."""
+
+    store: Store
+    progress: Progress
+    has_success: bool = field(init=False)
+    _failures: int = 0
+    _last: deque[str] = field(default_factory=lambda: deque(maxlen=WINDOW))
+
+    def __post_init__(self) -> None:
+        self.has_success = self.store.n_done > int(self.store.has_error.sum())
+
+    def is_lost(self, result: Result) -> bool:
+        """Count a result; return whether the run should stop."""
+        self._last.append(result.fault if result.has_failed else "")
+        self.has_success = self.has_success or not result.has_failed
+        if not result.has_failed:
+            return False
+        self._failures += result.is_decisive
+        if not self.has_success:
+            return result.fault == "refused" or self._failures >= min(HOPELESS, len(self.store.items))
+        has_broken_down = len(self._last) == WINDOW and all(fault in ("service", "refused") for fault in self._last)
+        return self._last.count("refused") >= REFUSALS or has_broken_down
+
+
+def _count(progress: Progress, result: Result, item: str) -> None:
+    progress.n_done += 1
+    progress.calls += result.calls
+    progress.tokens += result.tokens
+    progress.cost += result.cost
+    if result.has_failed:
+        progress.n_failed += 1
+        progress.first_failure = progress.first_failure or f"{item}: {result.record['error']}"
+
+
+def _refuse_other_inputs(changed: list[str]) -> None:
+    """Refuse to continue if an input has changed: the run would mix two sets of items."""
+    if not changed:
+        return
+    names = ", ".join(changed[:SHOWN])
+    more = f" and {len(changed) - SHOWN:,} more" if len(changed) > SHOWN else ""
+    raise IncompleteRun(
+        f"{len(changed):,} files are missing or have changed since they were scored: {names}{more}; restore them, or "
+        f"begin a new run with another --output",
+        code="changed-files",
+    )
