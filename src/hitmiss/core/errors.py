@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from hitmiss.core.finding import Finding, Subject, as_value
+from hitmiss.core.finding import Finding, Subject, Value, as_value
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,18 @@ class UnknownName(UsageError):
         spellings = {name: name for name in names} | dict(synonyms or {})
         most, least = (1, SIMILAR) if synonyms is None else (NEAREST, 0.0)
         near = [repr(one) for one in _similar(str(name), spellings, most, least)]
-        hint = f"; did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?" if near else "."
         kind = what.partition(" in ")[0].partition(" of ")[0].replace(" ", "-")
-        more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-        listed = ", ".join(names[:LISTED]) or "none"
-        super().__init__(f"unknown {what} {name!r}{hint} Known: {listed}{more}", code=f"unknown-{kind}")
+        super().__init__("", code=f"unknown-{kind}")
+        values: dict[str, Value] = {
+            "what": what,
+            "name": name,
+            "near": Finding("near-names", values={"names": " or ".join(filter(None, (", ".join(near[:-1]), near[-1])))})
+            if near
+            else ".",
+            "known": tuple(names[:LISTED]) or ("none",),
+            "more": Finding("more-names", values={"n": len(names) - LISTED}) if len(names) > LISTED else None,
+        }
+        self.finding = Finding("unknown-name", values=values)
 
 
 class DataError(HitmissError, ValueError):

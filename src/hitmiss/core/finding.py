@@ -114,6 +114,8 @@ class Option:
 
     name: str
     value: str | float | bool | None = None
+    flag: str = field(default="", compare=False, repr=False)
+    """How the command line spells it, where it has several names."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import WARNING, Entry
+from hitmiss.core.finding import ERROR, INFO, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "free-text": Entry(WARNING, "{text}"),
+    "unknown-name": Entry(ERROR, "unknown {what} {name!r}{near} Known: {known}{more}"),
+    "near-names": Entry(INFO, "; did you mean {names}?"),
+    "more-names": Entry(INFO, " and {n:,} more"),
 }

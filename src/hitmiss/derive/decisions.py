@@ -47,7 +47,7 @@ def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Tri
     [1, 0]
     """
     if threshold != threshold:
-        raise UsageError("a threshold must be a number; found NaN")
+        raise UsageError.of("threshold-number-found-nan")
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)
     notes = trials.header.notes
     if origin == "this data":
@@ -155,10 +155,7 @@ def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping
     if bound is not None:
         return GroupThreshold(bound, f"column {names['threshold']}")
     if deciding.default is None:
-        raise UsageError(
-            "the scores are not probabilities, so there is no default threshold; give one with --threshold, or a "
-            f"column {names['threshold']} or {names['decision']}"
-        )
+        raise UsageError.of("scores-not-probabilities", threshold=names["threshold"], decision=names["decision"])
     return GroupThreshold(deciding.default, deciding.default_origin)
 
 

@@ -29,7 +29,7 @@ def option(words: str) -> Option:
     flag, blank, value = words.partition(" ")
     value = value.strip("'")
     name = keyword_of(flag)
-    return Option(name, value if blank else True if name in SWITCHES else None)
+    return Option(name, value if blank else True if name in SWITCHES else None, flag)
 
 
 def on_command_line(options: Sequence[Option]) -> str:
@@ -39,14 +39,14 @@ def on_command_line(options: Sequence[Option]) -> str:
     '-m eer --positive-value 1'
     """
     return " ".join(
-        flag_of(o.name) if o.value is None or o.value is True else f"{flag_of(o.name)} {_quoted(_plain(o.value))}"
+        flag_of(o) if o.value is None or o.value is True else f"{flag_of(o)} {_quoted(_plain(o.value))}"
         for o in options
     )
 
 
-def flag_of(keyword: str) -> str:
-    """Return the option of a keyword."""
-    return SHORT.get(keyword) or option_name(keyword)
+def flag_of(option: Option) -> str:
+    """Return how the command line spells an option."""
+    return option.flag or SHORT.get(option.name) or option_name(option.name)
 
 
 def _quoted(value: str) -> str:

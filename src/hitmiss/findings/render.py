@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from string import Formatter
 from typing import Final
@@ -137,7 +137,7 @@ def _option(part: Part, values: Mapping[str, Value]) -> Option:
         return given
     words = f"{part.field}:{part.format}" if part.format else part.field
     if words.endswith("?"):
-        return Option(option(words.removesuffix("?")).name)
+        return replace(option(words.removesuffix("?")), value=None)
     return option(_INSIDE.sub(lambda found: str(values[found[1]]), words))
 
 
