@@ -84,7 +84,7 @@ def api() -> str:
     for title, own in groups.items():
         text += f"\n## {title}\n"
         for name in own:
-            module, there = hitmiss._HOMES[name]
+            module, _, there = hitmiss._HOMES[name].rpartition(".")
             home = getattr(importlib.import_module(module), there)
             shown = f"{home.__module__}.{home.__qualname__}"
             members = "\n    options:\n      members: true\n" if inspect.isclass(home) and name in WHOLE else "\n"

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 import hitmiss as hm
@@ -82,24 +83,171 @@ def sides() -> dict[str, np.ndarray]:
     return {"x": GENERATOR == "x", "y": GENERATOR == "y", "rest": GENERATOR != "x"}
 
 
+TABLE = pl.DataFrame(
+    {
+        "clip": [f"c{i}" for i in range(240)],
+        "truth": np.where(LABEL == 1, "fake", "real"),
+        "p": SCORE,
+        "generator": GENERATOR,
+        "who": [f"w{i % 12}" for i in range(240)],
+        "w": RNG.integers(1, 4, 240),
+    }
+)
+ROLES = {"item": "clip", "label": "truth", "score": "p", "positive": "fake"}
+
+
+def tables() -> dict[str, object]:
+    """One table in every form in which people hold one."""
+    pytest.importorskip("pandas")
+    return {
+        "polars": TABLE,
+        "lazy": TABLE.lazy(),
+        "pandas": TABLE.to_pandas(),
+        "dicts": TABLE.to_dicts(),
+        "columns": TABLE.to_dict(as_series=False),
+        "arrays": {name: TABLE[name].to_numpy() for name in TABLE.columns},
+        "arrow": TABLE.to_arrow(),
+    }
+
+
+@pytest.mark.parametrize("form", ["polars", "lazy", "pandas", "dicts", "columns", "arrays", "arrow"])
+def test_a_table_in_any_form_gives_the_same_numbers(form: str, tmp_path: Path) -> None:
+    TABLE.write_csv(tmp_path / "own.csv")
+    asked = {"metrics": "eer", "by": "generator", "unit": "who", "bootstrap": 50}
+    made = hm.evaluate(tables()[form], **ROLES, **asked)  # type: ignore[arg-type]
+    assert made["eer"].value == pytest.approx(hm.metrics.eer(LABEL, SCORE))
+    assert made.estimates == hm.evaluate(tmp_path / "own.csv", **ROLES, **asked).estimates  # type: ignore[arg-type]
+
+
+def test_a_hugging_face_dataset_is_a_table() -> None:
+    datasets = pytest.importorskip("datasets")
+    made = hm.evaluate(datasets.Dataset.from_list(TABLE.to_dicts()), **ROLES, metrics="eer")
+    assert made["eer"].value == pytest.approx(hm.metrics.eer(LABEL, SCORE))
+
+
+def test_arrays_are_given_by_name() -> None:
+    assert hm.evaluate(label=LABEL, score=SCORE, metrics="eer")["eer"].value == hm.metrics.eer(LABEL, SCORE)
+    assert hm.read(label=LABEL.tolist(), score=SCORE.tolist()).score.tolist() == SCORE.tolist()
+    words = np.where(LABEL == 1, "fake", "real")
+    assert hm.evaluate(label=words, score=SCORE, positive="real", metrics="roc_auc")["roc_auc"].value == pytest.approx(
+        1 - hm.metrics.roc_auc(LABEL, SCORE)
+    )
+
+
+def test_weights_and_runs_are_named() -> None:
+    weighted = hm.evaluate(TABLE, **ROLES, metrics="roc_auc", weight="w", weight_kind="frequency")  # type: ignore[arg-type]
+    often = TABLE["w"].to_numpy()
+    assert weighted["roc_auc"].value == pytest.approx(
+        hm.metrics.roc_auc(np.repeat(LABEL, often), np.repeat(SCORE, often))
+    )
+    two = pl.concat([TABLE.with_columns(model=pl.lit("a")), TABLE.with_columns(model=pl.lit("b"), p=-pl.col("p"))])
+    both = hm.evaluate(two, **ROLES, run="model", metrics="roc_auc")  # type: ignore[arg-type]
+    assert both["roc_auc", "model=a"].value == pytest.approx(hm.metrics.roc_auc(LABEL, SCORE))
+    assert both["roc_auc", "model=b"].value == pytest.approx(1 - hm.metrics.roc_auc(LABEL, SCORE))
+    with pytest.raises(hm.UsageError, match="name one of 'model=a', 'model=b'"):
+        both["roc_auc"]
+
+
+def test_rows_are_taken_by_name(results: hm.Results, trials: hm.Trials) -> None:
+    mask = GENERATOR == "x"
+    expected = hm.metrics.eer(LABEL[mask], SCORE[mask])
+    assert results["eer", "generator=x"].value == results["eer", {"generator": "x"}].value == pytest.approx(expected)
+    assert results["EER", "generator=x"] is results.one("eer", generator="x")
+    assert float(results["eer", "worst"]) == max(float(results["eer", f"generator={g}"]) for g in ("real", "x", "y"))
+    assert "eer" in results and ("eer", "generator=x") in results and results[0] in results
+    assert "roc_auc" not in results and ("eer", "generator=z") not in results
+    found = hm.compare(trials, trials.retitle(), "eer", by="generator", names=("a", "b"))
+    assert found["eer"].delta == 0 and found["eer", "generator=x"].a == pytest.approx(expected)
+    assert [*found] == [found[i] for i in range(len(found))] and "eer" in found
+
+
+def test_rankings_are_read_like_results(trials: hm.Trials) -> None:
+    worse = hm.Trials.of(LABEL, RNG.normal(SCORE, 3.0), generator=GENERATOR)
+    ranked = hm.rank([worse, trials], "eer", by="generator")
+    assert [row.run for row in ranked["eer"]] == ["run 2", "run 1"]
+    assert ranked["eer", "run=run 2"].value == pytest.approx(hm.metrics.eer(LABEL, SCORE))
+    assert len(ranked) == len([*ranked]) == ranked.to_frame().height
+    assert "run 2" in str(ranked) and "<Ranking" in repr(ranked)
+
+
+def test_what_is_shown_reported_and_drawn(results: hm.Results, trials: hm.Trials, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    comparison = hm.compare(trials, trials.retitle(), "eer", names=("ours", "theirs"))
+    ranking = hm.rank({"ours": trials, "theirs": trials.retitle()}, "eer")
+    for found in (results, comparison, ranking):
+        assert "<table>" in found._repr_html_() and "eer" in str(found)
+        assert len(repr(found)) < 120
+        assert found.to_frame().height == len(found) == len(found.to_pandas())
+        assert found.report(tmp_path / "x.html").stat().st_size > 10_000
+        assert found.plot()._repr_png_()[:4] == b"\x89PNG"
+        assert found.verdict.claim in found.findings and len(found.findings) > 1
+        assert {check.finding.code for check in found.verdict.checks} <= {f.code for f in found.findings}
+    page = hm.report({"ours": results, "theirs": results}, tmp_path / "two.html").read_text(encoding="utf-8")
+    assert "ours" in page and "theirs" in page
+
+
+def test_no_two_lines_read_alike(trials: hm.Trials) -> None:
+    design = hm.Design(metrics=("eer", "roc_auc", "eer(ties=hull)"), by="generator", bootstrap=50, gap="generator=x")  # type: ignore[arg-type]
+    made = hm.measure(trials, design)
+    lines = [line.partition(" = ")[0] for line in str(made).splitlines()]
+    assert len(lines) > 15 and sorted(lines) == sorted(set(lines))
+
+
+def test_files_and_tables_where_trials_are_meant(tmp_path: Path) -> None:
+    noisy = np.round(RNG.normal(SCORE, 2.0), 6)
+    for name, scores in (("a", SCORE), ("b", noisy)):
+        pl.DataFrame({"item": TABLE["clip"], "label": LABEL, "score": scores}).write_csv(tmp_path / f"{name}.csv")
+    a, b = tmp_path / "a.csv", pl.read_csv(tmp_path / "b.csv")
+    assert hm.measure(a, "roc_auc")["roc_auc"].value == pytest.approx(hm.metrics.roc_auc(LABEL, SCORE))
+    assert hm.compare(a, b, "roc_auc")["roc_auc"].b == pytest.approx(hm.metrics.roc_auc(LABEL, noisy))
+    assert {row.run for row in hm.rank([a, tmp_path / "b.csv"], "eer")} == {"a", "b"}
+    assert hm.best_threshold(a) == hm.best_threshold(LABEL, SCORE) == hm.best_threshold(hm.read(a))
+    ours, theirs = hm.measure(a, "eer"), hm.measure(b, "eer")
+    assert hm.compare(ours, theirs)["eer"].a == ours["eer"].value
+
+
+def test_warnings_are_python_warnings() -> None:
+    turned = hm.Trials.of(1 - LABEL, SCORE)
+    with pytest.warns(hm.ResultWarning) as caught:
+        made = hm.measure(turned, "roc_auc", bootstrap=100)
+    assert [str(w.message) for w in caught] == list(made.warnings) and made.warnings
+    assert {w.filename for w in caught} == {__file__}
+
+
 Call = Callable[[hm.Trials, hm.Results], object]
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda t, _: hm.rank([t, t]), "rank takes trials by the names of their runs"),
+        (lambda t, _: hm.rank(t, "eer"), "rank takes runs by name or in a list"),
         (lambda t, _: hm.rank({"a": t, "b": t}), "say what to compare"),
-        (lambda t, _: hm.rank({"a": t, "b": "b.csv"}, "eer"), "read it first"),
+        (lambda t, _: hm.rank({"a": t, "b": "b.csv"}, "eer"), "there is no file b.csv"),
+        (lambda *_: hm.read("nowhere.csv"), "there is no file nowhere.csv"),
+        (lambda *_: hm.evaluate(LABEL, SCORE, metrics="eer"), "hm.evaluate(label=y, score=s, metrics='eer')"),
+        (lambda *_: hm.evaluate(metrics="eer"), "give a file or a table"),
+        (lambda *_: hm.evaluate(TABLE, label=LABEL, metrics="eer"), "label= names a column"),
+        (lambda *_: hm.evaluate([{"a": 1}, {"a": "x"}], metrics="eer"), "no column is the"),
+        (lambda *_: hm.evaluate({"label": [1, 0], "score": [1.0]}, metrics="eer"), "this is not a table"),
+        (lambda *_: hm.evaluate(TABLE, label="trth", score="p", metrics="eer"), "did you mean 'truth'?"),
+        (lambda t, _: hm.measure(t, metric="eer"), "hm.measure: "),
+        (lambda t, _: hm.compare(t, t), "say what to compare"),
+        (lambda t, _: hm.measure(t, "eer", unit=3), "unit takes names of columns"),
+        (lambda t, _: hm.decide(t, "0.5"), "a threshold must be a number"),
+        (lambda *_: hm.decide(LABEL, SCORE), "decide takes trials"),
+        (lambda *_: hm.calibrate(3, 4), "calibrate takes trials"),
+        (lambda _, r: r["err"], "there is no 'err' here; there is eer"),
+        (lambda _, r: r["eer", "generator=z"], "there is 'all trials', 'generator=real', 'generator=x'"),
+        (lambda _, r: r["eer", 3], "results['eer', 'codec=C01']"),
         (lambda *_: hm.best_threshold(SCORE), "best_threshold takes trials"),
         (lambda *_: hm.Trials.of(LABEL, SCORE, codec=["a", "b"]), "must be equally long; found 240 and 2"),
         (lambda *_: hm.Trials.of(LABEL, SCORE, item=["a", "b"]), "must be equally long; found 240 and 2"),
         (lambda *_: hm.Trials.of(LABEL, SCORE, decision=[1, 0]), "must be equally long; found 240 and 2"),
         (lambda *_: hm.gate({"eer": 0.1}, "eer > 0.2"), "gate takes results"),
-        (lambda t, _: hm.report(t), "report takes results or files"),
+        (lambda t, _: hm.report(t), "report takes results"),
         (lambda t, _: hm.measure(t, "eer", by=3), "by takes names of columns"),
         (lambda t, _: hm.measure(t, "f1"), "hm.decide(trials, 0.5)"),
-        (lambda _, r: r[1.5], "results[0] or results['eer']"),
+        (lambda _, r: r[1.5], "rows are taken by place or by name"),
     ],
 )
 def test_what_cannot_be_meant_is_said_in_our_words(

@@ -19,7 +19,7 @@ import hitmiss as hm
 from hitmiss import metrics as metric_module
 
 ROOT = Path(__file__).parents[1]
-ERRORS = {"DataError", "EnvironmentFault", "HitmissError", "UsageError"}
+ERRORS = {"DataError", "EnvironmentFault", "HitmissError", "MissingFile", "ResultWarning", "UsageError"}
 MADE_BY_HITMISS = {"Comparison", "Estimate", "Header", "Ranking"}
 """Classes that callers read and do not build: the functions that return them have the examples."""
 OBJECTS = [n for n in hm.__all__ if callable(getattr(hm, n))]

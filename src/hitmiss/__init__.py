@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from hitmiss.cli.demo import demo_data
     from hitmiss.cli.main import run
     from hitmiss.core.design import Design
-    from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, UsageError
+    from hitmiss.core.errors import DataError, EnvironmentFault, HitmissError, MissingFile, ResultWarning, UsageError
     from hitmiss.core.header import Header
     from hitmiss.core.read_spec import ReadSpec
     from hitmiss.core.registry import add as register
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.gate import gate
     from hitmiss.engine.measure import measure
-    from hitmiss.engine.rank import Ranking
     from hitmiss.engine.rank import compare_all as rank
+    from hitmiss.engine.ranking import Ranking
     from hitmiss.engine.repeats import over_repeats
     from hitmiss.evaluation.detecting import detect
     from hitmiss.evaluation.protocol import board, evaluate, read
@@ -59,57 +59,68 @@ if TYPE_CHECKING:
     from hitmiss.robustness.manipulation import drift
 
 _HOMES = {
-    "metrics": ("hitmiss.metrics", ""),
-    "figures": ("hitmiss.reports.figures", ""),
-    "DataError": ("hitmiss.core.errors", "DataError"),
-    "EnvironmentFault": ("hitmiss.core.errors", "EnvironmentFault"),
-    "HitmissError": ("hitmiss.core.errors", "HitmissError"),
-    "UsageError": ("hitmiss.core.errors", "UsageError"),
-    "Design": ("hitmiss.core.design", "Design"),
-    "ReadSpec": ("hitmiss.core.read_spec", "ReadSpec"),
-    "metric": ("hitmiss.core.registry", "metric"),
-    "register": ("hitmiss.core.registry", "add"),
-    "Estimate": ("hitmiss.core.results", "Estimate"),
-    "Results": ("hitmiss.core.results", "Results"),
-    "Tally": ("hitmiss.core.tally", "Tally"),
-    "Header": ("hitmiss.core.header", "Header"),
-    "Trials": ("hitmiss.core.trials", "Trials"),
-    "read": ("hitmiss.evaluation.protocol", "read"),
-    "at_bands": ("hitmiss.derive.bands", "at_bands"),
-    "guaranteed": ("hitmiss.derive.bands", "guaranteed"),
-    "calibrate": ("hitmiss.derive.score_model", "calibrate"),
-    "fuse": ("hitmiss.derive.score_model", "fuse"),
-    "recalibrate": ("hitmiss.derive.recalibration", "recalibrate"),
-    "decide": ("hitmiss.derive.decisions", "at_threshold"),
-    "best_threshold": ("hitmiss.derive.thresholds", "best_threshold"),
-    "measure": ("hitmiss.engine.measure", "measure"),
-    "Comparison": ("hitmiss.engine.comparison", "Comparison"),
-    "compare": ("hitmiss.engine.compare", "compare"),
-    "Ranking": ("hitmiss.engine.rank", "Ranking"),
-    "rank": ("hitmiss.engine.rank", "compare_all"),
-    "over_repeats": ("hitmiss.engine.repeats", "over_repeats"),
-    "gate": ("hitmiss.engine.gate", "gate"),
-    "drift": ("hitmiss.robustness.manipulation", "drift"),
-    "probe": ("hitmiss.probes.domain", "probe"),
-    "attack": ("hitmiss.attacks.campaign", "attack"),
-    "read_signals": ("hitmiss.attacks.signals", "read_signals"),
-    "perturbation": ("hitmiss.attacks.family", "perturbation"),
-    "register_attack": ("hitmiss.attacks.family", "attack"),
-    "board": ("hitmiss.evaluation.protocol", "board"),
-    "evaluate": ("hitmiss.evaluation.protocol", "evaluate"),
-    "detect": ("hitmiss.evaluation.detecting", "detect"),
-    "evaluate_streamed": ("hitmiss.outofcore.stream", "evaluate_streamed"),
-    "open_run": ("hitmiss.claims.open", "open_run"),
-    "verify": ("hitmiss.claims.verify", "verify"),
-    "report": ("hitmiss.reports.html", "report"),
-    "Accumulator": ("hitmiss.bridges.learning", "Accumulator"),
-    "compute_metrics": ("hitmiss.bridges.learning", "compute_metrics"),
-    "scorer": ("hitmiss.bridges.learning", "scorer"),
-    "log": ("hitmiss.bridges.sinks", "log"),
-    "run": ("hitmiss.cli.main", "run"),
-    "demo_data": ("hitmiss.cli.demo", "demo_data"),
+    "metrics": "hitmiss.metrics",
+    "figures": "hitmiss.reports.figures",
+    "DataError": "hitmiss.core.errors.DataError",
+    "EnvironmentFault": "hitmiss.core.errors.EnvironmentFault",
+    "HitmissError": "hitmiss.core.errors.HitmissError",
+    "MissingFile": "hitmiss.core.errors.MissingFile",
+    "ResultWarning": "hitmiss.core.errors.ResultWarning",
+    "UsageError": "hitmiss.core.errors.UsageError",
+    "Design": "hitmiss.core.design.Design",
+    "ReadSpec": "hitmiss.core.read_spec.ReadSpec",
+    "metric": "hitmiss.core.registry.metric",
+    "register": "hitmiss.core.registry.add",
+    "Estimate": "hitmiss.core.results.Estimate",
+    "Results": "hitmiss.core.results.Results",
+    "Tally": "hitmiss.core.tally.Tally",
+    "Header": "hitmiss.core.header.Header",
+    "Trials": "hitmiss.core.trials.Trials",
+    "read": "hitmiss.evaluation.protocol.read",
+    "at_bands": "hitmiss.derive.bands.at_bands",
+    "guaranteed": "hitmiss.derive.bands.guaranteed",
+    "calibrate": "hitmiss.derive.score_model.calibrate",
+    "fuse": "hitmiss.derive.score_model.fuse",
+    "recalibrate": "hitmiss.derive.recalibration.recalibrate",
+    "decide": "hitmiss.derive.decisions.at_threshold",
+    "best_threshold": "hitmiss.derive.thresholds.best_threshold",
+    "measure": "hitmiss.engine.measure.measure",
+    "Comparison": "hitmiss.engine.comparison.Comparison",
+    "compare": "hitmiss.engine.compare.compare",
+    "Ranking": "hitmiss.engine.ranking.Ranking",
+    "rank": "hitmiss.engine.rank.compare_all",
+    "over_repeats": "hitmiss.engine.repeats.over_repeats",
+    "gate": "hitmiss.engine.gate.gate",
+    "drift": "hitmiss.robustness.manipulation.drift",
+    "probe": "hitmiss.probes.domain.probe",
+    "attack": "hitmiss.attacks.campaign.attack",
+    "read_signals": "hitmiss.attacks.signals.read_signals",
+    "perturbation": "hitmiss.attacks.family.perturbation",
+    "register_attack": "hitmiss.attacks.family.attack",
+    "board": "hitmiss.evaluation.protocol.board",
+    "evaluate": "hitmiss.evaluation.protocol.evaluate",
+    "detect": "hitmiss.evaluation.detecting.detect",
+    "evaluate_streamed": "hitmiss.outofcore.stream.evaluate_streamed",
+    "open_run": "hitmiss.claims.open.open_run",
+    "verify": "hitmiss.claims.verify.verify",
+    "report": "hitmiss.reports.html.report",
+    "Accumulator": "hitmiss.bridges.accumulator.Accumulator",
+    "compute_metrics": "hitmiss.bridges.learning.compute_metrics",
+    "scorer": "hitmiss.bridges.learning.scorer",
+    "log": "hitmiss.bridges.sinks.log",
+    "run": "hitmiss.cli.main.run",
+    "demo_data": "hitmiss.cli.demo.demo_data",
 }
-"""Each public name, with the module that defines it and its name in that module."""
+"""Each public name, with where it is defined."""
+_MODULES = {"metrics", "figures"}
+"""Public names that are modules."""
+
+_CALLS = {
+    "at_bands", "attack", "best_threshold", "board", "calibrate", "compare", "decide", "detect", "drift", "evaluate",
+    "evaluate_streamed", "fuse", "gate", "guaranteed", "log", "measure", "open_run", "over_repeats", "probe", "rank",
+    "read", "read_signals", "recalibrate", "report", "verify",
+}  # fmt: skip
+"""Functions that read, measure or write: their errors are those of hitmiss, and what they warn of is a Python warning."""
 
 _RENAMED = {"at_threshold": ("decide", "0.3.0"), "compare_all": ("rank", "0.3.0")}
 """Each deprecated name, with the name that replaces it and the version in which it ends."""
@@ -123,8 +134,10 @@ __all__ = [
     "Estimate",
     "Header",
     "HitmissError",
+    "MissingFile",
     "Ranking",
     "ReadSpec",
+    "ResultWarning",
     "Results",
     "Tally",
     "Trials",
@@ -177,9 +190,15 @@ def __getattr__(name: str) -> object:
         return __getattr__(now)
     if name not in _HOMES:
         raise AttributeError(f"module 'hitmiss' has no attribute {name!r}")
-    module, own = _HOMES[name]
-    loaded = importlib.import_module(module)
-    value: object = getattr(loaded, own) if own else loaded
+    module, _, own = _HOMES[name].rpartition(".")
+    if name in _MODULES:
+        value: object = importlib.import_module(_HOMES[name])
+    else:
+        value = getattr(importlib.import_module(module), own)
+    if name in _CALLS:
+        from hitmiss.core.public_call import public
+
+        value = public(value, name)  # type: ignore[arg-type]
     globals()[name] = value
     return value
 

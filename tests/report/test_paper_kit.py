@@ -16,7 +16,8 @@ from tests.report import stories
 import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.rank import RankedRun, compare_all
+from hitmiss.engine.rank import compare_all
+from hitmiss.engine.ranking import RankedRun
 from hitmiss.reports.evaluations import RunData, evaluations
 from hitmiss.reports.latex import latex
 from hitmiss.reports.markdown import markdown

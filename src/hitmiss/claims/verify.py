@@ -28,7 +28,7 @@ from hitmiss.core.trials import COUNTED, Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import with_contents
 from hitmiss.engine.comparison import Comparison
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.engine.signature import GAPS_JOIN, digest_of, read_signature
 from hitmiss.evaluation.protocol import (
     compare_trials,

@@ -17,7 +17,7 @@ from hitmiss.core.read_spec import ReadSpec
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
 T = TypeVar("T")
 RUNS = (

@@ -90,7 +90,7 @@ def _paper(
     """Write the tables and figures for a paper to a folder, or only the tables to stdout."""
     from hitmiss.core import artifacts
     from hitmiss.core.errors import UnknownName
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
     from hitmiss.reports.contests import read_contest
     from hitmiss.reports.evaluations import evaluations
     from hitmiss.reports.paper_kit import CITE, paper_tables, short_signatures, write_figures

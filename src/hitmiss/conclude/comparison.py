@@ -15,7 +15,7 @@ from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NOT_TESTED,
 from hitmiss.engine.signature import read_signature
 
 if TYPE_CHECKING:
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
 DRAWN_TESTS: Final = ("bootstrap", "permutation")
 """Tests whose p value is from replicates."""

@@ -9,7 +9,8 @@ from hitmiss.conclude.comparison import Contrast, draws_behind, p_of
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.verdict import NOT_SHOWN, SHOWN, Basis, Status
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Difference
-from hitmiss.engine.rank import Duel, RankedRun, Ranking, title_of
+from hitmiss.engine.rank import title_of
+from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 
 MOST_LETTERS: Final = 6
 """Groups up to which letters can be read; with more, runs are in tiers."""

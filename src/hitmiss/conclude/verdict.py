@@ -18,7 +18,7 @@ from hitmiss.findings.wording import is_bounded
 if TYPE_CHECKING:
     from hitmiss.conclude.comparison import Contrast
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
     from hitmiss.engine.requirement import Check as GateCheck
     from hitmiss.protocols.triage import TriageExtras
 
@@ -125,7 +125,7 @@ def _contrast(compared: Comparison | Ranking | None, primary: str) -> Contrast |
         return None
     from hitmiss.conclude.comparison import conclude_two
     from hitmiss.conclude.ranking import conclude_many
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
     return conclude_many(compared, primary) if isinstance(compared, Ranking) else conclude_two(compared, primary)
 

@@ -468,4 +468,6 @@ def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
     """
     if unit is None:
         return ()
+    if not isinstance(unit, str | Sequence):
+        raise UsageError(f"unit takes names of columns, as 'speaker'; found {unit!r}", code="bad-unit")
     return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)

@@ -5,6 +5,7 @@
     ├── UsageError          2   the request is wrong: an unknown name, a bad setting
     │   └── UnknownName         … with the nearest known names
     ├── DataError           3   the data is wrong: the error has one `Fault` for each place
+    │   └── MissingFile         … a file is not there
     ├── IncompleteRun       4   a run has not finished
     └── EnvironmentFault    5   something is missing on this machine
 
@@ -199,6 +200,12 @@ class DataError(HitmissError, ValueError):
         super().__init__(message, code=code or (self.faults[0].kind if self.faults else None), choices=choices)
 
 
+class MissingFile(DataError, FileNotFoundError):
+    """Raised where a file that a call names is not there; also a `FileNotFoundError`."""
+
+    code = "missing-file"
+
+
 class IncompleteRun(HitmissError):
     """Raised for a run folder whose run has not finished."""
 
@@ -211,6 +218,10 @@ class EnvironmentFault(HitmissError):
 
     exit_code = 5
     code = "environment"
+
+
+class ResultWarning(UserWarning):
+    """Warns of what a reader of the results should know; the results keep the same texts in `warnings`."""
 
 
 class AssumedMeaning(UserWarning):

@@ -18,6 +18,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.metric import Best
 from hitmiss.core.rates import END_DIGITS, round_number
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.rows import Presented, one_named, rows_named
 from hitmiss.core.trials import Trials
 
 if TYPE_CHECKING:
@@ -106,7 +107,12 @@ class Estimate:
 
     def __str__(self) -> str:
         where = ", ".join(f"{k}={v}" for k, v in {**self.run, **self.slice}.items())
-        return f"{self.metric}{f' [{where}]' if where else ''} = {number(self.value)}{interval(self)}"
+        name = " ".join(filter(None, (self.average, self.metric, f"[{where}]" if where else "")))
+        return f"{name} = {number(self.value)}{interval(self)}"
+
+    def __float__(self) -> float:
+        """The value; NaN if it is undefined."""
+        return math.nan if self.value is None else self.value
 
 
 WEIGHED = ("weight", "weight_positive")
@@ -204,7 +210,7 @@ def warning_fields(warnings: Sequence[str]) -> dict[str, object]:
 
 
 @dataclass(frozen=True)
-class Results:
+class Results(Presented):
     """An immutable sequence of estimates, with the signature that records how they were made.
 
     Parameters
@@ -262,28 +268,40 @@ class Results:
     def __len__(self) -> int:
         return len(self.estimates)
 
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is a row of this name, or this row."""
+        if isinstance(key, Estimate):
+            return key in self.estimates
+        try:
+            return bool(rows_named(self.estimates, key, self._runs))
+        except UsageError:
+            return False
+
     @overload
-    def __getitem__(self, key: int | str) -> Estimate: ...
+    def __getitem__(self, key: int | str | tuple[object, ...]) -> Estimate: ...
 
     @overload
     def __getitem__(self, key: slice) -> tuple[Estimate, ...]: ...
 
-    def __getitem__(self, key: int | str | slice) -> Estimate | tuple[Estimate, ...]:
-        """Return an estimate by its place, some by a slice of places, or that of all trials by its metric."""
-        if isinstance(key, str):
-            return self.one(key)
+    def __getitem__(self, key: int | str | slice | tuple[object, ...]) -> Estimate | tuple[Estimate, ...]:
+        """Return an estimate by its place or name, or some by a slice of places.
+
+        `results["eer"]` is that of all trials, `results["eer", "codec=C01"]` that of a slice, `results["eer", "worst"]`
+        an average.
+        """
         if isinstance(key, slice):
             return self.estimates[key]
         if not isinstance(key, int):
-            raise UsageError(
-                f"results are taken by place or by metric, as results[0] or results['eer']; found {key!r}",
-                code="bad-place",
-            )
+            return one_named(self.estimates, key, self._runs)
         if not -len(self) <= key < len(self):
             raise IndexError(
                 f"there are {len(self)} estimates; found the place {key}"
             )  # as a loop over places needs it
         return self.estimates[key]
+
+    @property
+    def _runs(self) -> dict[int, Mapping[str, str]]:
+        return {place: e.run for place, e in enumerate(self.estimates)}
 
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)
@@ -506,10 +524,6 @@ class Results:
     def __repr__(self) -> str:
         metrics = ", ".join(dict.fromkeys(e.metric for e in self.estimates))
         return f"<Results: {len(self.estimates):,} estimates of {metrics or 'nothing'}>"
-
-    def _repr_html_(self) -> str:
-        shown: str = import_module("hitmiss.reports.notebook").html_of(self)  # imported by name, as for `plot`
-        return shown
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self, TypeAlias
 from urllib.parse import quote, unquote
 
 import numpy as np
@@ -52,6 +52,17 @@ QUESTION = ("item", "target", "label")
 
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """The values that these columns may hold; a trial that failed has no decision."""
+
+
+class Table(Protocol):
+    """A frame of polars or pandas."""
+
+    @property
+    def columns(self) -> Any: ...
+
+
+TrialsLike: TypeAlias = "Trials | str | Path | Table | Sequence[Mapping[str, Any]] | Mapping[str, Any]"
+"""Trials, or a file or a table that holds them, which is read as `hm.read` does."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -776,19 +787,8 @@ def _coverage(parts: Iterable[Trials]) -> tuple[int, int] | None:
 
 
 def demanded(value: object, verb: str) -> Trials:
-    """Return the trials; if the value is something else, the error says how to make trials from it."""
+    """Return trials; a file or a table is read as `hm.read` does, and anything else is refused with how to make trials."""
     if isinstance(value, Trials):
         return value
-    if isinstance(value, str | Path):
-        raise UsageError(
-            f"{verb} takes trials, but this is the path {str(value)!r}: read it first, as hm.read({str(value)!r}, key=…)",
-            code="not-trials",
-        )
-    names = [str(name) for name in getattr(value, "columns", ())]
-    label = next((n for n in names if n in ("label", "y_true", "target")), "label")
-    score = next((n for n in names if n in ("score", "y_score", "y_prob", "prob")), "score")
-    what = type(value).__name__
-    raise UsageError(
-        f"{verb} takes trials, but this is a {what}: make trials of its columns, as hm.Trials.of(df[{label!r}], df[{score!r}], codec=df['codec'])",
-        code="not-trials",
-    )
+    made: Trials = import_module("hitmiss.evaluation.given").trials_of(value, verb)  # by name: a higher layer
+    return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -13,11 +14,11 @@ from hitmiss.core.header import Header, Threshold
 from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.text_codes import stretches
-from hitmiss.core.trials import Trials
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.metrics.counts import Counts, f1_of
 
 
-def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Trials:
+def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") -> Trials:
     """Decide trials at a threshold of the scores as their file has them. It is recorded in the header with its origin.
 
     The class that a higher score means is decided where score >= threshold. Normally this is the positive class. If the
@@ -46,8 +47,9 @@ def at_threshold(trials: Trials, threshold: float, origin: str = "given") -> Tri
     >>> at_threshold(Trials.of([1, 0], [0.7, 0.2]), 0.5).column("decision").to_list()
     [1, 0]
     """
-    if threshold != threshold:
-        raise UsageError.of("threshold-number-found-nan")
+    trials = demanded(trials, "decide")
+    if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or math.isnan(threshold):
+        raise UsageError.of("bad-threshold/number", threshold=threshold)
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)
     notes = trials.header.notes
     if origin == "this data":

@@ -86,4 +86,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "not-metric-decisions-threshold": Entry(
         ERROR, "{spec} is not a metric of decisions; a threshold can be chosen by f1, accuracy, mcc …"
     ),
+    "bad-threshold/number": Entry(ERROR, "a threshold must be a number; found {threshold!r:.80}"),
 }

@@ -17,7 +17,7 @@ from hitmiss.core.kinds import ScoreKind
 from hitmiss.core.results import SAME_DATA, Remark
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Floats
-from hitmiss.core.trials import Trials
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.derive.calibration import (
     METHODS,
@@ -312,7 +312,7 @@ def fit_fused(fit_on: Mapping[str, Trials], *, prior: float = 0.5, name: str = F
     return ScoreModel(FUSION, scales, mapping, known.header.positive, FitOrigin.of(known), prior, name)
 
 
-def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior: float = 0.5) -> Trials:
+def calibrate(fit_on: TrialsLike, apply_to: TrialsLike, method: str = "affine", *, prior: float = 0.5) -> Trials:
     """Fit a calibration on one set of trials, and turn the scores of another set into natural-log likelihood ratios.
 
     The header of the result records what was done: the score kind `llr`, the fitted parameters in
@@ -352,6 +352,7 @@ def calibrate(fit_on: Trials, apply_to: Trials, method: str = "affine", *, prior
     >>> calibrated.header.score_kind, bool(calibrated.score[0] > 0 > calibrated.score[1])
     ('llr', True)
     """
+    fit_on, apply_to = demanded(fit_on, "calibrate"), demanded(apply_to, "calibrate")
     model = fit_calibration(fit_on, method, prior=prior)
     return model.apply(apply_to, fit_on)
 

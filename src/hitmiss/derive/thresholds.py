@@ -14,7 +14,7 @@ from hitmiss.core.registry import resolve
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
-from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.trials import TrialsLike, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.counts import Counts
 from hitmiss.stats.forms.trials import OfCounts
@@ -37,8 +37,8 @@ class ThresholdChoice:
 
 
 def best_threshold(
-    tally: Tally | Trials,
-    maximize: str | MetricSpec = "f1",
+    tally: Tally | TrialsLike | ArrayLike,
+    maximize: str | MetricSpec | ArrayLike = "f1",
     search: str = "exact",
     scale: ScoreScale | None = None,
 ) -> ThresholdChoice:
@@ -47,7 +47,8 @@ def best_threshold(
     Parameters
     ----------
     tally
-        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them.
+        Trials with scores, or counted trials, as `Tally.of(label, score)` makes them; or labels, with the scores after
+        them: `best_threshold(y, s)`, which maximises F1.
     maximize
         The metric. One for which low values are better (`fpr`) is minimised.
     search
@@ -78,6 +79,8 @@ def best_threshold(
     """
     if search not in SEARCHES:
         raise UnknownName("search", search, SEARCHES)
+    if not isinstance(maximize, str | MetricSpec):
+        tally, maximize = Tally.of(np.asarray(tally), np.asarray(maximize)), "f1"
     if not isinstance(tally, Tally):
         trials = demanded(tally, "best_threshold")
         refuse_sampling(trials, "the choice of a threshold")

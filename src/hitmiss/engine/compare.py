@@ -15,17 +15,17 @@ import numpy as np
 from hitmiss._version import __version__
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
-from hitmiss.core.errors import DataError
+from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, UNUSED, Remark, prefixed
+from hitmiss.core.results import FORCED, UNUSED, Remark, Results, prefixed
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
-from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.engine.columns import Columns, OneClassColumns
 from hitmiss.engine.comparability import Breach, breaches, unchecked
 from hitmiss.engine.comparison import (
@@ -318,9 +318,9 @@ def _adjusted_tables(rows: list[Discordance], correction: str) -> list[Discordan
 
 
 def compare(
-    a: Trials,
-    b: Trials,
-    metrics: Sequence[str | MetricSpec] | Design,
+    a: TrialsLike | Results,
+    b: TrialsLike | Results,
+    metrics: str | Sequence[str | MetricSpec] | Design = (),
     *,
     by: By = (),
     bootstrap: int = 1000,
@@ -341,9 +341,9 @@ def compare(
     Parameters
     ----------
     a, b
-        The trials of the two runs.
+        The trials of the two runs; or files or tables, which are read as `hm.read` does, or results with their trials.
     metrics
-        Metrics with their settings; or a design, which states everything else too.
+        Metrics with their settings (by default those of results); or a design, which states everything else too.
     by, bootstrap, unit, seed, level, protocol
         As for `measure`.
     correction
@@ -375,7 +375,11 @@ def compare(
     >>> found.a, found.b, found.delta, found.verdict
     (0.75, 1.0, 0.25, 'no difference shown')
     """
+    if not metrics and isinstance(a, Results):
+        metrics = tuple(dict.fromkeys(e.metric for e in a))
     a, b = demanded(a, "compare"), demanded(b, "compare")
+    if not metrics and protocol is None:
+        raise UsageError("say what to compare: one metric or several, as hm.compare(a, b, 'eer')", code="no-metric")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,

@@ -17,6 +17,7 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.metric import Best
 from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
 from hitmiss.core.results import SCHEMA, finite, warning_fields
+from hitmiss.core.rows import Presented, one_named, rows_named
 from hitmiss.core.verdict import Verdict
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class Discordance:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Presented):
     """A comparison of two runs on the same questions: immutable rows, with a signature that records how they were made.
 
     Parameters
@@ -154,6 +155,19 @@ class Comparison:
 
     def __len__(self) -> int:
         return len(self.differences)
+
+    def __contains__(self, key: object) -> bool:
+        """Return whether there is a row of this name, or this row."""
+        if isinstance(key, Difference):
+            return key in self.differences
+        try:
+            return bool(rows_named(self.differences, key))
+        except UsageError:
+            return False
+
+    def __getitem__(self, key: int | str | tuple[object, ...]) -> Difference:
+        """Return a difference by its place or its name: `comparison["eer"]`, `comparison["eer", "codec=C01"]`."""
+        return self.differences[key] if isinstance(key, int) else one_named(self.differences, key)
 
     def one(self, metric: str, *, average: str | None = None, **cell: str) -> Difference:
         """Return the single difference of a metric in a slice; an error if there is none or more than one."""
@@ -199,6 +213,10 @@ class Comparison:
         """Write the JSON form to a file."""
         artifacts.write(path, self.to_json() + "\n")
 
+    def plot(self, ax: object = None) -> object:
+        """Draw the differences with their intervals, one below the other (needs matplotlib)."""
+        return import_module("hitmiss.reports.forest").forest(self, ax)  # by name: a higher layer
+
     def to_polars(self) -> pl.DataFrame:
         """Return a polars frame with one row per difference; slices become columns."""
         names = sorted({k for d in self for k in d.slice})
@@ -217,9 +235,9 @@ class Comparison:
         lines = [f"{_named(d)} {_number(d.delta)} {_interval(d)} {d.verdict}" for d in self]
         return "\n".join([*lines, *(f"warning: {w}" for w in self.warnings), self.signature]).strip()
 
-    def _repr_html_(self) -> str:
-        shown: str = import_module("hitmiss.reports.notebook").html_of(self)  # by name: `engine` imports no reports
-        return shown
+    def __repr__(self) -> str:
+        metrics = ", ".join(dict.fromkeys(d.metric for d in self))
+        return f"<Comparison: {self.names[1]} against {self.names[0]}, {len(self):,} differences of {metrics or 'nothing'}>"
 
 
 def _named(d: Difference) -> str:

@@ -22,7 +22,7 @@ from hitmiss.core.results import (
 )
 from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.sorting import Floats
-from hitmiss.core.trials import Trials, demanded
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.engine.averages import by_slices, gap_rows
 from hitmiss.engine.columns import Columns, OneClassColumns
 from hitmiss.engine.counted import TalliedTrials
@@ -42,8 +42,8 @@ __all__ = ["Gap", "measure", "measure_design"]
 
 
 def measure(
-    trials: Trials,
-    metrics: Sequence[str | MetricSpec] | Design,
+    trials: TrialsLike,
+    metrics: str | Sequence[str | MetricSpec] | Design,
     *,
     by: By = (),
     bootstrap: int = 0,
@@ -61,7 +61,7 @@ def measure(
     Parameters
     ----------
     trials
-        The trials.
+        The trials; a file or a table is read as `hm.read` does.
     metrics
         Metrics with their settings, such as `eer` or `min_dcf(c_fa=10)`; or a design, which states everything else too.
     by

@@ -8,14 +8,13 @@ once. Without a `unit`, trials are resampled; if there are very many, in random 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
-from importlib import import_module
 from itertools import combinations
+from pathlib import Path
 from statistics import NormalDist
 from typing import Final
 
@@ -24,28 +23,25 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss._version import __version__
-from hitmiss.core import artifacts
 from hitmiss.core.artifacts import SHORT
 from hitmiss.core.completeness import Completeness
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.machine import cores
-from hitmiss.core.metric import Best
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, SCHEMA, Estimate, Remark, prefixed, warning_fields
+from hitmiss.core.results import FORCED, Estimate, Remark, Results, prefixed
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
-from hitmiss.core.trials import Trials, demanded
-from hitmiss.core.verdict import Verdict
+from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.columns import Columns, OneClassColumns, Sample
 from hitmiss.engine.comparability import breaches_of, facts, unchecked_of
 from hitmiss.engine.compare import compare_design, digest, turned, unused_unit, with_sides
-from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged, told
+from hitmiss.engine.comparison import IDENTICAL, Comparison, Difference, judged
 from hitmiss.engine.contrasts import TESTS
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.measurement import Measurement
@@ -53,6 +49,7 @@ from hitmiss.engine.paired_samples import each_once, same_columns
 from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
 from hitmiss.engine.prepare import prepare_metric
 from hitmiss.engine.prepared_metric import PreparedMetric
+from hitmiss.engine.ranking import MAX_T, Duel, RankedRun, Ranking
 from hitmiss.engine.samples import samples_of_runs, samples_of_slices
 from hitmiss.engine.score_checks import check_scores
 from hitmiss.engine.signature import render
@@ -66,8 +63,6 @@ from hitmiss.stats.random import generator
 from hitmiss.stats.simultaneous import Simultaneous, Unseen, max_t, ranks, spread_out
 from hitmiss.stats.units import draw_units
 
-MAX_T: Final = "max-t"
-"""All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
 LARGE: Final = 1 << 17
 """From this many trials on, runs are measured several at a time; numpy holds a lock while it works on short arrays."""
 MOST_AT_ONCE: Final = 8
@@ -75,104 +70,8 @@ MOST_BLOCKS: Final = 2000
 """Number of blocks that the trials of a class are divided into; with fewer trials, each is drawn on its own."""
 
 
-@dataclass(frozen=True)
-class RankedRun:
-    """A run's figure in a slice, with its letters and its rank.
-
-    Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
-    runs at once. `low` and `high` are the ends of the interval of the run's own figure.
-    """
-
-    metric: str
-    run: str
-    value: float | None
-    letters: str
-    best: Best
-    slice: Mapping[str, str] = field(default_factory=dict)
-    average: str | None = None
-    n_pairs: int = 0
-    rank_low: int | None = None
-    rank_high: int | None = None
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Duel:
-    """The difference of one metric between two named runs; interval and adjusted p value hold for all pairs at once."""
-
-    a: str
-    b: str
-    difference: Difference
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """A ranking: the figures and ranks of all runs, and the differences between all pairs.
-
-    Parameters
-    ----------
-    names
-        The names of the runs.
-    standings
-        One `RankedRun` per metric, run and slice.
-    duels
-        One `Duel` per metric, pair of runs and slice.
-    signature
-        One line that records every choice behind the ranking.
-    warnings
-        What a reader of the ranking should know.
-    level
-        The level of the intervals and ranks, for all pairs at once.
-    correction
-        How p values were adjusted for multiple tests.
-    groupings
-        The slice columns of its tables.
-    design
-        What was asked, and how each run was read.
-    """
-
-    names: tuple[str, ...]
-    standings: tuple[RankedRun, ...]
-    duels: tuple[Duel, ...]
-    signature: str = ""
-    warnings: tuple[str, ...] = ()
-    level: float = 0.95
-    correction: str = MAX_T
-    groupings: tuple[Grouping, ...] = ()
-    design: Design | None = field(default=None, repr=False)
-    """What was asked, and how each run was read."""
-
-    @property
-    def verdict(self) -> Verdict:
-        """What this ranking allows to conclude, as data: which run is best, and where another one is better."""
-        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
-        return made
-
-    def to_dict(self) -> dict[str, object]:
-        """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
-        unknown = ("wins", "ties", "losses", "n_positive")  # known only for two runs: see `compare`
-        pairs = [{"run_a": d.a, "run_b": d.b, **told(d.difference)} for d in self.duels]
-        return {
-            "schema": SCHEMA,
-            "kind": "ranking",
-            "runs": list(self.names),
-            "level": self.level,
-            "correction": self.correction,
-            **warning_fields(self.warnings),
-            "signature": self.signature,
-            "design": self.design.to_plain() if self.design is not None else None,
-            "standings": [told(s) for s in self.standings],
-            "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
-        }
-
-    def to_json(self, indent: int | None = 1) -> str:
-        """Return the JSON form as text."""
-        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
 def compare_all(
-    runs: Mapping[str, Trials],
+    runs: Mapping[str, TrialsLike | Results] | Sequence[TrialsLike | Results],
     metrics: str | Sequence[str | MetricSpec] = (),
     *,
     by: By = (),
@@ -191,7 +90,8 @@ def compare_all(
     Parameters
     ----------
     runs
-        Trials by name, two or more, on the same questions.
+        Trials by name, two or more, on the same questions; or files or tables, which are read as `hm.read` does. Those in a
+        list are named by their files, or `run 1`, `run 2`, ….
     metrics, by, bootstrap, unit, seed, level, allow_missing, force, protocol
         As for `compare`.
     correction
@@ -218,18 +118,29 @@ def compare_all(
     >>> [(s.run, s.value, s.letters, s.rank_low, s.rank_high) for s in found.standings]
     [('x', 1.0, 'a', 1, 2), ('y', 1.0, 'a', 1, 2), ('z', 0.0, 'b', 3, 3)]
     """
-    if not isinstance(runs, Mapping):
-        raise UsageError(
-            "rank takes trials by the names of their runs, as hm.rank({'ours': a, 'theirs': b}, 'eer')", code="not-runs"
-        )
-    runs = {str(name): demanded(trials, "rank") for name, trials in runs.items()}
+    named = runs if isinstance(runs, Mapping) else _named(runs)
+    trials = {str(name): demanded(run, "rank") for name, run in named.items()}
     if not metrics:
         raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
     )
-    return rank_design(runs, asked)
+    return rank_design(trials, asked)
+
+
+def _named(runs: object) -> dict[str, TrialsLike | Results]:
+    """Return the runs of a list by name."""
+    if isinstance(runs, str) or not isinstance(runs, Sequence):
+        raise UsageError(
+            "rank takes runs by name or in a list, as hm.rank({'ours': a, 'theirs': b}, 'eer'); found "
+            f"a {type(runs).__name__}",
+            code="not-runs",
+        )
+    names = [Path(run).stem if isinstance(run, str | Path) else f"run {i}" for i, run in enumerate(runs, 1)]
+    if len({*names}) < len(names):
+        raise UsageError("two runs have the same name; give them by name, as hm.rank({'ours': a, 'theirs': b}, 'eer')")
+    return dict(zip(names, runs, strict=True))
 
 
 def compare_runs(runs: Mapping[str, Trials], design: Design, derived: Sequence[Derived] = ()) -> Comparison | Ranking:

@@ -52,4 +52,25 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "changes-sound-texts-pictures": Entry(
         ERROR, "{--manipulate?} changes sound, texts and pictures, which {--input?} {input} does not load"
     ),
+    "bad-column": Entry(
+        ERROR,
+        "{wrong}= names a column of the table, as {wrong}='name'; found a {name}",
+        fix="for arrays leave the table out: {ARRAYS}",
+    ),
+    "nothing-to-read": Entry(ERROR, "give a file or a table, or arrays by name: {ARRAYS}; found neither"),
+    "nameless-array": Entry(
+        ERROR,
+        "this is a {name} of values, and nothing says which are labels and which scores",
+        fix="name them: {ARRAYS}, or hm.Trials.of(y, s)",
+    ),
+    "several-splits": Entry(ERROR, "this dataset has the splits {value}", fix="give one of them"),
+    "not-a-table/2": Entry(ERROR, "this is not a table: {error}"),
+    "not-trials": Entry(
+        ERROR,
+        "{verb} takes trials, a file or a table, but this is a {name}",
+        fix="make trials of arrays with hm.Trials.of(y, s)",
+    ),
+    "columns-takes-our-names": Entry(
+        ERROR, "columns= takes our names with those of the file, as {{'label': 'truth'}}; found {value!r}"
+    ),
 }

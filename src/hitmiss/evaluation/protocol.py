@@ -29,10 +29,11 @@ from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
+from hitmiss.evaluation.given import reading_of, table_of
 
 if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
-    from hitmiss.engine.rank import Ranking
+    from hitmiss.engine.ranking import Ranking
 
 
 __all__ = [
@@ -85,7 +86,7 @@ def protocols() -> dict[str, Protocol]:
 
 
 def evaluate(
-    scores: object,
+    scores: object = None,
     key: object = None,
     protocol: str | Path | Protocol | Design | None = None,
     *,
@@ -101,12 +102,12 @@ def evaluate(
     settings: str | Path | None = None,
     **reading: object,
 ) -> Results:
-    """Read score files, measure them by a protocol or a design, and return the results.
+    """Read files or tables, measure them by a protocol or a design, and return the results.
 
     Parameters
     ----------
     scores, key
-        The score file(s) and the file with the true classes, as for `read`; or trials that are read already.
+        The score file(s) or table and those with the true classes, as for `read`; or trials that are read already.
     protocol
         A protocol, given by name, file or object; or a design, which then states everything else that is asked.
     metrics
@@ -124,7 +125,8 @@ def evaluate(
         A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note of the results says what was taken from it.
     **reading
-        Read options, the fields of `ReadSpec` (`score_kind="llr"`, `allow_missing=True`, …).
+        Columns by their roles and read options, as for `read`: `label="truth"`, `score="p"`, `positive="fake"`,
+        `run="model"`, `score_kind="llr"`, `allow_missing=True`, …
 
     Returns
     -------
@@ -139,9 +141,13 @@ def evaluate(
         If the files cannot be scored as they are.
 
     >>> made = evaluate(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]), metrics=["eer", "roc_auc"])
-    >>> made.one("roc_auc").value
+    >>> made["roc_auc"].value
     0.75
+    >>> print(evaluate(label=[1, 1, 0, 0], score=[3.0, 1.0, 2.0, 0.0], metrics="roc_auc", bootstrap=0)[0])
+    roc_auc = 0.7500 [0.0470, 0.9946]
     """
+    scores, reading = reading_of(scores, reading)
+    key = table_of(key)
     layer = Layer.found(settings)
     if not isinstance(protocol, Design):
         protocol = layer.protocol(protocol)
@@ -247,7 +253,7 @@ class Layer:
 
 
 def read(
-    scores: object,
+    scores: object = None,
     key: object = None,
     options: ReadSpec | None = None,
     *,
@@ -261,7 +267,8 @@ def read(
     Parameters
     ----------
     scores
-        A path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or pandas frame.
+        A path, `-` for stdin, a pattern, a list of these (shards of one run), a table (a frame of polars or pandas, a
+        Hugging Face dataset, an Arrow table, a list of dicts, a dict of columns), or nothing if arrays are given by name.
     key
         The labels, given in the same ways; None if the score files hold them.
     options
@@ -274,7 +281,8 @@ def read(
         A settings file, whose values hold where no option is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note in the header says what was taken from it.
     **changes
-        Single options, by name, that replace those in `options`.
+        Columns by their roles (`item`, `label`, `score`, `decision`, `confidence`, `run`), as names or as arrays, and
+        single options, the fields of `ReadSpec`, that replace those in `options`.
 
     Returns
     -------
@@ -293,8 +301,14 @@ def read(
     >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
     >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
     Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
+    >>> rows = [{"clip": "a", "truth": "fake", "p": 0.9}, {"clip": "b", "truth": "real", "p": 0.2}]
+    >>> read(rows, item="clip", label="truth", score="p", positive="fake")
+    Trials(2 trials, 1 fake, 1 real, raw scores, slices [])
     """
     from hitmiss.io.reader import read as read_files
+
+    scores, changes = reading_of(scores, changes)
+    key = table_of(key)
 
     layer, said = Layer.found(settings), (options or ReadSpec()).changed(**changes)
     if layer.settings is None:

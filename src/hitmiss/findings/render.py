@@ -149,7 +149,7 @@ def _value(part: Part, value: Value, surface: Surface) -> str:
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         return ("; " if part.format == ";" else ", ").join(_listed(value, part.quoted, surface))
     if part.quoted:
-        return surface.escape(repr(value))
+        return surface.escape(format(repr(value), part.format))
     if not part.format:
         return surface.escape(said(value))
     if isinstance(value, int | float) and (part.format[:1] in ",.+" or len(part.format) <= 2):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
 from hitmiss.engine.comparison import Comparison, Difference, Discordance
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import p_text
 from hitmiss.reports.table import ARROW, Table, TableCell
 

@@ -14,7 +14,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison, Difference, Discordance
-from hitmiss.engine.rank import Duel, RankedRun, Ranking
+from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 from hitmiss.engine.requirement import Check
 from hitmiss.reports import comparison_tables, gate_report, ranking_tables
 from hitmiss.reports.page import OfCounts, Page, Part, glossary
@@ -94,9 +94,9 @@ def contest_tables(found: Comparison | Ranking | list[Check]) -> list[Table]:
     return ranking_tables.ranking_tables(found) if isinstance(found, Ranking) else [gate_report.table(found)]
 
 
-def contest_page(path: str | Path, title: str = "") -> Page:
-    """Compose the page of a comparison, a ranking or a gate."""
-    found = read_contest(path)
+def contest_page(given: str | Path | Comparison | Ranking, title: str = "") -> Page:
+    """Compose the page of a comparison, a ranking or a gate, or of a file that holds one."""
+    found = read_contest(given) if isinstance(given, str | Path) else given
     tables = tuple(contest_tables(found))
     if isinstance(found, Comparison):
         name = f"{found.names[0]} against {found.names[1]}"

@@ -11,7 +11,7 @@ from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import explain, figure, places
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import groupings

@@ -9,10 +9,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
@@ -22,10 +22,13 @@ from hitmiss.core.kinds import one_or_several
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_controls, escape_invisible
+from hitmiss.core.trials import Trials, demanded
+from hitmiss.engine.comparison import Comparison
+from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.page import FigureView, Options, Page, compose
-from hitmiss.reports.sources import Measuring, of_results, open_sources
+from hitmiss.reports.sources import Measuring, measured, of_results, open_sources
 from hitmiss.reports.svg import svg_of
 
 if TYPE_CHECKING:
@@ -34,10 +37,12 @@ if TYPE_CHECKING:
 
 HERE: Final = Path(__file__).parent
 CHROMIUMS: Final = ("chromium", "chromium-browser", "google-chrome")
+Given: TypeAlias = "str | Path | Results | Comparison | Ranking | Trials"
+"""What a report can be about."""
 
 
 def report(
-    runs: str | Path | Results | Sequence[str | Path | Results],
+    runs: Given | Mapping[str, Given] | Sequence[Given],
     output: str | Path = "report.html",
     *,
     key: str | Path | None = None,
@@ -52,8 +57,8 @@ def report(
     Parameters
     ----------
     runs
-        Results, or results files, run folders or score files; `PROTOCOL=PATH` names the protocol with which a file is
-        measured. One, or several.
+        Results, a comparison or a ranking; or results files, run folders or score files; `PROTOCOL=PATH` names the protocol
+        with which a file is measured. One, or several in a list or by name.
     output
         The file to write.
     key
@@ -84,9 +89,11 @@ def report(
     ...     report([f"{folder}/ours.json"], f"{folder}/report.html").stat().st_size > 10_000
     True
     """
+    if isinstance(runs, Mapping):
+        names, runs = [*map(str, runs)], [*runs.values()]
     given = list(runs) if isinstance(runs, Sequence) and not isinstance(runs, str) else [runs]
-    if len(given) == 1 and isinstance(given[0], str | Path) and is_contest(str(given[0])):
-        write_page(contest_page(str(given[0]), title), output, static=static)
+    if len(given) == 1 and (isinstance(given[0], Comparison | Ranking) or _is_contest(given[0])):
+        write_page(contest_page(given[0], title), output, static=static)  # type: ignore[arg-type]
         return Path(output)
     asked = design or Design(bootstrap=1000)
     sources = _sources(given, [str(key)] if key else [], Measuring(asked, reading or ReadSpec()), one_or_several(names))
@@ -94,28 +101,36 @@ def report(
     return Path(output)
 
 
-def _sources(
-    runs: Sequence[str | Path | Results], keys: Sequence[str], measuring: Measuring, names: Sequence[str]
-) -> list[RunData]:
-    """Return runs in their order: results as they are, everything else opened."""
-    made = [run for run in runs if isinstance(run, Results)]
+def _is_contest(run: object) -> bool:
+    return isinstance(run, str | Path) and is_contest(str(run))
+
+
+def _sources(runs: Sequence[Given], keys: Sequence[str], measuring: Measuring, names: Sequence[str]) -> list[RunData]:
+    """Return runs in their order: results as they are, trials measured, files opened."""
+    made = [run for run in runs if not isinstance(run, str | Path)]
     if not made:
-        return open_sources([_path(run) for run in runs], keys, measuring, names)
+        return open_sources([str(run) for run in runs], keys, measuring, names)
     if len(made) < len(runs):
         raise UsageError("give results or files, not both; results.save(FILE) writes a file", code="mixed-runs")
     called = list(names) or (["results"] if len(made) == 1 else [f"run {i + 1}" for i in range(len(made))])
     if len(called) != len(made):
         raise UsageError(f"{len(called)} names were given for {len(made)} runs; name each or none", code="option-count")
-    return [of_results(results, name) for results, name in zip(made, called, strict=True)]
+    return [_source(run, name, measuring) for run, name in zip(made, called, strict=True)]
 
 
-def _path(run: object) -> str:
-    if isinstance(run, str | Path):
-        return str(run)
-    raise UsageError(
-        f"report takes results or files, but this is a {type(run).__name__}; make results with hm.measure or hm.evaluate",
-        code="not-results",
-    )
+def _source(run: object, name: str, measuring: Measuring) -> RunData:
+    if isinstance(run, Results):
+        return of_results(run, name)
+    if isinstance(run, Comparison | Ranking):
+        raise UsageError("a comparison or a ranking has a page of its own: give one of them alone", code="mixed-runs")
+    design = measuring.design
+    if not design.metrics and design.protocol is None:
+        raise UsageError(
+            f"report takes results, and this is a {type(run).__name__}: measure it first, as hm.report(hm.evaluate(table, "
+            "metrics='eer')), or say what to measure with design=hm.Design(metrics='eer')",
+            code="not-results",
+        )
+    return measured(demanded(run, "report"), name, measuring)
 
 
 def write_report(

@@ -13,7 +13,9 @@ from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_invisible
 from hitmiss.engine.comparison import Comparison
+from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.comparison_tables import tables as comparison_tables
+from hitmiss.reports.ranking_tables import ranking_tables
 from hitmiss.reports.result_tables import tables
 from hitmiss.reports.table import LABEL, Table, TableCell
 from hitmiss.reports.table_style import TableStyle
@@ -65,10 +67,12 @@ class Drawn:
         save(self.ax, path)
 
 
-def html_of(results: Results | Comparison) -> str:
+def html_of(results: Results | Comparison | Ranking) -> str:
     """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
     if isinstance(results, Results):
         found, said = tables(results, "", TableStyle()), conclude(results).headline if len(results) else ""
+    elif isinstance(results, Ranking):
+        found, said = ranking_tables(results), str(conclude_comparison(results))
     else:
         found = comparison_tables(results)
         said = f"{conclude_comparison(results)} (A = {results.names[0]}, B = {results.names[1]})"

@@ -16,7 +16,7 @@ from hitmiss._version import __version__
 from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.text import escape_invisible
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import explain, figure, is_share, places
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import groupings, runs

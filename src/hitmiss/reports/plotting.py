@@ -50,6 +50,13 @@ class Plots:
             return read_pictures(behind)
         raise UsageError(NOTHING)
 
+    def __call__(self, kind: str | None = None, ax: Axes | None = None) -> Axes | Drawn:
+        """Draw one kind of figure; None: the first that is available."""
+        available = self.kinds
+        if not available or (kind is not None and kind not in available):
+            raise UsageError(f"there is no {kind or 'figure'} of this; there are {', '.join(available) or 'none'}")
+        return self._drawn(kind or available[0], ax)
+
     @property
     def kinds(self) -> list[str]:
         """Return the kinds of figures that are available."""

@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from hitmiss.conclude.comparison import draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
 from hitmiss.core.design import Grouping
-from hitmiss.engine.rank import Duel, RankedRun, Ranking, is_sliced, title_of
+from hitmiss.engine.rank import is_sliced, title_of
+from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 from hitmiss.findings.wording import p_text
 from hitmiss.reports.comparison_tables import called
 from hitmiss.reports.table import ARROW, Table, TableCell

@@ -16,7 +16,7 @@ from hitmiss.core.convert import declare, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import SCHEMA, Estimate
 from hitmiss.engine.comparison import Difference
-from hitmiss.engine.rank import RankedRun
+from hitmiss.engine.ranking import RankedRun
 
 LEVELS: Final = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 

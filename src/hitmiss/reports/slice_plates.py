@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hitmiss.core.results import Estimate
-from hitmiss.engine.rank import RankedRun
+from hitmiss.engine.ranking import RankedRun
 from hitmiss.reports.heat import HeatMap
 from hitmiss.reports.plate import Axis, Block, Dots, GuideLine, Mark, Plate, ticks
 

@@ -9,7 +9,7 @@ from hitmiss.conclude.verdict import Beside, conclude
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison
-from hitmiss.engine.rank import Ranking
+from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import PER_CENT, Shown, explain, is_share, shown
 from hitmiss.reports.evaluations import RUN, Evaluation
 

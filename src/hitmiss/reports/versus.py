@@ -12,7 +12,8 @@ from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
 from hitmiss.engine.counted import TalliedTrials
-from hitmiss.engine.rank import Ranking, compare_runs
+from hitmiss.engine.rank import compare_runs
+from hitmiss.engine.ranking import Ranking
 from hitmiss.evaluation.protocol import comparable
 from hitmiss.reports import comparison_tables, ranking_tables
 from hitmiss.reports.comparison_tables import VERDICT

@@ -1,0 +1,50 @@
+"""How a function looks from outside: public functions raise errors of hitmiss only, and warnings are Python warnings."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from typing import ParamSpec, TypeVar
+
+from hitmiss.core.errors import DataError, HitmissError, MissingFile, ResultWarning, UsageError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def public(function: Callable[P, T], name: str) -> Callable[P, T]:
+    """Return a function as its users see it.
+
+    A missing file and an error of polars become errors of hitmiss. The warnings of what it returns are also issued as
+    `ResultWarning`, at the line of the caller.
+    """
+
+    shape = inspect.signature(function)
+
+    @wraps(function)
+    def call(*arguments: P.args, **keywords: P.kwargs) -> T:
+        try:
+            shape.bind(*arguments, **keywords)
+        except TypeError as error:
+            raise UsageError(f"hm.{name}: {error}; it takes {', '.join(shape.parameters)}", code="bad-call") from None
+        try:
+            made = function(*arguments, **keywords)
+        except HitmissError:
+            raise
+        except FileNotFoundError as error:
+            raise MissingFile(f"there is no file {error.filename}") from None
+        except (IsADirectoryError, PermissionError) as error:
+            raise DataError(f"{error.filename} cannot be read: {error.strerror}", code="unreadable-file") from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "polars":
+                raise
+            raise DataError(
+                f"the table cannot be read: {str(error).splitlines()[0]}", code="unreadable-table"
+            ) from error
+        for text in dict.fromkeys(getattr(made, "warnings", ())):
+            warnings.warn(str(text), ResultWarning, stacklevel=2)
+        return made
+
+    return call

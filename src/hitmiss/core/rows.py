@@ -1,0 +1,155 @@
+"""What results, comparisons and rankings share for those who use them in Python: rows by name, a frame, a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from hitmiss.core.errors import UsageError
+from hitmiss.core.registry import known_text
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from hitmiss.core.finding import Finding
+    from hitmiss.core.verdict import Verdict
+
+HOW = "results['eer'], results['eer', 'codec=C01'] or results['eer', 'worst']"
+
+
+class Row(Protocol):
+    """A row of results, of a comparison or of a ranking."""
+
+    @property
+    def metric(self) -> str: ...
+    @property
+    def slice(self) -> Mapping[str, str]: ...
+    @property
+    def average(self) -> str | None: ...
+
+
+R = TypeVar("R", bound=Row)
+
+
+class Presented:
+    """What is made of rows for people: a frame, a page, findings, and what a notebook shows.
+
+    Sentences, pages and conclusions are made in higher layers, which are imported by name.
+    """
+
+    if TYPE_CHECKING:
+
+        @property
+        def verdict(self) -> Verdict:
+            """What the rows allow to conclude."""
+            ...
+
+        def to_polars(self) -> pl.DataFrame:
+            """Return a polars frame with one row per row."""
+            ...
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that was found, as data: what is claimed, where it fails, and every check with its state."""
+        verdict = self.verdict
+        found = (verdict.claim, *verdict.answers, *verdict.fails, *verdict.looked)
+        checks = (check.finding for check in verdict.checks)
+        return tuple(each for i, each in enumerate((*found, *checks)) if each not in (*found, *checks)[:i])
+
+    def to_frame(self) -> pl.DataFrame:
+        """Return a polars frame, as `to_polars` does; `to_pandas` returns one of pandas."""
+        return self.to_polars()
+
+    def report(self, output: str | Path = "report.html", **options: Any) -> Path:
+        """Write a page about this as one HTML file; the options are those of `hm.report`."""
+        written: Path = import_module("hitmiss.reports.html").report(self, output, **options)
+        return written
+
+    def _repr_html_(self) -> str:
+        shown: str = import_module("hitmiss.reports.notebook").html_of(self)
+        return shown
+
+
+def rows_named(rows: Iterable[R], key: object, runs: Mapping[int, Mapping[str, str]] | None = None) -> tuple[R, ...]:
+    """Return the rows that a key names: a metric, and perhaps a slice, a run or an average.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    key
+        `"eer"`, `("eer", "codec=C01")`, `("eer", {"codec": "C01"})` or `("eer", "worst")`.
+    runs
+        The run of each row, by its place; None where rows have none.
+    """
+    listed = list(rows)
+    parts = key if isinstance(key, tuple) else (key,)
+    if not parts or not isinstance(parts[0], str):
+        raise UsageError(f"rows are taken by place or by name, as {HOW}; found {key!r}", code="bad-place")
+    metric = _metric(parts[0], [row.metric for row in listed])
+    average, cell = _where(parts[1:], key)
+    found = []
+    for place, row in enumerate(listed):
+        run = (runs or {}).get(place, {})
+        inside = {**run, **row.slice} if set(run) & set(cell) else dict(row.slice)
+        fits = inside == cell or (average is not None and not cell)
+        if row.metric == metric and row.average == average and fits:
+            found.append(row)
+    if not found:
+        cells = dict.fromkeys(_cell(row) for row in listed if row.metric == metric)
+        raise UsageError(
+            f"there is no {metric} for {', '.join(map(str, parts[1:])) or 'all trials'}; there is "
+            f"{', '.join(repr(c) for c in cells)}",
+            code="unknown-row",
+        )
+    return tuple(found)
+
+
+def one_named(rows: Iterable[R], key: object, runs: Mapping[int, Mapping[str, str]] | None = None) -> R:
+    """Return the row that a key names; if it names several, the error says how to name one."""
+    listed = list(rows)
+    found = rows_named(listed, key, runs)
+    if len(found) > 1:
+        places = {id(row): place for place, row in enumerate(listed)}
+        told = [{**(runs or {}).get(places[id(row)], {}), **row.slice} for row in found]
+        cells = list(dict.fromkeys(", ".join(f"{k}={v}" for k, v in cell.items()) for cell in told))
+        raise UsageError(
+            f"{key!r} names {len(found)} rows; name one of {', '.join(map(repr, cells[:6]))}{' …' if len(cells) > 6 else ''} "
+            "beside the metric",
+            code="several-rows",
+        )
+    return found[0]
+
+
+def _metric(name: str, known: list[str]) -> str:
+    """Return the metric that a name means: its own text, another usual name, or its name without settings."""
+    if name in known:
+        return name
+    usual = known_text(name)
+    short = [m for m in dict.fromkeys(known) if m.partition("(")[0] == usual]
+    if usual in known or len(short) == 1:
+        return usual if usual in known else short[0]
+    raise UsageError(f"there is no {name!r} here; there is {', '.join(dict.fromkeys(known))}", code="unknown-row")
+
+
+def _where(parts: tuple[object, ...], key: object) -> tuple[str | None, dict[str, str]]:
+    """Return the average and the cell that the parts of a key name."""
+    average: str | None = None
+    cell: dict[str, str] = {}
+    for part in parts:
+        if isinstance(part, Mapping):
+            cell |= {str(k): str(v) for k, v in part.items()}
+        elif isinstance(part, str) and "=" in part:
+            cell |= dict(pair.strip().split("=", 1) for pair in part.split(",") if "=" in pair)
+        elif isinstance(part, str):
+            average = part
+        else:
+            raise UsageError(f"rows are taken by place or by name, as {HOW}; found {key!r}", code="bad-place")
+    return average, cell
+
+
+def _cell(row: Row) -> str:
+    where = ",".join(f"{k}={v}" for k, v in row.slice.items())
+    return row.average or where or "all trials"
