@@ -105,6 +105,11 @@ class HitmissError(Exception):
         return self
 
     @property
+    def found(self) -> Finding:
+        """What was found; of an error that was made from a text, that text."""
+        return self.finding or Finding("free-refusal", values={"text": super().__str__()})
+
+    @property
     def message(self) -> str:
         """The message with options as the command line writes them."""
         return self.finding.text if self.finding is not None else super().__str__()
