@@ -210,6 +210,7 @@ def test_arrays_of_words_are_read_as_files_are() -> None:
 
 def test_the_name_of_a_score_column_says_its_direction(tmp_path: Path, command: Run) -> None:
     table = rows("fake", "real").rename({"score": "fake_probability", "id": "question_id", "label": "ground_truth"})
+    table = table.with_columns(fake_probability=1 / (1 + (-pl.col("fake_probability")).exp()))
     table.write_csv(tmp_path / "t.csv")
     for further in ((), ("--stream",)):
         words = ("score", tmp_path / "t.csv", "-m", "roc_auc", "--json", *further)

@@ -86,6 +86,18 @@ def test_one_of_several_runs(tmp_path: Path) -> None:
         ids(f"{path}[model=y]", tmp_path)
 
 
+def test_thresholds_apply_to_the_scale_of_the_file_whatever_a_higher_score_means(tmp_path: Path) -> None:
+    path, negated = tmp_path / "up.csv", tmp_path / "down.csv"
+    scores = {"a": 0.1, "b": 0.2, "c": 0.5, "d": 0.8, "e": 0.9}
+    path.write_text("id,text,score\n" + "".join(f"{k},x,{v}\n" for k, v in scores.items()))
+    negated.write_text("id,text,score\n" + "".join(f"{k},x,{-v}\n" for k, v in scores.items()))
+    for verdict in ("fake", "real", "uncertain"):
+        up = ids(str(path), tmp_path, thresholds=(0.2, 0.8), verdicts=(verdict,))
+        assert up == ids(str(negated), tmp_path, thresholds=(-0.8, -0.2), verdicts=(verdict,), higher="real")
+    with pytest.raises(UnknownName, match="class for a higher score"):
+        ids(str(path), tmp_path, thresholds=(0.2, 0.8), higher="dog")
+
+
 def test_scores_with_thresholds_and_other_classes(tmp_path: Path) -> None:
     path = tmp_path / "scores.csv"
     path.write_text("id,text,score\na,x,0.1\nb,y,0.5\nc,z,0.9\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.columns import FIXED, MADE, SYSTEM, prefixed
@@ -111,12 +111,12 @@ class ReadSpec(Spec):
             complete="columns",
         ),
     ] = ()
-    positive: Annotated[str | None, opt("Name of the positive class.", READING, common=True)] = None
-    negative: Annotated[str | None, opt("Name of the other class.", READING)] = None
+    positive: Annotated[str | None, opt("Name of the positive class.", READING, read=label_text, common=True)] = None
+    negative: Annotated[str | None, opt("Name of the other class.", READING, read=label_text)] = None
     positive_value: Annotated[
-        str | None, opt("Value of the positive class in the label column, such as 1.", READING)
+        str | None, opt("Value of the positive class in the label column, such as 1.", READING, read=label_text)
     ] = None
-    higher: Annotated[str | None, opt("The class that a higher score means.", READING)] = None
+    higher: Annotated[str | None, opt("The class that a higher score means.", READING, read=label_text)] = None
     abstain: Annotated[
         tuple[str, ...], opt("A word in the decisions that means no answer.", READING, read=as_names)
     ] = ()
@@ -170,10 +170,6 @@ class ReadSpec(Spec):
         tuple[str, ...], keyword("Prediction files: columns that say how far a text mentions an identity.", as_names)
     ] = ()
 
-    def changed(self, **changes: object) -> Self:
-        """Return the same with some fields changed; a class may be named by its label, as 1 or True."""
-        return super().changed(**{n: label_text(v) if n in CLASSES else v for n, v in changes.items()})
-
     def __post_init__(self) -> None:
         self._read_fields()
         for what, value, known in (
@@ -226,6 +222,10 @@ class ReadSpec(Spec):
         slices = None if self.slices is None else tuple(prefixed(n) if n in FIXED else n for n in self.slices)
         return replace(self, runs=runs, slices=slices)
 
+    def overridden(self, said: Mapping[str, Any]) -> ReadSpec:
+        """Return the same with values that a caller states: tables are joined, and classes keep their meaning."""
+        return ReadSpec(**said).over(self)
+
     def over(self, base: ReadSpec) -> ReadSpec:
         """Return what this spec states, and otherwise what `base` states; so a caller's options override a protocol's.
 
@@ -237,7 +237,7 @@ class ReadSpec(Spec):
         """
         if self.positive is not None and self.positive_value is None and code_of(self.positive) is not None:
             return replace(self, positive=None, positive_value=self.positive).over(base)  # it names a value
-        said = {name: getattr(self, name) for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid}
+        said = {name: getattr(self, name) for name in self.stated}
         for name in ("columns", "key_columns", "rename", "itself", "where"):
             if name in said:
                 said[name] = {**getattr(base, name), **said[name]}
@@ -258,7 +258,7 @@ class ReadSpec(Spec):
         return replace(self, positive=self.negative, negative=negative or self.positive, positive_value=value)
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def stated(self) -> tuple[str, ...]:
         """The names of the fields in which something was stated."""
         return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
 
@@ -274,9 +274,6 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
         raise UsageError(
             f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
         )
-
-
-CLASSES: Final = ("positive", "negative", "positive_value", "higher")
 
 
 def label_text(value: object) -> object:

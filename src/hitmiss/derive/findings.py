@@ -87,4 +87,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "{spec} is not a metric of decisions; a threshold can be chosen by f1, accuracy, mcc …"
     ),
     "bad-threshold/number": Entry(ERROR, "a threshold must be a number; found {threshold!r:.80}"),
+    "one-fold": Entry(ERROR, "cross-validation needs two folds or more; found {folds}"),
+    "one-unit": Entry(ERROR, "there is one unit only ({columns}); nothing can be held out"),
 }

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from hitmiss.io.write import write_official_scores
 
 __all__ = ["Examination", "Layout", "ReadSpec", "examine", "read", "write_official_scores"]
-
 _HOMES = {
     "Examination": "hitmiss.io.reader",
     "Layout": "hitmiss.io.layouts",

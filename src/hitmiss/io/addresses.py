@@ -14,14 +14,8 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from hitmiss.core.errors import UsageError
 
 ADDRESS: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://\S")
-
-
 TABLE: Final = re.compile(r"(spark|duckdb):(?!//)(.+)", re.DOTALL)
-
-
 WEB: Final = ("http", "https")
-
-
 STORES: Final = ("s3", "gs", "az")
 
 

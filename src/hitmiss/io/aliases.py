@@ -13,14 +13,8 @@ from hitmiss.io.layouts import PROTOCOL
 from hitmiss.io.source import Row
 
 SYSTEM_PREFIX: Final = SCORES
-
-
 SASV_SCORES: Final = ("sasv_score", "cm_score", "asv_score")
-
-
 SASV_LABELS: Final = ("cm_label", "asv_label")
-
-
 ALIASES: Final[Mapping[str, Row]] = {
     "item": (
         *("item", "id", "item_id", "filename", "file_name", "file", "utt", "utt_id", "utterance", "utterance_id"),
@@ -33,12 +27,8 @@ ALIASES: Final[Mapping[str, Row]] = {
     "confidence": ("confidence", "confidence_percent", "confidence_pct"),
     "error": ("error",),
 }
-
-
 TRUTHS: Final = ("ground_truth", "groundtruth", "truth", "gold", "gold_label", "true_label")
 """Names that mean the label whatever words are used for the classes."""
-
-
 PUBLISHED: Final[Mapping[str, Row]] = {
     "item": (
         *("question_id", "comment_id", "text_id", "image_id", "audio_id", "video_id", "trial_id", "uuid"),
@@ -48,8 +38,6 @@ PUBLISHED: Final[Mapping[str, Row]] = {
     "score": (),
 }
 """Further names that published files use. They apply if no column has one of the usual names, and its values fit."""
-
-
 PREDICTED: Final[Mapping[str, Row]] = {
     "item": ("id", "item", "item_id", "comment_id"),
     "group": ("language", "lang"),
@@ -59,52 +47,32 @@ PREDICTED: Final[Mapping[str, Row]] = {
     "threshold": ("best_threshold", "threshold"),
 }
 """The same for prediction files; the first name is the documented one and wins over the others."""
-
-
 DECIDED: Final = ("pred", "prediction", "predicted", "y_hat", "flagged")
 """Further names of a column of decisions, if it is binary and another column has the score."""
-
-
 EXTRAS: Final[Mapping[str, str]] = {
     **{name: name for name in (*PROTOCOL, *SASV_LABELS, *SASV_SCORES) if name not in ALIASES},
     **SYNONYMS,
 }
-
-
 OURS: Final = {"verdict": "decision", "prediction": "decision", "confidence_percent": "confidence", "id": "item"}
 """Further words that a caller may use for our columns."""
-
-
 KIND_OF_SCORE: Final[Mapping[str, ScoreKind]] = {"logit": "logit", "log_odds": "logit"}
 """The kind of scores that a column name implies if the caller declares none; `write_scores` uses these names."""
-
-
 WEIGHTS: Final = ("weight", "weights", "sample_weight", "sampling_weight", "sample_weights")
 """Names of columns that look like weights; they are used only if they are declared."""
-
-
 ANSWERED_BY: Final = (
     *("detector", "detector_id", "detector_name", "classifier", "run", "run_id", "run_name"),
     *("experiment", "experiment_id", "experiment_name", "submission", "submission_id"),
 )
 """Columns that say who answered: their values are runs."""
-
-
 MADE_BY: Final = ("model", "model_id", "model_name", "system", "system_id", "system_name", "method", "checkpoint")
 """Columns that say who answered, or how the item was made: their values are runs if items occur under several."""
-
-
 REPETITIONS: Final = ("trial", "seed", "repeat", "repetition", "epoch")
 """Columns that number repetitions: runs if items occur under several of their values."""
-
-
 KNOWN: Final = {
     *(name for names in ALIASES.values() for name in names),
     *(name for names in PUBLISHED.values() for name in names if not is_word(name)),  # `target` may be a label
     *EXTRAS,
 }
-
-
 OF_A_CLASS: Final = re.compile(
     r"(?P<first>.+?)_(?:probability|probabilities|prob|proba|score|llr|logit)|(?:p|prob|proba|probability|score)_(?P<last>.+)"
 )
@@ -120,6 +88,20 @@ def class_of_score(name: str) -> str | None:
     found = OF_A_CLASS.fullmatch(plain(name))
     word = (found["first"] or found["last"]) if found else None
     return word if word is not None and is_word(word) else None
+
+
+OF_PROBABILITIES: Final = re.compile(r"(.+_)?prob(a|s|ability|abilities)?(_.+)?")
+
+
+def says_probability(column: str, kind: ScoreKind | None = None) -> bool:
+    """Return whether scores must lie in 0..1: they are declared as probabilities, or only their column is named so.
+
+    >>> says_probability("y_prob"), says_probability("Fake-Probability"), says_probability("y_prob", "raw")
+    (True, True, False)
+    >>> says_probability("score"), says_probability("score", "probability"), says_probability("problem_score")
+    (False, True, False)
+    """
+    return kind == "probability" or (kind is None and OF_PROBABILITIES.fullmatch(plain(column)) is not None)
 
 
 def plain(name: str) -> str:
@@ -169,8 +151,3 @@ def may_name_runs(name: str) -> bool:
 def numbers_repetitions(name: str) -> bool:
     """Return whether a column of this name may number the repetitions of a run."""
     return plain(user_name(name)) in REPETITIONS
-
-
-def predicted_names(ours: str) -> Row:
-    """Return the names that a column of predictions may have, the documented one first."""
-    return tuple(dict.fromkeys((*PREDICTED[ours], *PUBLISHED.get(ours, ()))))

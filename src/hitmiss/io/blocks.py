@@ -19,15 +19,9 @@ from hitmiss.io.source import SourceBytes
 
 BLOCK_BYTES: Final = 2**22
 """Bytes of text that are read at a time: more would not stay in the cache."""
-
-
 LONGEST_LINE: Final = 2**26
 """The maximum length of a line in bytes: a compressed line could expand without end."""
-
-
 PEEK_BYTES: Final = 2**17
-
-
 UTF16: Final = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 

@@ -16,7 +16,7 @@ import polars as pl
 from hitmiss.core.columns import user_name
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.weights import not_allowed
-from hitmiss.io.aliases import SYSTEM_PREFIX
+from hitmiss.io.aliases import SYSTEM_PREFIX, says_probability
 from hitmiss.io.diagnostics import Diagnostics, quoted
 from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.words import ABSENT, FALSE, flag, is_absent
@@ -39,17 +39,9 @@ def number_in(text: str) -> float | None:
 
 PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
 """Matches column names that announce numbers up to 100."""
-
-
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
-
-
 IN_PERCENT: Final = re.compile(r"\s*[-+]?[\d.,]+\s*%\s*")
-
-
 NAN_FIX: Final = "fix them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
-
-
 OUTSIDE: Final = "it is outside 0..1"
 
 
@@ -113,7 +105,8 @@ def _fix_of(cells: Sequence[str]) -> str:
 def check_scores(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
     """Convert scores to numbers; report NaN, empty and impossible ones. If they are allowed, empty ones become NaN."""
     for name in score_names(stack.frame):
-        numbers = read_scores(stack, name, options, ledger, is_probability=options.score_kind == "probability")
+        is_probability = says_probability(stack.title(name).removeprefix(SYSTEM_PREFIX), options.score_kind)
+        numbers = read_scores(stack, name, options, ledger, is_probability=is_probability)
         stack = stack.put(numbers.fill_null(float("nan")).alias(name))
     return stack
 
@@ -240,8 +233,6 @@ UNITS: Final = {
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1000),
 }
 """The units of a duration, and how many of them a second has."""
-
-
 WITH_UNIT: Final = re.compile(r"\s*([-+]?[\d.]+(?:[eE][-+]?\d+)?)\s*([a-z]*)\s*", re.IGNORECASE)
 
 

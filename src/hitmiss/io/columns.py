@@ -19,7 +19,6 @@ from hitmiss.io.aliases import (
     EXTRAS,
     KNOWN,
     OURS,
-    PREDICTED,
     PUBLISHED,
     SASV_LABELS,
     SASV_SCORES,
@@ -30,20 +29,22 @@ from hitmiss.io.aliases import (
     is_condition,
     may_name_runs,
     plain,
-    predicted_names,
 )
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
 from hitmiss.io.layouts import LAYOUTS, Layout, find_positional, is_number
 from hitmiss.io.source import Kinds, Row, SourceHead
 from hitmiss.io.words import is_absent
 
-Role = Literal["scores", "key", "both", "manifest", "predictions"]
+Role = Literal["scores", "key", "both", "manifest"]
 """The role of a file.
 
 scores: a file with scores. key: a file with labels. both: a file that must hold both, because there is no other.
-manifest: a key whose items are files and whose labels may be absent. predictions: the output of a text classifier, with
-decisions and thresholds.
+manifest: a key whose items are files and whose labels may be absent.
 """
+
+
+TABLE: Final = Layout("table", "any table with names of columns", has_header=True, aliases=ALIASES)
+"""What a file is read as unless something else is known about it."""
 
 
 def fits(ours: str, cells: Sequence[str]) -> bool:
@@ -63,7 +64,7 @@ def resolve(
     file: str,
     ledger: Diagnostics,
     is_settled: bool = False,
-    aliases: Mapping[str, Row] = ALIASES,
+    layout: Layout = TABLE,
     role: Role = "both",
     rows: Sequence[Row] = (),
 ) -> dict[str, int]:
@@ -79,9 +80,9 @@ def resolve(
         found |= {SYSTEM_PREFIX + name: names.index(name) for name in options.score_columns if name in names}
         wanted -= {"score"} if options.score_columns else set()
     for ours in sorted(wanted - set(found)):
-        known = _target_names(names, options) if ours == "target" else aliases[ours]
-        columns = Columns(names, rows, file, frozenset(found.values()), role)
-        at = _claim(ours, columns, known, options, ledger, aliases is PREDICTED)
+        known = _target_names(names, options) if ours == "target" else layout.aliases[ours]
+        columns = Columns(names, rows, file, frozenset(found.values()), role, layout)
+        at = _claim(ours, columns, known, options, ledger)
         if at is None and not is_settled:
             at = _claim_published(ours, columns, ledger)
         if at is not None:
@@ -109,6 +110,7 @@ class Columns:
     file: str
     taken: frozenset[int]
     role: Role
+    layout: Layout
 
     def called(self, aliases: Collection[str]) -> list[int]:
         """Return the columns that have one of the names and no other role."""
@@ -119,13 +121,11 @@ class Columns:
         return [at for at in hits if fits(ours, [row[at] for row in self.rows if at < len(row)])]
 
 
-def _claim(
-    ours: str, columns: Columns, aliases: Row, options: ReadSpec, ledger: Diagnostics, first_wins: bool = False
-) -> int | None:
-    """Return the column that has one of the names of ours; two such columns are an error unless the first name wins."""
+def _claim(ours: str, columns: Columns, aliases: Row, options: ReadSpec, ledger: Diagnostics) -> int | None:
+    """Return the column that has one of the names of ours; two are an error unless one has the documented name."""
     hits, names = columns.called(aliases), columns.names
     spelled = [plain(names[at]) for at in hits]  # `score` and `Score` are two columns with one name
-    if first_wins and spelled.count(aliases[0]) == 1:
+    if columns.layout.documented and spelled.count(aliases[0]) == 1:
         return hits[spelled.index(aliases[0])]
     if len(hits) > 1 and set(spelled) <= {*SASV_LABELS, *SASV_SCORES}:
         preferred = _track_two(ours, names, options)
@@ -140,8 +140,7 @@ def _claim_published(ours: str, columns: Columns, ledger: Diagnostics) -> int | 
     hits = columns.called(PUBLISHED[ours])
     if ours == "score":
         hits = [at for at, name in enumerate(columns.names) if at not in columns.taken and class_of_score(name)]
-    is_sure = columns.role == "predictions"  # nothing else can be meant there, so odd values are faults of the file
-    sure = [at for at in hits if is_sure or plain(columns.names[at]) in TRUTHS]
+    sure = [at for at in hits if columns.layout.documented or plain(columns.names[at]) in TRUTHS]
     return _only(ours, columns, columns.fitting(ours, hits) or sure, ledger)
 
 
@@ -206,13 +205,8 @@ WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "both": frozenset(FIXED),
     "key": frozenset(FIXED) - frozenset(ANSWERS),
     "manifest": frozenset(("item", "label")),
-    "predictions": frozenset(PREDICTED),
 }
-
-
 FILES: Final = ("file", "filename", "path", "file_path", "filepath", "image_path", "audio_path", "flac_file")
-
-
 IDS: Final = ("item", "id", "utt", "utt_id", "question_id")
 
 
@@ -273,35 +267,41 @@ class Match:
 
 
 def recognise(
-    shape: SourceHead, role: Role, options: ReadSpec, ledger: Diagnostics, *, is_whole: bool | None = None
+    shape: SourceHead,
+    role: Role,
+    options: ReadSpec,
+    ledger: Diagnostics,
+    *,
+    is_whole: bool = True,
+    known: Layout = TABLE,
 ) -> Match:
     """Decide what the columns of a source are; stop if a needed column is missing or ambiguous.
 
-    `is_whole`: every other column is a slice if the caller names none; by default, except of predictions.
+    `is_whole`: every other column is a slice if the caller names none; `known`: the layout that every source here has.
     """
-    layout = _forced(shape, role, options, ledger)
+    layout = _forced(shape, role, options, ledger) if known is TABLE else known
     if role == "manifest":
         options = _with_id(shape, options)
-    has_header = layout.has_header if layout else role == "predictions" or shape.names is not None
+    has_header = layout.has_header if layout else shape.names is not None
     if has_header or (layout is None and looks_headed(shape, options)):
         names, has_header = shape.names or shape.first[0], True
         refuse_twins(names, shape.name, ledger)
-        layout_name = "predictions" if role == "predictions" else _layout_of(names, role)
-        aliases = PREDICTED if role == "predictions" else ALIASES
-        options = _with_decision(shape, names, role, options, aliases, ledger)
+        layout_name = _layout_of(names, role) if known is TABLE else known.name
+        options = _with_decision(shape, names, role, options, known, ledger)
         rows = shape.first if shape.names is not None else shape.first[1:]
-        found = resolve(names, WANTED[role], options, shape.name, ledger, shape.is_settled, aliases, role, rows)
+        wanted = WANTED[role] if known is TABLE else frozenset(known.aliases)
+        found = resolve(names, wanted, options, shape.name, ledger, shape.is_settled, known, role, rows)
     else:
         names = tuple(f"column_{i + 1}" for i in range(shape.width))
         layout_name, found = _by_position(shape, layout, role, options, ledger)
-    _refuse_missing(found, names, role, shape.name, ledger)
-    is_whole = role != "predictions" if is_whole is None else is_whole
+    _refuse_missing(found, names, role, shape.name, ledger, known)
     ledger.notes += unused_weights(names, role, options)
-    return _match(layout_name, has_header, names, found, role, options, is_whole and options.slices is None)
+    match = _match(has_header, names, found, role, options, is_whole and options.slices is None, known)
+    return replace(match, layout=layout_name)
 
 
 def _with_decision(
-    shape: SourceHead, names: Row, role: Role, options: ReadSpec, aliases: Mapping[str, Row], ledger: Diagnostics
+    shape: SourceHead, names: Row, role: Role, options: ReadSpec, layout: Layout, ledger: Diagnostics
 ) -> ReadSpec:
     """Declare a column as the decision that has one of the further names, if it is binary beside a score.
 
@@ -311,8 +311,8 @@ def _with_decision(
     asked = {*options.columns.values(), *options.score_columns, *options.runs, *options.numbers, *options.where}
     asked |= {*(options.slices or ())}
     known = {plain(name): name for name in names}
-    has_score = "score" in ours or options.score_columns or ({*aliases["score"]} - {*DECIDED}) & {*known}
-    if role in ("key", "manifest") or "decision" in ours or {*aliases["decision"]} & {*known} or not has_score:
+    has_score = "score" in ours or options.score_columns or ({*layout.aliases["score"]} - {*DECIDED}) & {*known}
+    if role in ("key", "manifest") or "decision" in ours or {*layout.aliases["decision"]} & {*known} or not has_score:
         return options
     named = [known[name] for name in DECIDED if name in known and known[name] not in asked]
     rows = shape.first[shape.names is None :]
@@ -321,7 +321,7 @@ def _with_decision(
         what = f"the decision could be any of the columns {', '.join(map(quoted, binary))}"
         fix = f"say which, as --column decision={binary[0]}"
         raise ledger.stop("ambiguous-column", what, fix, [Place(shape.name, 1)], column="decision")
-    if role == "predictions":
+    if layout.documented:
         ledger.notes += [
             f"{shape.name}: the column {quoted(name)} is not binary, so it is not taken as the decision"
             for name in named
@@ -439,19 +439,24 @@ def _layout_of(names: Row, role: Role) -> str:
 
 
 def _match(
-    layout: str,
     has_header: bool,
     names: Row,
     found: Mapping[str, int],
     role: Role,
     options: ReadSpec,
     is_whole: bool,
+    layout: Layout,
 ) -> Match:
     """Select the columns to read among those found, and their roles."""
     systems = [name for name in found if name.startswith(SYSTEM_PREFIX)]
-    fixed = [name for name in dict.fromkeys((*FIXED, *PREDICTED)) if name in found and name in WANTED[role]]
+    wanted = WANTED[role] if layout is TABLE else frozenset(layout.aliases)
+    fixed = [name for name in dict.fromkeys((*FIXED, *layout.aliases)) if name in found and name in wanted]
     runs = [name for name in options.runs if name in found]
-    own = {*options.numbers, *map(prefixed, options.identities), *(SASV_SCORES if role in ("scores", "both") else ())}
+    own = {
+        *options.numbers,
+        *map(prefixed, options.identities),
+        *(SASV_SCORES if layout is TABLE and role in ("scores", "both") else ()),
+    }
     numbers = [name for name in found if name in own]
     # A column without a name is the row number that pandas writes, or comes from a comma at the end of the lines.
     named = [name for name in found if name.strip()]
@@ -464,7 +469,7 @@ def _match(
     weighed = () if weight is None else (weight,)
     picks = {name: found[name] for name in (*fixed, *systems, *runs, *numbers, *weighed, *slices)}
     theirs = {name: names[at] for name, at in picks.items()}
-    return Match(layout, has_header, picks, tuple(slices), tuple(numbers), theirs, weight)
+    return Match(layout.name, has_header, picks, tuple(slices), tuple(numbers), theirs, weight)
 
 
 def _weight(
@@ -483,29 +488,36 @@ def _weight(
     return ours
 
 
-def _refuse_missing(found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Diagnostics) -> None:
+def _refuse_missing(
+    found: Mapping[str, int], names: Row, role: Role, file: str, ledger: Diagnostics, layout: Layout
+) -> None:
     """Stop if the file lacks a required column. Ids may be absent if the file is not joined with another."""
-    has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
-    is_prediction = role == "predictions"
-    needs = {
-        "item": ("item" in found or role == "both" or is_prediction, ""),
-        "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
-        "score": (
-            "score" in found if is_prediction else has_answer or role in ("key", "manifest"),
-            "" if is_prediction else " or --score-column NAME, or --column verdict=NAME if it holds decisions",
-        ),
-    }
-    lacking = {ours: otherwise for ours, (is_met, otherwise) in needs.items() if not is_met}
+    if layout is not TABLE:
+        lacking = {ours: "" for ours in layout.needs if ours not in found}
+    else:
+        has_answer = any(name.startswith(SYSTEM_PREFIX) or name in ("score", "decision") for name in found)
+        needs = {
+            "item": ("item" in found or role == "both", ""),
+            "label": ("label" in found or role in ("scores", "manifest"), " or --key KEY" if role == "both" else ""),
+            "score": (
+                has_answer or role in ("key", "manifest"),
+                " or --score-column NAME, or --column verdict=NAME if it holds decisions",
+            ),
+        }
+        lacking = {ours: otherwise for ours, (is_met, otherwise) in needs.items() if not is_met}
     if lacking:
-        raise no_column(lacking, names, role, file, ledger)
+        raise no_column(lacking, names, role, file, ledger, layout)
 
 
-def no_column(lacking: Mapping[str, str], names: Row, role: Role, file: str, ledger: Diagnostics) -> Stop:
+def no_column(
+    lacking: Mapping[str, str], names: Row, role: Role, file: str, ledger: Diagnostics, layout: Layout
+) -> Stop:
     """Return the finding that required columns are missing, to be raised; each with what else would do."""
     ours = list(lacking)
     what = f"no column is the {' and none the '.join(ours)}; there are {listed(names)}"
-    if role == "predictions":
-        known = "; ".join(f"it may be called {', '.join(predicted_names(one))}" for one in ours)
+    if layout is not TABLE:
+        called = [dict.fromkeys((*layout.aliases[one], *PUBLISHED.get(one, ()))) for one in ours]
+        known = "; ".join(f"it may be called {', '.join(some)}" for some in called)
         what = f"there is no {' column and no '.join(ours)} column; {known}; there are {listed(names)}"
     options = " ".join(f"{option_of(role)} {one}=NAME" for one in ours)
     others = "".join(dict.fromkeys(lacking.values()))

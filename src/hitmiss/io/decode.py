@@ -19,14 +19,8 @@ BOMS: Final = (  # UTF-32 comes before UTF-16: its little-endian mark begins wit
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-
-
 NUL: Final = "the text holds a NUL byte"
-
-
 NUL_FIX: Final = "fix the file, or say --encoding"
-
-
 BLANK: Final = b" \t\r\n\0"
 
 

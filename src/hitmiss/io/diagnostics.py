@@ -9,11 +9,7 @@ from typing import Final
 from hitmiss.core.errors import DataError, Fault
 
 SHOWN: Final = 5
-
-
 LONGEST_QUOTE: Final = 60
-
-
 LISTED: Final = 12
 
 

@@ -9,17 +9,9 @@ from typing import Final
 from hitmiss.io.diagnostics import Diagnostics, Place
 
 GZIP: Final = b"\x1f\x8b"
-
-
 PARQUET: Final = b"PAR1"
-
-
 ARROW: Final = b"ARROW1"
-
-
 HEAD_BYTES: Final = 16
-
-
 BINARY: Final = (
     (b"\x93NUMPY", "a NumPy array (.npy)", "save ids and scores as CSV"),
     (b"PK\x03\x04", "a zip archive (.npz, .xlsx, .zip)", "save ids and scores as CSV or Parquet"),
@@ -38,8 +30,6 @@ BINARY: Final = (
     (b"\xfd7zXZ", "an xz archive", "unpack it"),
 )
 """The first bytes of files that are not text, what the files are, and what to do."""
-
-
 TABLES: Final = (".parquet", ".pq", ".arrow", ".feather")
 
 

@@ -26,17 +26,9 @@ ID_VARIANTS: Final[tuple[tuple[str, Callable[[str], str]], ...]] = (
     ("without folder and file suffix", lambda text: re.sub(r"^.*/|\.[A-Za-z][A-Za-z0-9]{1,4}$", "", text)),
     ("in one Unicode form", lambda text: unicodedata.normalize("NFC", text)),
 )
-
-
 Coverage = tuple[int, int]
-
-
 SUFFIX: Final = r"\.[A-Za-z][A-Za-z0-9]{1,4}$"
-
-
 AT: Final = f"{INNER}at"
-
-
 Texts = TypeVar("Texts", pl.Series, pl.Expr)
 
 

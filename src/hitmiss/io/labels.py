@@ -22,22 +22,12 @@ from hitmiss.io.loaded import LoadedRows
 from hitmiss.io.words import ABSENT
 
 ABSTAINED: Final = ("abstain", "uncertain", str(ABSTAIN))
-
-
 CODE_OF_TRUTH_VALUE: Final = {"true": "1", "false": "0"}
-
-
 TRUTH_VALUE_OF_CODE: Final = {"1": "true", "0": "false"}
-
-
 UNLABELLED: Final = "-1"
 """The code that marks a row without a label."""
-
-
 MOST_LISTED_WORDS: Final = 20
 """More unknown words than this are reported as one finding."""
-
-
 NO_LABEL: Final = ("missing-label", "unlabelled")
 """The problems of cells without a label, whose rows may be left out; other problems are always refused."""
 

@@ -12,11 +12,7 @@ from hitmiss.core.errors import DataError, Fault, UsageError
 from hitmiss.io.diagnostics import quoted
 
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
-
-
 SHOWN: Final = 8
-
-
 OWN_OUTPUTS: Final = re.compile(r"metrics|results|errors_.+")
 """The files that hitmiss itself writes beside predictions, named after the run tag."""
 
@@ -33,15 +29,9 @@ TWO_LETTERS: Final = _words(
     "te tg th ti tk tl tn to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu"
 )
 """ISO 639-1."""
-
-
 NO_LANGUAGES: Final = _words("all avg dev err log max min new old out raw run set sum tmp val")
 """Three-letter words that are common in file names; as languages they must be given explicitly."""
-
-
 TAG: Final = re.compile(r"([a-z]{2,3})((?:-[A-Za-z0-9]{2,8}|_[A-Z]{2}|_[0-9]{3}|_[A-Z][a-z]{3})*)")
-
-
 PLAIN_NAME: Final = re.compile(r"[^/\\\0]+")
 
 

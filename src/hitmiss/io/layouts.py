@@ -43,7 +43,7 @@ class BadCell:
 
 
 @dataclass(frozen=True)
-class Reshaped:
+class FlatRows:
     """A flat table, its run columns and numeric columns, and facts for the provenance in the header."""
 
     frame: pl.DataFrame
@@ -73,41 +73,37 @@ class Flattening(Protocol):
     def bytes(self) -> int:
         """The memory that is held."""
 
-    def flat(self) -> Reshaped:
+    def flat(self) -> FlatRows:
         """Return the flat table of all rows."""
 
 
-@dataclass(frozen=True)
-class Reshaping:
-    """A layout for files with nested rows: `flatten` begins to turn a table of text columns into a flat table."""
-
-    name: str
-    title: str
-    flatten: Callable[[ReadSpec], Flattening]
-    names: Mapping[str, str] = field(default_factory=dict)
-    """The layout's names of the columns that a caller may declare: `item` -> `id`."""
-
-
-def find_reshaping(options: ReadSpec) -> Reshaping | None:
-    """Return the reshaping that the options name as their layout, if it is one."""
-    reader = registry.find("reader", options.layout) if options.layout is not None else None
-    return reader if isinstance(reader, Reshaping) else None
-
-
 NUMBER: Final = re.compile(r"[-+]?(\.?\d[\d.,]*(e[-+]?\d+)?|nan|inf(inity)?)", re.IGNORECASE)
-
-
 UNPAIRED: Final = "unpaired"
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A layout: its name, a one-line description, and our names of its columns in order ("" for an unused column)."""
+    """What the files of one kind look like, as data for the one reader.
+
+    name, title   the name by which a caller chooses it, and a one-line description
+    columns       our names of its columns in order, "" for an unused one; without a header they are known by position
+    aliases       the names that each of our columns may have; the usual ones if none are given
+    needs         the columns that every such file has
+    documented    whether the first name of a column is the documented one: it wins over the others, and odd values are
+                  faults of the file rather than a sign that another column is meant
+    declares      the layout's names of the columns that a caller may declare: `item` -> `id`
+    expand        begins to turn nested rows, as columns of text, into flat ones
+    """
 
     name: str
     title: str
-    columns: Row
+    columns: Row = ()
     has_header: bool = False
+    aliases: Mapping[str, Row] = field(default_factory=dict)
+    needs: Row = ()
+    documented: bool = False
+    declares: Mapping[str, str] = field(default_factory=dict)
+    expand: Callable[[ReadSpec], Flattening] | None = None
 
     def fits(self, rows: Sequence[Row], need: str) -> bool:
         """Return whether rows without a header have this layout; `need` (score or label) must be among its columns."""
@@ -129,8 +125,6 @@ PROTOCOL: Final = (
     "label",
     "tmp",
 )
-
-
 LAYOUTS: Final = (
     Layout("cm-scores", "ASVspoof 5 scores: filename, cm-score", ("item", "score"), True),
     Layout("cm-key", "ASVspoof 5 key: filename, cm-label", ("item", "label"), True),
@@ -184,6 +178,12 @@ LAYOUTS: Final = (
     Layout("item-score", "utterance, score", ("item", "score")),
     Layout("item-label", "utterance, label", ("item", "label")),
 )
+
+
+def find_expanding(options: ReadSpec) -> Layout | None:
+    """Return the layout that the options name, if it turns nested rows into flat ones."""
+    reader = registry.find("reader", options.layout) if options.layout is not None else None
+    return reader if isinstance(reader, Layout) and reader.expand is not None else None
 
 
 def find_positional(rows: Sequence[Row], need: str) -> Layout | None:

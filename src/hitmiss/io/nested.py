@@ -18,19 +18,19 @@ from hitmiss.io.columns import looks_headed
 from hitmiss.io.diagnostics import Diagnostics, Place
 from hitmiss.io.frames import head_of
 from hitmiss.io.json_lines import LACKING, look_at_json
-from hitmiss.io.layouts import Reshaped, Reshaping
+from hitmiss.io.layouts import FlatRows, Layout
 from hitmiss.io.run_columns import mixed_note
 from hitmiss.io.source import ReadProgress, Row, SourceBytes, SourceHead, Table
 from hitmiss.io.tables import lines_of, load, pieces, refuse_many
 
 
-def reshape(
-    shapes: Sequence[SourceHead], reshaping: Reshaping, options: ReadSpec, ledger: Diagnostics
+def expand_rows(
+    shapes: Sequence[SourceHead], layout: Layout, options: ReadSpec, ledger: Diagnostics
 ) -> tuple[list[SourceHead], ReadSpec, dict[str, object]]:
     """Return flat shapes, the options with the runs and numbers that were found, and the merged facts of all files."""
     if not all(shape.names is not None or looks_headed(shape, options) for shape in shapes):
         return list(shapes), options, {}
-    found = [_flattened(shape, reshaping, options, ledger) for shape in shapes]
+    found = [_flattened(shape, layout, options, ledger) for shape in shapes]
     made = _aligned([table for table, _, _ in found])
     flat = [
         replace(shape, first=head_of(t.frame), names=(*t.frame.columns,), frame=t.frame, lines=lines, is_settled=True)
@@ -69,19 +69,20 @@ def _mixed(conditions: Sequence[Mapping[str, Mapping[str, Sequence[object]]]]) -
 
 
 def _flattened(
-    shape: SourceHead, reshaping: Reshaping, options: ReadSpec, ledger: Diagnostics
-) -> tuple[Reshaped, NDArray[np.int64], Row]:
+    shape: SourceHead, layout: Layout, options: ReadSpec, ledger: Diagnostics
+) -> tuple[FlatRows, NDArray[np.int64], Row]:
     """Return a source as a flat table, with the line of each row and the names of all its columns."""
     names = shape.names or shape.first[0]
+    assert layout.expand is not None  # only such layouts come here
     while True:
-        made, lines = reshaping.flatten(options), list[NDArray[np.int64]]()
+        made, lines = layout.expand(options), list[NDArray[np.int64]]()
         for piece in _texts(shape, ledger):
             new = tuple(name for name in piece.frame.columns if name not in names)
             if new:  # a line of JSON lines has a name that none before it has: all pieces need the same columns
                 names = (*names, *new)
                 break
             absent = [pl.lit("").alias(name) for name in names if name not in piece.frame.columns]
-            made.add(_called(piece.frame.with_columns(absent).select(names), reshaping, options))
+            made.add(_called(piece.frame.with_columns(absent).select(names), layout, options))
             lines.append(lines_of([piece]))
             if shape.pieced is not None:
                 refuse_many(made.bytes, shape.pieced.memory)
@@ -106,16 +107,16 @@ def _texts(shape: SourceHead, ledger: Diagnostics) -> Iterator[Table]:
         yield from pieces(shape.pieced.path, shape, True, frozenset(), picks, ReadProgress(), ledger)
 
 
-def _called(frame: pl.DataFrame, reshaping: Reshaping, options: ReadSpec) -> pl.DataFrame:
+def _called(frame: pl.DataFrame, layout: Layout, options: ReadSpec) -> pl.DataFrame:
     """Rename declared columns to the layout's names; columns that already had those names are put aside."""
     told = {
-        theirs: reshaping.names.get(ours, ours) for ours, theirs in options.columns.items() if theirs in frame.columns
+        theirs: layout.declares.get(ours, ours) for ours, theirs in options.columns.items() if theirs in frame.columns
     }
     moved = {name: prefixed(name) for name in told.values() if name in frame.columns and name not in told}
     return frame.rename({**moved, **{name: ours for name, ours in told.items() if name != ours}})
 
 
-def _refuse_conflicts(shapes: Sequence[SourceHead], made: Sequence[Reshaped], ledger: Diagnostics) -> None:
+def _refuse_conflicts(shapes: Sequence[SourceHead], made: Sequence[FlatRows], ledger: Diagnostics) -> None:
     """Refuse rows that state the same fact twice with different values."""
     for shape, flat in zip(shapes, made, strict=True):
         lines = [] if shape.lines is None else shape.lines.tolist()
@@ -129,7 +130,7 @@ def _refuse_conflicts(shapes: Sequence[SourceHead], made: Sequence[Reshaped], le
             ledger.add("column-conflict", what, "keep the right one, or rename the other", places, name)
 
 
-def _refuse_cells(shapes: Sequence[SourceHead], made: Sequence[Reshaped], ledger: Diagnostics) -> None:
+def _refuse_cells(shapes: Sequence[SourceHead], made: Sequence[FlatRows], ledger: Diagnostics) -> None:
     """Refuse fields that cannot be read, with their files and lines."""
     is_understood = any(flat.n_understood for flat in made)
     for shape, flat in zip(shapes, made, strict=True):
@@ -142,7 +143,7 @@ def _refuse_cells(shapes: Sequence[SourceHead], made: Sequence[Reshaped], ledger
             ledger.add(kind, what, fix, places, name, each)
 
 
-def _aligned(made: Sequence[Reshaped]) -> list[Reshaped]:
+def _aligned(made: Sequence[FlatRows]) -> list[FlatRows]:
     """Give all tables the same slices and numbers: null numbers, and texts as in rows that do not say."""
     extra = {name: kind for t in made for name, kind in t.frame.schema.items() if name not in FIXED}
     texts = {name: text for t in made for name, text in t.fills.items()}

@@ -17,11 +17,7 @@ from hitmiss.io.text_rows import TextRows, read_rows
 from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 
 HUMAN: Final = "human"
-
-
 ADJUDICATION: Final = "adjudication"
-
-
 NEEDED: Final = ("id", "model", "trial", "prediction")
 
 

@@ -35,6 +35,7 @@ from hitmiss.io.columns import Match, no_column, no_weight, recognise
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
 from hitmiss.io.labels import check_labels, read_words
 from hitmiss.io.languages import language_of, one_spelling
+from hitmiss.io.layouts import Layout
 from hitmiss.io.reader import normalise_values
 from hitmiss.io.scores import apply_nan_rule
 from hitmiss.io.sides import look
@@ -43,16 +44,10 @@ from hitmiss.io.texts import TEXTS, hashed, note_shared
 from hitmiss.io.where import Choice, choose
 
 TEXT: Final = f"{INNER}text"
-
-
 RUN: Final = f"{INNER}run:"
 """Prefix of the columns that may name runs."""
-
-
 LANGUAGE_COLUMN: Final = f"{INNER}language"
 """The language given in the rows of a file whose name gives it too."""
-
-
 KINDS: Final[Kinds] = {
     "label": pl.Int8,
     "score": pl.Float64,
@@ -60,15 +55,17 @@ KINDS: Final[Kinds] = {
     "threshold": pl.Float64,
 }
 """The types of the cells of a file without irregular values."""
-
-
 FILES_AT_ONCE: Final = 4
 """Files that are read in parallel, if polars has as many threads: hashing and parsing release the interpreter lock."""
-
-
 DROP: Final = "fix them, or leave such rows out with --missing drop"
-
-
+LAYOUT: Final = Layout(
+    "predictions",
+    "the output of a text classifier: id, y_true, y_prob, and y_pred, best_threshold, language if there are any",
+    has_header=True,
+    aliases=PREDICTED,
+    needs=("label", "score"),
+    documented=True,
+)
 ONE: Final = "1"
 """The code of the positive class unless the caller declares another."""
 
@@ -270,12 +267,12 @@ def _columns(shape: SourceHead, group: str | None, spec: ReadSpec, further: bool
         near = nearest(name, names)
         fix = f"did you mean {quoted(near)}?" if near else f"there are {listed(names)}"
         raise ledger.stop("missing-column", f"there is no column {quoted(name)}", fix, [Place(shape.name, 1)], name)
-    match = recognise(shape, "predictions", spec, ledger, is_whole=further)
+    match = recognise(shape, "both", spec, ledger, is_whole=further, known=LAYOUT)
     if spec.weight is not None and match.weight is None:
         raise no_weight(spec.weight, names, shape.name, ledger)
     match = _with_runs(match, names)
     if group is None and "group" not in match.picks:
-        raise no_column({"group": ""}, names, "predictions", shape.name, ledger)
+        raise no_column({"group": ""}, names, "both", shape.name, ledger, LAYOUT)
     picks = {LANGUAGE_COLUMN if n == "group" and group is not None else n: at for n, at in match.picks.items()}
     asked = {at for ours, at in picks.items() if not further or ours not in match.slices}
     text = next((at for at, n in enumerate(names) if plain(n) in TEXTS and at not in asked), None)

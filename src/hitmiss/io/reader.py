@@ -35,8 +35,8 @@ from hitmiss.io.fetch import expand
 from hitmiss.io.finished import open_finished
 from hitmiss.io.join import Coverage, join, stems
 from hitmiss.io.labels import Words, check_labels, read_words, word_of
-from hitmiss.io.layouts import find_reshaping
-from hitmiss.io.nested import reshape
+from hitmiss.io.layouts import find_expanding
+from hitmiss.io.nested import expand_rows
 from hitmiss.io.run_columns import note_conditions, with_runs
 from hitmiss.io.scores import apply_nan_rule, is_reversed, negate_scores, note_oddities, refuse_other_direction
 from hitmiss.io.sides import Side, look, open_side
@@ -69,8 +69,6 @@ def describe_trials(trials: Trials) -> dict[str, object]:
 
 
 LABEL_WORD: Final = "label_word"
-
-
 REPEATS: Final = ("trial", "seed", "repeat")
 """Run columns that are numbered: there 0, 00 and 0.0 are equal."""
 
@@ -123,34 +121,7 @@ def read(
     needed: Collection[str] | None = None,
     **changes: object,
 ) -> Trials:
-    """Read trials from score files and, if those have no labels, a key.
-
-    Parameters
-    ----------
-    scores
-        A path, `-` for stdin, a pattern, a list of these (shards of one run), or a polars or pandas frame.
-    key
-        The labels, given in the same ways; None if the score files hold them.
-    options
-        How to read (columns, classes, score kind, …); None for the defaults.
-    memory
-        Read files in pieces, so that they need not fit into memory; what is kept of their rows may take so many bytes.
-    needed
-        The slices that are used; others may be left out, which saves time. None keeps all.
-    **changes
-        Single options, by name, that replace those in `options`.
-
-    Returns
-    -------
-    Trials
-        One row per trial; a higher score means the positive class.
-
-    Raises
-    ------
-    DataError
-        If the data cannot be scored: a single error that carries every fault.
-    UsageError
-        If the rows do not fit into `memory`.
+    """Read trials from files by these options alone: `hitmiss.read`, which explains them, without a settings file.
 
     Examples
     --------
@@ -274,9 +245,9 @@ def _open(given: object, role: Role, visit: ReadState) -> Side:
     options = visit.options.for_key if role == "key" else visit.options
     options = options.changed(positive=visit.classes[0], negative=visit.classes[1])
     shapes = [look(source, role, options, ledger, visit.memory) for source in expand(given)]
-    reshaping = find_reshaping(options)
-    if reshaping is not None:
-        shapes, options, facts_found = reshape(shapes, reshaping, options, ledger)
+    expanding = find_expanding(options)
+    if expanding is not None:
+        shapes, options, facts_found = expand_rows(shapes, expanding, options, ledger)
         visit.facts = {**facts_found, **visit.facts}
         own = "key_columns" if role == "key" and visit.options.key_columns else "columns"
         classes = {"positive": options.positive, "negative": options.negative}
@@ -288,7 +259,7 @@ def _open(given: object, role: Role, visit: ReadState) -> Side:
     if visit.needed is None:  # one chunk: gathering rows from the parser's many chunks takes seven times as long
         side = replace(side, stack=replace(side.stack, frame=side.stack.frame.rechunk()))
     for shape, match, table in zip(shapes, side.matches, side.stack.tables, strict=True):
-        sha, layout = shape.content.sha256 if shape.content else None, reshaping.name if reshaping else None
+        sha, layout = shape.content.sha256 if shape.content else None, expanding.name if expanding else None
         visit.sources.append(Source(shape.name, sha) if sha else None)
         facts = {
             "name": shape.name,
@@ -315,7 +286,7 @@ def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
 
 def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> None:
     """Refuse options that do not apply to this kind of file."""
-    other = [name for name in options.said if name not in honoured]
+    other = [name for name in options.stated if name not in honoured]
     if other:
         raise UsageError(f"{option_name(other[0])} {why}; leave it out", code="unread-option")
 

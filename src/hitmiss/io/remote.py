@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 from hitmiss.io.addresses import STORES, WEB, address_shown, is_remote, name_of
 
 DOWNLOAD_PIECE: Final = 4 * 2**20
-
-
 SILENT_SECONDS: Final = 30
 """How long a server may be silent."""
 

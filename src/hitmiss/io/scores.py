@@ -68,8 +68,6 @@ def negate_scores(frame: pl.DataFrame, header: Header, ledger: Diagnostics) -> t
 
 
 _S: Final = pl.col("score")
-
-
 FACTS: Final = (
     _S.min().alias(":low"),
     _S.max().alias(":high"),

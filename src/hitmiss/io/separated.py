@@ -142,8 +142,6 @@ def _read_uneven(
 
 
 LONGEST_FIELD: Final = 2**27
-
-
 RECORDS_AT_ONCE: Final = 50_000
 
 
@@ -230,8 +228,6 @@ def _long_fields() -> Iterator[None]:
 
 
 SEPARATORS: Final = ("\t", ";", ",", "|", " ")
-
-
 SAMPLE_BYTES: Final = 2**17
 
 

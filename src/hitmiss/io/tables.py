@@ -30,7 +30,7 @@ from hitmiss.io.frames import (
     read_parquet_pieces,
 )
 from hitmiss.io.json_lines import look_at_json, read_json_block
-from hitmiss.io.layouts import find_reshaping
+from hitmiss.io.layouts import find_expanding
 from hitmiss.io.separated import guess_separator, read_plain, read_quoted, sample_lines, sample_rows
 from hitmiss.io.source import Kinds, Pieced, ReadProgress, SourceBytes, SourceHead, Table
 
@@ -61,7 +61,7 @@ def _look_at_pieces(path: str | Path, options: ReadSpec, ledger: Diagnostics, me
     """Take a first look at a file that is read in pieces; None for JSON that cannot be cut into lines of one object."""
     content = fetch_head(path, ledger)
     start = content.data.lstrip()[:1]
-    if start == b"[" or (start == b"{" and find_reshaping(options) is None):  # its last line may have another name
+    if start == b"[" or (start == b"{" and find_expanding(options) is None):  # its last line may have another name
         return None
     shape = look_at_head(path, options, ledger)
     whole = replace(shape.content or content, sha256=digest(path)[0])

@@ -26,7 +26,7 @@ from hitmiss.io.aliases import is_condition, is_known, may_name_runs, numbers_re
 from hitmiss.io.cells import amount_in, number_in
 from hitmiss.io.json_lines import Repeated, strict_json
 from hitmiss.io.labels import word_of
-from hitmiss.io.layouts import BadCell, Conflict, Reshaped, Reshaping
+from hitmiss.io.layouts import BadCell, Conflict, FlatRows, Layout
 from hitmiss.io.reader import read
 from hitmiss.io.verdicts import (
     MEANING_OF_CODE,
@@ -40,11 +40,7 @@ from hitmiss.io.verdicts import (
 from hitmiss.io.words import flag, is_absent
 
 Row = Mapping[str, object]
-
-
 RUNS: Final = ("model", "tools", "trial")
-
-
 NESTED: Final = (
     "meta",
     "run_config",
@@ -56,11 +52,7 @@ NESTED: Final = (
     "tokens",
     "tokens_by_role",
 )
-
-
 VERDICTS: Final = ("analysis_verdict", "parsed_verdict")
-
-
 TEXTS: Final = (
     "image",
     "image_path",
@@ -71,14 +63,8 @@ TEXTS: Final = (
     "full_text",
     "description",
 )
-
-
 TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "cost_reason", "sent")
-
-
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
-
-
 MADE: Final = (
     "prediction",
     "verdict",
@@ -91,30 +77,14 @@ MADE: Final = (
     "seconds",
     "cost",
 )
-
-
 CACHE: Final = ("cache", "cache_hit", "cached", "from_cache")
-
-
 TIMES: Final = ("timestamp", "created_at")
-
-
 STATES: Final = ("cache_state", "tool_cache")
-
-
 KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
-
-
 SECONDS: Final = "_seconds"
-
-
 MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "component")
 """Columns that are made from several fields."""
-
-
 Values = Mapping[str, Sequence[object]]
-
-
 Group = dict[str, pl.Series]
 
 
@@ -211,7 +181,7 @@ class Flat:
             for name in names
         }
 
-    def flat(self) -> Reshaped:
+    def flat(self) -> FlatRows:
         """Return the flat table of all rows."""
         if any(self._has_ids):  # a piece without any id has rows without an id
             for one, n, has_ids in zip(self._asked, self._heights, self._has_ids, strict=True):
@@ -229,7 +199,7 @@ class Flat:
             prefixed(name) if name in numbers else name: own for name, own in self._joined(self._slices, "-").items()
         }
         facts = _facts(self._told, self._made_at, asked) if self._is_results else {}
-        return Reshaped(
+        return FlatRows(
             pl.DataFrame([column.alias(name) for name, column in columns.items()]),
             tuple(name for name in RUNS if name in asked),
             (*numbers, *(["unparsed"] if self._is_results else [])),
@@ -251,7 +221,7 @@ class Flat:
         return (f"{self._n_coded:,} verdicts are 1, 0, true or false: 1 and true mean {one}",)
 
 
-def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
+def flatten(texts: pl.DataFrame, options: ReadSpec) -> FlatRows:
     """Return the flat table of a dataset or of results, given as text columns."""
     made = Flat(options)
     made.add(texts)
@@ -260,9 +230,13 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> Reshaped:
 
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
 """The names, in the triage evaluation document, of the columns that a caller may declare."""
-
-
-LAYOUT: Final = Reshaping("triage", "the documented triage dataset and results: one JSON object per line", Flat, CALLED)
+LAYOUT: Final = Layout(
+    "triage",
+    "the documented triage dataset and results: one JSON object per line",
+    has_header=True,
+    declares=CALLED,
+    expand=Flat,
+)
 
 
 def _kept(name: str) -> str:

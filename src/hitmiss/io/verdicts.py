@@ -14,8 +14,6 @@ from hitmiss.io.labels import word_of
 from hitmiss.io.words import is_absent
 
 UNCERTAIN: Final = "uncertain"
-
-
 VERDICT_WORDS: Final = {
     **dict.fromkeys(FAMILIES[0].negative, "fake"),
     **dict.fromkeys(FAMILIES[0].positive, "real"),
@@ -75,12 +73,8 @@ class VerdictWords:
 
 MEANING_OF_CODE: Final = {"1": True, "true": True, "0": False, "false": False}
 """Verdicts that name no class; which one they mean is said by --positive-value."""
-
-
 INSIDE: Final = ("verdict", "prediction", "label", "decision", "answer")
 """The fields of an object that may hold its verdict."""
-
-
 VERDICT_FIELDS: Final = INSIDE[:2]
 
 

@@ -6,11 +6,7 @@ from typing import Final
 
 ABSENT: Final = ("", "na", "n/a", "nan", "null", "none", "<na>")
 """Texts, in lower case, that mean "missing"."""
-
-
 TRUE: Final = ("true", "1", "1.0", "yes", "y", "on", "t")
-
-
 FALSE: Final = ("false", "0", "0.0", "no", "n", "off", "f")
 
 

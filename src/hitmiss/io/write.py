@@ -16,8 +16,6 @@ from hitmiss.io.diagnostics import quoted
 
 FORMULA: Final = r"^[=+\-@\t\r]"
 """The first character of a cell that a spreadsheet would compute instead of show."""
-
-
 NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -54,8 +52,6 @@ def spreadsheet_safe(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 ScoreForm = Literal["table", "official", "unpaired"]
-
-
 SCORE_FORMS: Final = get_args(ScoreForm)
 
 

@@ -102,9 +102,9 @@ class Counting:
         self.is_odd |= piece.is_odd
         cells = normalise_values(LoadedRows.of([Table("", piece.cells.cast(pl.String))], {}), self._late).frame.rows()
         values = score.to_numpy()
-        values = plan.scale.turned(values)
-        if plan.options.score_kind == "probability":
+        if plan.are_probabilities:
             self.is_odd |= bool(((values < 0) | (values > 1)).any())
+        values = plan.scale.turned(values)
         if plan.decides:
             at = plan.cells.index("decision")
             cells = [(*cell[:at], said, *cell[at:]) for cell in cells for said in "01"]

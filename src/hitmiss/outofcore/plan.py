@@ -51,6 +51,7 @@ class ShardPlan:
     key          the key that the shards are joined with; None if they hold their labels
     engine       what counts: `polars` or `duckdb`; the counts are the same
     is_counted   whether a row stands for as many trials as its column `n` says
+    are_probabilities  whether scores outside 0..1 are refused
     """
 
     options: ReadSpec
@@ -61,6 +62,7 @@ class ShardPlan:
     key: KeyFiles | None = None
     engine: str = "polars"
     is_counted: bool = False
+    are_probabilities: bool = False
 
     @property
     def cells(self) -> tuple[str, ...]:

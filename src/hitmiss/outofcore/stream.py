@@ -25,13 +25,13 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs
+from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs, says_probability
 from hitmiss.io.columns import unused_weights
 from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.fetch import expand, refuse_changes, stamp
 from hitmiss.io.finished import open_finished
 from hitmiss.io.join import Coverage, note_missing
-from hitmiss.io.layouts import find_reshaping
+from hitmiss.io.layouts import find_expanding
 from hitmiss.io.reader import read
 from hitmiss.io.remote import downloaded
 from hitmiss.outofcore.assemble import assemble
@@ -249,7 +249,8 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     keep = kept_columns(there, wanted, columns, threshold, reads)
     room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
     is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
-    plan = ShardPlan(reads, keep, turned, threshold, not is_counted, labels, means.engine, is_counted)
+    bounded = says_probability(opened[0].match.theirs.get("score", ""), reads.score_kind)
+    plan = ShardPlan(reads, keep, turned, threshold, not is_counted, labels, means.engine, is_counted, bounded)
     forms = asked_forms(wanted, chosen, reads, plan.scale)
     beyond = None
     if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
@@ -385,12 +386,12 @@ def _obstacles(
             f"--match needs the whole table{' beside --where' if options.where else ''}; leave --stream out",
         )
     for name in ("allow_missing", "on_nan"):
-        if options.where and name in options.said:  # trials that `where` leaves out are counted too
+        if options.where and name in options.stated:  # trials that `where` leaves out are counted too
             yield (
                 "unread-option",
                 f"{option_name(name)} needs the whole table beside --where; leave --stream out",
             )
-    if options.dedupe or find_reshaping(options) is not None:
+    if options.dedupe or find_expanding(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
     if options.weight is not None:
         yield "unread-option", f"--weight needs the rows, {rows}"

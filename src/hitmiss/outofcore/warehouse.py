@@ -15,6 +15,7 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.addresses import TableAddress
+from hitmiss.io.aliases import says_probability
 from hitmiss.io.cells import check_scores
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
 from hitmiss.io.diagnostics import Diagnostics, Finding, Place, Stop
@@ -123,7 +124,15 @@ def evaluate_table(
             raise ledger.error() from None
         there = opened.match.picks
         keep = kept_columns(there, wanted, found_columns(columns, there), design.threshold, reads)
-        plan = ShardPlan(reads, keep, turned=is_negated([opened], reads), threshold=design.threshold, ids=False)
+        bounded = says_probability(opened.match.theirs.get(SCORE, ""), reads.score_kind)
+        plan = ShardPlan(
+            reads,
+            keep,
+            turned=is_negated([opened], reads),
+            threshold=design.threshold,
+            ids=False,
+            are_probabilities=bounded,
+        )
         tally = asking.tally(opened.match, plan, memory)
     if tally.findings:
         raise Diagnostics(list(tally.findings)).error()

@@ -13,7 +13,9 @@ from hitmiss.claims.open import split_choice
 from hitmiss.core.classes import same_class
 from hitmiss.core.design import Bands
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.header import Header
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.io.scores import is_reversed
 from hitmiss.io.text_rows import read_rows
 from hitmiss.io.triage import flatten
 from hitmiss.io.verdicts import UNCERTAIN, read_verdict
@@ -33,7 +35,8 @@ class Wish:
     verdicts   which verdicts of the system: uncertain, unparsed, error, a class, all
     items      these ids instead
     sample     how many of them, drawn with `seed`, which also determines the order
-    thresholds two numbers that turn scores into verdicts
+    thresholds two numbers that turn scores into verdicts, on the scale of the file
+    higher     the class that a higher score means; the positive one if it is not said
     """
 
     verdicts: tuple[str, ...] = (UNCERTAIN, UNPARSED)
@@ -43,6 +46,7 @@ class Wish:
     thresholds: tuple[float, float] | None = None
     positive: str | None = None
     negative: str | None = None
+    higher: str | None = None
     media: str | None = None
     suffix: str = ""
     blind: bool = True
@@ -120,7 +124,10 @@ def item_id(row: Mapping[str, str]) -> str:
 def _categories(frame: pl.DataFrame, wish: Wish, positive: str, negative: str) -> list[str]:
     """Return the system's answer for each row; empty where there is no answer and none is needed."""
     if wish.thresholds is not None:
-        return _by_scores(frame, Bands(*wish.thresholds), positive, negative)
+        named = Header(positive, negative)
+        return _by_scores(
+            frame, Bands(*wish.thresholds), named, wish.higher is not None and is_reversed(named, wish.higher)
+        )
     if any(name in frame.columns for name in SAID):
         flat = flatten(frame, ReadSpec()).frame
         errors, said, unparsed = flat["error"], flat["decision"], flat["unparsed"]
@@ -143,11 +150,13 @@ def _class(text: str, positive: str, negative: str) -> str:
     return next((name for name in (positive, negative, UNCERTAIN) if said == name or same_class(said, name)), UNPARSED)
 
 
-def _by_scores(frame: pl.DataFrame, bands: Bands, positive: str, negative: str) -> list[str]:
+def _by_scores(frame: pl.DataFrame, bands: Bands, named: Header, is_negated: bool) -> list[str]:
     if "score" not in frame.columns:
         raise UsageError.of("needs-column-score")
     scores = frame["score"].cast(pl.Float64, strict=False)
     lacking = scores.fill_null(float("nan")).is_nan()
     if lacking.any():
         raise DataError.of("rows-no-score-number", n_lacking=len(lacking.arg_true()))
-    return [negative if s < bands.low else positive if s >= bands.high else UNCERTAIN for s in scores]
+    if is_negated:  # a higher score means the negative class: the same rule, seen from the other side
+        return [named.positive if s <= bands.low else named.negative if s > bands.high else UNCERTAIN for s in scores]
+    return [named.negative if s < bands.low else named.positive if s >= bands.high else UNCERTAIN for s in scores]
