@@ -73,4 +73,15 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "columns-takes-our-names": Entry(
         ERROR, "columns= takes our names with those of the file, as {{'label': 'truth'}}; found {value!r}"
     ),
+    "no-class": Entry(
+        ERROR,
+        "{scores} has no labels, so it does not say which class a higher score means",
+        fix="say it with {--positive?}",
+    ),
+    "raw-scores": Entry(
+        ERROR,
+        "these are {kind} scores, which have no probabilities",
+        fix="declare what they are ({--score-kind probability} or logit), or calibrate them",
+    ),
+    "bad-costs": Entry(ERROR, "costs are two numbers, as 1,10; found {costs!r}"),
 }
