@@ -46,10 +46,7 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
     question = PreparedMetric(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
     if settings.get("asv") == "trials" and trials.header.brought is None and not stated:
-        raise UsageError(
-            f"{spec.name} needs the error rates of a speaker verifier: give its scores and key with --asv and --asv-key",
-            code="no-asv",
-        )
+        raise UsageError.of("no-asv/rates", metric=spec.name)
     if entry.brought and not stated:
         one_class = OneClassColumns(protocol.negative_only, protocol.positive_only)
         question = with_brought(question, trials, one_class, {})

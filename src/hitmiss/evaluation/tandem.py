@@ -48,12 +48,10 @@ def complete(trials: Trials, key: object, protocol: Protocol, said: ReadSpec) ->
             trials = trials.retitle(slices=(*trials.header.slices, *names))
     if said.asv is None:
         if said.asv_key is not None:
-            raise UsageError("--asv-key belongs to --asv: give the scores of the speaker verifier too", code="no-asv")
+            raise UsageError.of("no-asv/key")
         return trials
     if not protocol.asv:
-        raise UsageError(
-            f"{protocol.name or 'no protocol'} uses no scores of a speaker verifier; leave --asv out", code="unused-asv"
-        )
+        raise UsageError.of("unused-asv", protocol_name=protocol.name or "no protocol")
     return with_asv(trials, said, key, protocol)
 
 
@@ -90,10 +88,12 @@ def check_classes(frame: pl.DataFrame) -> None:
     wrong = words.filter(~pl.col(ASV_LABEL).is_in(CLASSES) | ((pl.col(ASV_LABEL) == "spoof") == (pl.col("label") == 1)))
     if wrong.height:
         word, label, item = wrong.row(0)
-        raise DataError(
-            f"{wrong.height:,} trials have an asv-label that does not fit: {item} is {word!r} and its cm-label is "
-            f"{'bonafide' if label == 1 else 'spoof'}; targets and nontargets are bona fide, spoofs are spoof",
-            code="bad-asv-label",
+        raise DataError.of(
+            "bad-asv-label/trials",
+            n=wrong.height,
+            item=item,
+            word=word,
+            label="bonafide" if label == 1 else "spoof",
         )
 
 
@@ -113,10 +113,7 @@ def with_asv(trials: Trials, said: ReadSpec, key: object, protocol: Protocol) ->
     found = read_asv(said, key, protocol)
     kind = found.frame["label_word"] if "label_word" in found.frame.columns else None
     if kind is None or not kind.is_in(CLASSES).all():
-        raise DataError(
-            f"the key of the ASV must say target, nontarget or spoof; {said.asv_key or said.asv} does not",
-            code="bad-asv-key",
-        )
+        raise DataError.of("bad-asv-key", file=Path(str(said.asv_key or said.asv)).name)
     codes = kind.replace_strict({name: code for code, name in enumerate(CLASSES)}, return_dtype=pl.Int8).to_numpy()
     frame = found.frame.with_columns((pl.col("label_word") != "spoof").cast(pl.Int8).alias("label"))
     for column, names in protocol.split.items():

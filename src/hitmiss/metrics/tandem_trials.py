@@ -238,14 +238,14 @@ def _class_codes(kind: Array) -> NDArray[np.int8]:
         codes[np.asarray(kind, dtype=object) == name] = code
     if len(codes) and codes.min() < 0:
         wrong = kind[int(np.argmin(codes))]
-        raise DataError(f"asv_label is target, nontarget or spoof; found {wrong!r}", code="bad-asv-label")
+        raise DataError.of("bad-asv-label/word", word=str(wrong))
     return codes
 
 
 def rejected_by_class(codes: NDArray[np.int8], score: Floats, weights: Floats) -> list[Floats]:
     """Return, for each class, the weight rejected at each point (replicate × point), from none to all."""
     if np.isnan(score).any():
-        raise DataError(f"{int(np.isnan(score).sum())} of {len(score)} scores are missing", code="nan-score")
+        raise DataError.of("nan-score/named", n=int(np.isnan(score).sum()), of=len(score))
     thresholds = np.unique(score)
     found = []
     for code in range(len(CLASSES)):
