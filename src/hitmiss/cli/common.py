@@ -475,6 +475,13 @@ def reading(
     layout: Annotated[
         str | None, typer.Option(help="A layout (see `list readers`) instead of recognising one.")
     ] = None,
+    pair: Annotated[
+        list[str] | None, typer.Option(help="In a wide file: a label column = its score column, `toxic=toxic_prob`.")
+    ] = None,
+    label_cut: Annotated[
+        float | None, typer.Option(help="Labels are shares of annotators: positive from this share on, such as 0.5.")
+    ] = None,
+    missing: Annotated[str | None, typer.Option(help="refuse, or drop rows without label, score or decision.")] = None,
     separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
     encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
     decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
@@ -501,6 +508,9 @@ def reading(
         weight_kind=weight_kind,
         match=match,
         layout=layout,
+        pairs=pairs("--pair", pair or []),
+        label_cut=label_cut,
+        missing=missing,
         separator=separator,
         encoding=encoding,
         decimal=decimal,

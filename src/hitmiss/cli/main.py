@@ -226,7 +226,7 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     READING: (
         "key", "column", "key_column", "score_column", "run_column", "score_kind", "positive", "negative", "positive_value", "higher", "on_nan",
-        "dedupe", "allow_missing", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
+        "dedupe", "allow_missing", "label_cut", "pair", "layout", "separator", "encoding", "decimal", "where", "human", "dataset", "media", "match",
         "weight", "weight_kind", "abstain", "missing", "labels", "read", "stream", "counts", "memory", "scratch", "engine",
         "cluster", "settings",
     ),
