@@ -58,6 +58,7 @@ from hitmiss.derive.decisions import at_threshold
 from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure
 from hitmiss.stats import enough_units, intervals, jackknife
+from hitmiss.stats.optimism import growth_of_least_cost
 
 Array = np.ndarray[Any, Any]
 POSITIVES = 0.3
@@ -374,7 +375,7 @@ def ends_of(metric: str, own: dict[str, Array], other: dict[str, Array] | None, 
         values, bounds, smooth = other[metric] - values, (-math.inf, math.inf), smooth and metric != "min_dcf"
     elif metric == "min_dcf":
         least, values = values, own["at best"]
-        values = values * intervals.growth_of_least_cost(least[1 : drawn + 1], float(least[0]))
+        values = values * growth_of_least_cost(least[1 : drawn + 1], float(least[0]))
     left = jackknife.LeftOut((values[drawn + 1 :],), (units,))
     known = values[1 : drawn + 1]
     low, high = intervals.student(known[np.isfinite(known)], float(values[0]), units - 1.0, bounds, 0.95, left, smooth)

@@ -24,8 +24,9 @@ import numpy as np
 from hitmiss.core.tally import Tally
 from hitmiss.stats.cells import cut
 from hitmiss.stats.forms.least_cost import MinimumCost
-from hitmiss.stats.intervals import OPTIMISM, growth_of_least_cost, of_least_cost, percentile
+from hitmiss.stats.intervals import of_least_cost, percentile
 from hitmiss.stats.jackknife import acceleration_of_trials
+from hitmiss.stats.optimism import OPTIMISM, growth_of_least_cost
 from hitmiss.stats.paired import paired_replicates
 
 COSTS = {"P 0.95, C 1/10": (0.95, 1.0, 10.0), "P 0.5, C 1/1": (0.5, 1.0, 1.0), "P 0.01, C 1/1": (0.01, 1.0, 1.0)}

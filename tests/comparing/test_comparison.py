@@ -22,8 +22,8 @@ from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import all_metrics
 from hitmiss.core.trials import Trials, stack
 from hitmiss.derive.decisions import at_threshold
-from hitmiss.engine.interval import share_of
 from hitmiss.engine.measure import measure
+from hitmiss.engine.shares import share_of
 from hitmiss.stats.forms.trials import OfCounts
 
 seeds = st.integers(0, 2**32 - 1)

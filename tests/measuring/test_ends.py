@@ -11,8 +11,7 @@ from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure
-from hitmiss.stats.delong import area_score_interval
-from hitmiss.stats.intervals import wilson
+from hitmiss.stats.intervals import area_score_interval, wilson
 
 METRICS = ["eer", "min_dcf(p_target=0.5, c_miss=1, c_fa=1)", "roc_auc", "brier", "tpr_at_fpr(fpr=0.1)"]
 

@@ -16,7 +16,7 @@ from hitmiss.engine.compare import compare
 from hitmiss.engine.measure import measure
 from hitmiss.engine.rank import compare_all
 from hitmiss.metrics.detection import min_dcf_form
-from hitmiss.stats.delong import area_score_interval
+from hitmiss.stats.intervals import area_score_interval
 from hitmiss.stats.unseen import equal_error_at_most, unseen_share
 
 sizes = st.integers(2, 3000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Final
 
 from hitmiss.core.errors import UnknownName, UsageError
 
-__all__ = ["BoardPlan", "Dataset", "find_plan", "read_plan"]
+__all__ = ["BoardPlan", "Dataset", "files_of_system", "find_keys", "find_plan", "read_plan"]
 
 ALL: Final = "all"
 """The name of the data set of a board that has only one."""
@@ -19,7 +20,7 @@ EXTENSIONS: Final = frozenset(
     | {".gz", ".zst", ".bz2", ".xz", ".zip"}
 )
 """Endings that are no part of a system's or a data set's name."""
-DATASET_FIELDS: Final = ("key", "weight", "protocol", "title", "revision")
+DATASET_FIELDS: Final = ("key", "weight", "protocol", "positive", "title", "id", "revision", "split")
 TOP: Final = ("title", "protocol", "rank_by", "datasets", "systems", "submissions", "keys")
 
 
@@ -31,8 +32,12 @@ class Dataset:
     key: str | None = None
     weight: float = 1.0
     protocol: str | None = None
+    positive: str | None = None
     title: str = ""
+    id: str = ""
+    """Where it is published, as `ORG/NAME`, with its revision and its split; for files that others read."""
     revision: str = ""
+    split: str = "test"
 
 
 @dataclass(frozen=True)
@@ -68,15 +73,7 @@ def find_plan(submissions: str | Path, keys: str | Path) -> BoardPlan:
     folder, truth = Path(submissions), Path(keys)
     if not folder.is_dir():
         raise UsageError(f"{folder} is no folder; give the folder of the submissions", code="no-folder")
-    if not truth.exists():
-        raise UsageError(f"there is no {truth}; give the key, or the folder of the keys", code="no-folder")
-    if truth.is_file():
-        datasets = (Dataset(ALL, str(truth)),)
-    else:
-        found = _by_stem(_files(truth), "keys")
-        if not found:
-            raise UsageError(f"{truth} holds no key; it needs one file for each data set", code="no-key")
-        datasets = tuple(Dataset(name, path) for name, path in found.items())
+    datasets = find_keys(truth)
     names = {d.name for d in datasets}
     plain = [path for path in _files(folder) if path.resolve() != truth.resolve()]
     folders = sorted(p for p in folder.iterdir() if p.is_dir() and p.resolve() != truth.resolve())
@@ -95,20 +92,43 @@ def find_plan(submissions: str | Path, keys: str | Path) -> BoardPlan:
     files: dict[str, dict[str, str]] = {}
     unknown: list[str] = []
     for path in folders:
+        if not by_dataset:
+            files.setdefault(path.name, {})
         for stem, file in _by_stem(_files(path), str(path)).items():
             system, dataset = (stem, path.name) if by_dataset else (path.name, stem)
-            if len(datasets) == 1 and dataset not in names and not by_dataset:
-                dataset = datasets[0].name if len(_files(path)) == 1 else dataset
+            if len(datasets) == len(_files(path)) == 1 and not by_dataset:
+                dataset = datasets[0].name
             if dataset in names:
                 files.setdefault(system, {})[dataset] = file
             else:
-                files.setdefault(system, {})
                 unknown.append(file)
     for system, file in _by_stem(plain, str(folder)).items():
         files.setdefault(system, {})[datasets[0].name] = file
     if not files:
         raise UsageError(f"{folder} holds no submission", code="no-submission")
     return BoardPlan(datasets, files, unknown=tuple(unknown))
+
+
+def find_keys(keys: str | Path) -> tuple[Dataset, ...]:
+    """Return the data sets of a folder with one key for each, or of a single key."""
+    truth = Path(keys)
+    if not truth.exists():
+        raise UsageError(f"there is no {truth}; give the key, or the folder of the keys", code="no-folder")
+    if truth.is_file():
+        return (Dataset(ALL, str(truth)),)
+    found = _by_stem(_files(truth), "keys")
+    if not found:
+        raise UsageError(f"{truth} holds no key; it needs one file for each data set", code="no-key")
+    return tuple(Dataset(name, path) for name, path in found.items())
+
+
+def files_of_system(folder: str | Path, datasets: Sequence[Dataset]) -> dict[str, str]:
+    """Return the score files of one system by data set; with a single data set, its only file has any name."""
+    own = _files(Path(folder))
+    if len(datasets) == len(own) == 1:
+        return {datasets[0].name: str(own[0])}
+    names = {d.name for d in datasets}
+    return {name: path for name, path in _by_stem(own, str(folder)).items() if name in names}
 
 
 def read_plan(path: str | Path) -> BoardPlan:
@@ -159,7 +179,7 @@ def read_plan(path: str | Path) -> BoardPlan:
             code="bad-board",
         )
     texts = {name: str(stated[name]) for name in ("title", "protocol", "rank_by") if name in stated}
-    return BoardPlan(own, systems, unknown=plan.unknown, **texts)  # type: ignore[arg-type]
+    return BoardPlan(own, systems, unknown=plan.unknown, **texts)
 
 
 def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dataset, ...]:
@@ -178,8 +198,8 @@ def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dat
             str(file.parent / str(given["key"])) if "key" in given else before.key,
             float(weight),
             str(given["protocol"]) if "protocol" in given else None,
-            str(given.get("title", "")),
-            str(given.get("revision", "")),
+            str(given["positive"]) if "positive" in given else None,
+            **{name: str(given[name]) for name in ("title", "id", "revision", "split") if name in given},
         )
     return tuple(known.values())
 
@@ -210,7 +230,13 @@ def name_of(path: Path) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    """Return the files of a folder, `d2` before `d10`."""
+    found = [p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")]
+    return sorted(found, key=lambda p: [(not t.isdigit(), int(t) if t.isdigit() else 0, t) for t in _parts(p.name)])
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in re.split(r"([0-9]+)", name) if part]
 
 
 def _by_stem(files: Iterable[Path], where: str) -> dict[str, str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import inspect
 import json
 import math
 import os
@@ -11,28 +10,19 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import cache, cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Generic, Protocol, TextIO, TypeVar, get_args, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from hitmiss.core import progress
-from hitmiss.core.design import Design, Taken, names_of, parse_by, parse_gaps
-from hitmiss.core.errors import HitmissError, UnknownName
+from hitmiss.core.design import Taken
 from hitmiss.core.kinds import Json, JsonObject
-from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.sampling import METHODS
 from hitmiss.core.text import encodable, escape_invisible, wrap
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Drawn
 
     from hitmiss.core.results import Estimate
-    from hitmiss.core.settings import Settings
     from hitmiss.core.verdict import Verdict
 
 
@@ -201,32 +191,6 @@ def _write(stream: TextIO, text: str) -> None:
         width = shutil.get_terminal_size((80, 24)).columns
         text = "\n".join(wrap(text, width))
     stream.write(encodable(text, stream.encoding) + "\n")
-
-
-def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Parse `name=value` arguments into a mapping.
-
-    >>> pairs("--column", ["item=utt", "score=llr"])
-    {'item': 'utt', 'score': 'llr'}
-    """
-    from hitmiss.core.errors import UsageError
-
-    found = dict(text.partition("=")[::2] for text in texts)
-    for name, value in found.items():
-        if not name or not value:
-            raise UsageError(f"{option} {name!r}: write name=value, for example item=utt", code="bad-pair")
-    return found
-
-
-def options(choice: Mapping[str, str]) -> str:
-    """Write options of a choice as a command line takes them.
-
-    >>> options({"positive": "not real", "positive_value": "1"})
-    "--positive 'not real' --positive-value 1"
-    """
-    import shlex
-
-    return shlex.join(part for name, value in choice.items() for part in (f"--{name.replace('_', '-')}", value))
 
 
 def expanded(patterns: Sequence[str]) -> list[str]:
@@ -425,275 +389,13 @@ class Progress:
         note(line())
 
 
-# ----------------------------------------------------------------------
-# Option groups: options that several verbs share, declared once.
-#
-# A group is a function: its parameters are options, its result is passed to the verb. `grouped(reading=reading)` puts
-# the options of the group in place of the verb's parameter `reading`. An option that the verb declares itself replaces
-# that of the group; `partial(group, bootstrap=1000)` is a group with another default, `without(group, "gap")` one with
-# fewer options.
-
-T = TypeVar("T")
-SETTINGS = "Settings file instead of the folder's hitmiss.toml (see `hitmiss init`); none for no file."
-
-
-def reading(
-    column: Annotated[list[str] | None, typer.Option(help="Our name = the file's column, `item=utt`.")] = None,
-    key_column: Annotated[
-        list[str] | None, typer.Option(help="The same for the key, if its columns have other names.")
-    ] = None,
-    score_column: Annotated[
-        list[str] | None, typer.Option(help="A score column; repeat it for several systems.")
-    ] = None,
-    run_column: Annotated[
-        list[str] | None, typer.Option(help="A column that names the run, such as config; may be repeated.")
-    ] = None,
-    score_kind: Annotated[str | None, typer.Option(help="llr, logit, probability or raw.")] = None,
-    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
-    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    positive_value: Annotated[
-        str | None, typer.Option(help="Value of the positive class in the label column, such as 1.")
-    ] = None,
-    higher: Annotated[str | None, typer.Option(help="The class that a higher score means.")] = None,
-    abstain: Annotated[list[str] | None, typer.Option(help="A word in the decisions that means no answer.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(help="Rows to keep, `codec=C01`; repeat it for more values or columns.")
-    ] = None,
-    on_nan: Annotated[str | None, typer.Option(help="refuse, drop or worst.")] = None,
-    dedupe: Annotated[bool, typer.Option("--dedupe", help="Merge identical rows.")] = False,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Score only the ids that both files have.")
-    ] = False,
-    weight: Annotated[str | None, typer.Option(help="Column with the weight of each row; needs --weight-kind.")] = None,
-    weight_kind: Annotated[
-        str | None,
-        typer.Option(help="frequency (a row stands for so many rows) or sampling (1 / the chance to be sampled)."),
-    ] = None,
-    match: Annotated[
-        str | None, typer.Option(help="Match ids exactly (exact), or without folder and suffix (stem).")
-    ] = None,
-    layout: Annotated[
-        str | None, typer.Option(help="A layout (see `list readers`) instead of recognising one.")
-    ] = None,
-    pair: Annotated[
-        list[str] | None, typer.Option(help="In a wide file: a label column = its score column, `toxic=toxic_prob`.")
-    ] = None,
-    label_cut: Annotated[
-        float | None, typer.Option(help="Labels are shares of annotators: positive from this share on, such as 0.5.")
-    ] = None,
-    missing: Annotated[str | None, typer.Option(help="refuse, or drop rows without label, score or decision.")] = None,
-    separator: Annotated[str | None, typer.Option(help="Separator of the columns.")] = None,
-    encoding: Annotated[str | None, typer.Option(help="Encoding of the files.")] = None,
-    decimal: Annotated[str | None, typer.Option(help="Decimal sign, `.` or `,`.")] = None,
-    settings: Annotated[str | None, typer.Option(metavar="FILE", help=SETTINGS)] = None,
-) -> ReadSpec:
-    """Collect the options about reading files, which every verb that reads scores has."""
-    del settings  # `Grouped` takes it, because it is about all groups of a verb
-    return ReadSpec().changed(
-        columns=pairs("--column", column or []),
-        key_columns=pairs("--key-column", key_column or []),
-        score_columns=tuple(score_column or ()),
-        runs=tuple(run_column or ()),
-        score_kind=score_kind,
-        positive=positive,
-        negative=negative,
-        positive_value=positive_value,
-        higher=higher,
-        abstain=tuple(abstain or ()),
-        where=_filters(where or []),
-        on_nan=on_nan,
-        dedupe=dedupe,
-        allow_missing=allow_missing,
-        weight=weight,
-        weight_kind=weight_kind,
-        match=match,
-        layout=layout,
-        pairs=pairs("--pair", pair or []),
-        label_cut=label_cut,
-        missing=missing,
-        separator=separator,
-        encoding=encoding,
-        decimal=decimal,
-    )
-
-
-def design(
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
-    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
-    matrix: Annotated[str | None, typer.Option(help="Two slice columns as a matrix, `attack,codec`.")] = None,
-    bootstrap: Annotated[int | None, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = None,
-    unit: Annotated[
-        list[str] | None,
-        typer.Option(help="Column(s) whose values are resampled as a whole, `speaker` or `speaker,attack`."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the resampling.")] = 0,
-    level: Annotated[float, typer.Option(help="Level of the intervals.")] = 0.95,
-    interval: Annotated[str, typer.Option(help="auto, percentile or bca.")] = "auto",
-    stratify: Annotated[
-        bool | None, typer.Option(help="Resample units within each class (refused if one holds both).")
-    ] = None,
-    gap: Annotated[
-        list[str] | None,
-        typer.Option(help="In-domain value(s), `codec=NONE` or `codec=in:out`; or none; may be repeated."),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Decide at this threshold (score >= t), for accuracy, f1 …")
-    ] = None,
-    require: Annotated[
-        list[str] | None,
-        typer.Option(help="What must be shown, as 'eer.high <= 0.05', or requirements.toml; may be repeated."),
-    ] = None,
-    negative_only: Annotated[
-        list[str] | None, typer.Option(help="A column about negatives; each slice is measured with all positives.")
-    ] = None,
-    positive_only: Annotated[
-        list[str] | None, typer.Option(help="A column about positives; each slice is measured with all negatives.")
-    ] = None,
-) -> Design:
-    """Collect the options about what is measured, which every verb that measures has."""
-    from hitmiss.evaluation.protocol import find_protocol, stated
-
-    if interval not in METHODS:
-        raise UnknownName("kind of interval", interval, METHODS)
-    chosen = find_protocol(protocol) if protocol else None
-    asked = Design().changed(
-        protocol=chosen.undrawn if chosen is not None and bootstrap == 0 else chosen,
-        metrics=tuple(metric or ()),
-        by=parse_by(by or ()),
-        matrix=names_of(matrix),
-        gap=parse_gaps(gap or ()),
-        unit=names_of(",".join(unit) if unit else None),
-        bootstrap=bootstrap or 0,
-        seed=seed,
-        level=level,
-        interval=interval,
-        stratify=stratify,
-        threshold=threshold,
-        require=stated(require or ()),
-        negative_only=tuple(negative_only or ()),
-        positive_only=tuple(positive_only or ()),
-    )
-    return asked.filled()
-
-
-def _filters(texts: list[str]) -> dict[str, tuple[str, ...]]:
-    """Parse `column=value` arguments; a column that is named twice may have either value."""
-
-    found: dict[str, tuple[str, ...]] = {}
-    for text in texts:
-        for name, value in pairs("--where", [text]).items():
-            found[name] = (*found.get(name, ()), value)
-    return found
-
-
-def either(where: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-    """Split filter values at commas, as verbs that read manifests do: `split=dev,eval`."""
-    return {name: tuple(v for text in values for v in text.split(",")) for name, values in where.items()}
-
-
-class Grouped(Generic[T]):
-    """A verb whose groups are expanded into options; typer sees the full signature, built when it first asks for it."""
-
-    def __init__(self, verb: Callable[..., T], groups: dict[str, Callable[..., object]]) -> None:
-        self.verb, self.groups = verb, groups
-        self.__name__, self.__doc__, self.__module__ = verb.__name__, verb.__doc__, verb.__module__
-
-    def __call__(self, **given: object) -> T:
-        layer = self._layer(given)
-        if layer is None:
-            made = self._made(given)
-            return self.verb(**given, **made)
-        made = layer.over(self._made(layer.filled(given)), self._of_group)
-        try:
-            ended = self.verb(**given, **made)
-        except HitmissError as error:
-            from hitmiss.core.settings import blamed
-
-            raise blamed(error, layer.taken) from None
-        while _headlines:  # the verb has printed no result, only written files
-            note(_headlines.pop(0))
-        return ended
-
-    def _made(self, given: dict[str, object]) -> dict[str, object]:
-        """Return what each group makes of its options, which are removed from those given."""
-        return {name: group(**{k: given.pop(k) for k in self._of_group[name]}) for name, group in self.groups.items()}
-
-    def _layer(self, given: dict[str, object]) -> Layer | None:
-        """Return the layer of a settings file; None without one, and where a verb reads no scores."""
-        if "settings" not in given:
-            return None
-        from hitmiss.core.settings import NAME, find
-
-        named = given["settings"] if isinstance(given["settings"], str) else None
-        if (named is None and not Path(NAME).is_file()) or not _reads(given):
-            return None
-        found = find(named)
-        return None if found is None else Layer(found, _said(), _hints(self.verb).get("key"))
-
-    @cached_property
-    def _own(self) -> dict[str, inspect.Parameter]:
-        return dict(inspect.signature(self.verb).parameters)
-
-    @cached_property
-    def _of_group(self) -> dict[str, list[str]]:
-        taken = {*self._own}
-        return {
-            name: [option for option in inspect.signature(group).parameters if option not in taken]
-            for name, group in self.groups.items()
-        }
-
-    @cached_property
-    def __signature__(self) -> inspect.Signature:
-        options: list[inspect.Parameter] = []
-        for name, own in self._own.items():
-            group = self.groups.get(name)
-            if group is None:
-                options.append(own.replace(annotation=_hints(self.verb)[name]))
-                continue
-            theirs, hints = inspect.signature(group).parameters, _hints(group)
-            options += [theirs[option].replace(annotation=hints[option]) for option in self._of_group[name]]
-        return inspect.Signature([p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in options])
-
-    @property
-    def __annotations__(self) -> dict[str, object]:  # type: ignore[override]
-        return {name: p.annotation for name, p in self.__signature__.parameters.items()}
-
-
-class Layer:
-    """The settings of a folder as one layer of a command: below its options, above a protocol."""
-
-    def __init__(self, settings: Settings, said: frozenset[str], key_hint: object) -> None:
-        self.settings, self.said, self.taken = settings, said, settings.taken()
-        self._takes_keys = list[str] | None in get_args(key_hint)
-
-    def filled(self, given: dict[str, object]) -> dict[str, object]:
-        """Fill in the protocol and the key where the verb takes them and they were not given."""
-        for name in ("protocol", "key"):
-            value = getattr(self.settings, name)
-            if value is not None and name in given and name not in self.said:
-                given[name] = [value] if name == "key" and self._takes_keys else value
-                self.taken |= self.settings.taken(**{name: value})
-        return given
-
-    def over(self, made: dict[str, object], options: Mapping[str, Collection[str]]) -> dict[str, object]:
-        """Return what the groups made, with the settings where the command states nothing; and say what was taken."""
-        for name, one in sorted(made.items(), key=lambda item: isinstance(item[1], Design)):
-            if isinstance(one, ReadSpec):
-                made[name], taken = self.settings.reading(one)
-                self.taken |= taken
-            elif isinstance(one, Design):
-                own = {"metrics" if o == "metric" else o for o in options[name] if o not in self.said}
-                made[name], taken = self.settings.asking(one, own)
-                self.taken |= taken
-        if self.taken.values:
-            made |= {name: replace(d, taken=self.taken) for name, d in made.items() if isinstance(d, Design)}
-            _taken.append(self.taken)
-            headline(str(self.taken))
-        return made
-
-
 _taken: list[Taken] = []
+
+
+def took(taken: Taken) -> None:
+    """Note what this command took from a settings file, and put it above the result."""
+    _taken.append(taken)
+    headline(str(taken))
 
 
 def taken() -> JsonObject:
@@ -701,91 +403,12 @@ def taken() -> JsonObject:
     return {"settings": {"file": _taken[-1].file, "values": dict(_taken[-1].values)}} if _taken else {}
 
 
-FILES: Final = ("scores", "run", "runs", "results", "validation", "pilot")
-"""Arguments of verbs that name what is read."""
+def note_headlines() -> None:
+    """Print what would stand above a result where there is none."""
+    while _headlines:
+        note(_headlines.pop(0))
 
 
-def _reads(given: Mapping[str, object]) -> bool:
-    """Say whether a command reads scores: stored results were made with settings of their own."""
-    for name in FILES:
-        files = given.get(name, OTHER)
-        if files is OTHER:
-            continue
-        paths = [Path(str(one)) for one in (files if isinstance(files, list | tuple) else [files] if files else [])]
-        return not all(_is_stored(path) for path in paths)
-    return True
-
-
-OTHER: Final = object()
-
-
-def _is_stored(path: Path) -> bool:
-    if path.suffix != ".json":
-        return (path / "results.json").is_file()
-    from hitmiss.claims.open import json_object
-
-    return "signature" in json_object(path)
-
-
-def _said() -> frozenset[str]:
-    """Return the names of the options that stand in the command line."""
-    from typer._click.globals import get_current_context
-
-    context = get_current_context(silent=True)
-    if context is None:
-        return frozenset()
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return frozenset(name for name, source in sources.items() if source is not None and source.name != "DEFAULT")
-
-
-def grouped(**groups: Callable[..., object]) -> Callable[[Callable[..., T]], Grouped[T]]:
-    """Return a decorator that expands groups of options into the signature of a verb."""
-    return lambda verb: Grouped(verb, groups)
-
-
-class Fewer(Generic[T]):
-    """A group with fewer options."""
-
-    def __init__(self, group: Callable[..., T], names: tuple[str, ...]) -> None:
-        self.func, self.names = group, names
-
-    def __call__(self, **given: object) -> T:
-        return self.func(**given)
-
-    @cached_property
-    def __signature__(self) -> inspect.Signature:
-        whole = inspect.signature(self.func)
-        return whole.replace(parameters=[p for name, p in whole.parameters.items() if name not in self.names])
-
-
-def without(group: Callable[..., T], *names: str) -> Fewer[T]:
-    """Return a group with fewer options."""
-    return Fewer(group, names)
-
-
-def _hints(function: Callable[..., object]) -> dict[str, object]:
-    """Return the annotations of a verb or a group; for a partial or a reduced group, those of the wrapped function."""
-    while hasattr(function, "func"):
-        function = function.func
-    return _resolved(function)
-
-
-@cache
-def _resolved(function: Callable[..., object]) -> dict[str, object]:
-    return get_type_hints(function, include_extras=True)
-
-
-drawing = without(
-    design,
-    "protocol",
-    "metric",
-    "by",
-    "matrix",
-    "interval",
-    "stratify",
-    "gap",
-    "threshold",
-    "negative_only",
-    "positive_only",
-)
-"""Options for intervals (replicates, unit, seed and level), for verbs that set everything else themselves."""
+def either(where: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
+    """Split filter values at commas, as verbs that read manifests do: `split=dev,eval`."""
+    return {name: tuple(v for text in values for v in text.split(",")) for name, values in where.items()}

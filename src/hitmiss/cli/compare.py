@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli.options import arg, fields
 from hitmiss.core.design import ComparisonRules, Design, Languages
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
@@ -37,31 +35,36 @@ class Each:
     threshold: list[float]
 
 
-@grouped(
-    asked=partial(without(common.design, "matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000),
-    reading=common.reading,
-)
 def compare(
-    runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="A B…")],
-    key: Annotated[list[str] | None, typer.Option(help=f"Key or protocol file with the labels; {EACH}.")] = None,
-    test: Annotated[str, typer.Option(help="auto, mcnemar, delong, bootstrap or permutation.")] = "auto",
+    runs: Annotated[list[str], arg(RUNS, "A B…")],
+    key: Annotated[
+        list[str] | None, opt(f"Key or protocol file with the labels; {EACH}.", READING, common=True)
+    ] = None,
+    test: Annotated[str, opt("auto, mcnemar, delong, bootstrap or permutation.", CERTAINTY, common=True)] = "auto",
     correction: Annotated[
-        str, typer.Option(help="holm, bh, none or max-t: over slices, or over pairs of many runs.")
+        str, opt("holm, bh, none or max-t: over slices, or over pairs of many runs.", CERTAINTY)
     ] = "auto",
-    threshold: Annotated[list[float] | None, typer.Option(help=f"Decide positive if score >= this; {EACH}.")] = None,
-    score_column: Annotated[list[str] | None, typer.Option(help=f"The score column; {EACH}, or of one file.")] = None,
-    higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
+    threshold: Annotated[list[float] | None, opt(f"Decide positive if score >= this; {EACH}.", MEASURING)] = None,
+    score_column: Annotated[list[str] | None, opt(f"The score column; {EACH}, or of one file.", READING)] = None,
+    higher: Annotated[list[str] | None, opt(f"The class that a higher score means; {EACH}.", READING)] = None,
     *,
-    asked: Design,
+    asked: Annotated[Design, fields(without=("matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000)],
     reading: ReadSpec,
-    languages: Annotated[list[str] | None, typer.Option(help="Languages of toxicity runs; may be repeated.")] = None,
+    languages: Annotated[
+        list[str] | None, opt("Languages of toxicity runs; may be repeated.", MEASURING, takes_words=True)
+    ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare runs that are not comparable, with a warning.")
+        bool, opt("Compare runs that are not comparable, with a warning.", CERTAINTY, common=True)
     ] = False,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the comparison (JSON) here too.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    output: Annotated[
+        str | None, opt("Write the comparison (JSON) here too.", WRITING, "--output", "-o", common=True)
+    ] = None,
+    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
 ) -> None:
-    """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values."""
+    """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values.
+
+    $ hitmiss compare ours.tsv baseline.tsv --key key.tsv -m eer --by codec
+    """
     from hitmiss.evaluation.protocol import compare_trials
 
     each = Each(key or [], score_column or [], higher or [], threshold or [])

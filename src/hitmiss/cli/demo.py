@@ -11,10 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
-import typer
+import click
 
 from hitmiss.cli import common
 from hitmiss.core.errors import EnvironmentFault, UnknownName
+from hitmiss.core.spec import WRITING, opt
 
 SMALL = 0.02
 """Share of the trials that `--small` simulates."""
@@ -432,22 +433,25 @@ FILES: dict[str, Callable[[Path], object]] = {
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="Where it goes.")] = Path("demo"),
+    output: Annotated[Path, opt("Where it goes.", WRITING, "--output", "-o", metavar="FOLDER", common=True)] = Path(
+        "demo"
+    ),
     small: Annotated[
-        bool, typer.Option("--small", help="A fiftieth of the data, two short jobs, seconds instead of minutes.")
+        bool, opt("A fiftieth of the data, two short jobs, seconds instead of minutes.", common=True)
     ] = False,
     only: Annotated[
         list[str] | None,
-        typer.Option(
-            "--only", metavar="JOB", help=f"Only this job, in full ({', '.join(s.name for s in STEPS)}). Repeatable."
-        ),
+        opt(f"Only this job, in full ({', '.join(s.name for s in STEPS)}). Repeatable.", metavar="JOB", common=True),
     ] = None,
     files: Annotated[
         bool,
-        typer.Option("--files", help="Write the files that the documentation uses into the current folder, and stop."),
+        opt("Write the files that the documentation uses into the current folder, and stop.", common=True),
     ] = False,
 ) -> None:
-    """Simulate evaluations, score them and write a report, showing each command before it runs."""
+    """Simulate evaluations, score them and write a report, showing each command before it runs.
+
+    $ hitmiss demo --small
+    """
     if files:
         _write_files(Path() if output == Path("demo") else output, only)
         return
@@ -548,4 +552,4 @@ def _run_as_typed(words: list[str]) -> None:
     common.note(f"\n$ {shlex.join(['hitmiss', *words])}\n")
     code = run(words)
     if code != 0:
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli.options import fields
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.core.spec import MEASURING, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
@@ -29,69 +30,63 @@ CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray
 SHOWN_FAILURES = 5
 
 
-@grouped(reading=common.without(common.reading, "settings"))
 def detect(
-    detector: Annotated[str, typer.Option(help=DETECTOR)],
-    data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The run folder.")],
-    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module (.safetensors, .pt).")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Read labels by a protocol's rules.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
-    suffix: Annotated[str, typer.Option(help="Added to each file name, such as .flac.")] = "",
-    file_column: Annotated[str | None, typer.Option(help="Column with the paths, if it is not the id.")] = None,
+    detector: Annotated[str, opt(DETECTOR, common=True)],
+    data: Annotated[str, opt(DATA, metavar="FILE", common=True)],
+    output: Annotated[Path, opt("The run folder.", WRITING, "--output", "-o", metavar="FOLDER", common=True)],
+    weights: Annotated[Path | None, opt("Checkpoint for a torch module (.safetensors, .pt).")] = None,
+    protocol: Annotated[
+        str | None, opt("Read labels by a protocol's rules.", MEASURING, "--protocol", "-p", common=True)
+    ] = None,
+    root: Annotated[Path | None, opt("Folder of the files (default: the manifest's).", READING)] = None,
+    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
+    file_column: Annotated[str | None, opt("Column with the paths, if it is not the id.", READING)] = None,
     *,
-    reading: ReadSpec,
-    limit: Annotated[int | None, typer.Option(help="Only the first rows.")] = None,
-    input_: Annotated[
-        str, typer.Option("--input", help="What an item is: audio, image, text (of a column) or path.")
-    ] = "audio",
-    picture: Annotated[str | None, typer.Option(metavar="SETTINGS", help=PICTURE)] = None,
-    text_column: Annotated[str, typer.Option(help="Column with the texts.")] = "text",
-    sample_rate: Annotated[
-        int | None, typer.Option(help="Sample rate that the detector needs (default: its own).")
-    ] = None,
-    cut_length: Annotated[int | None, typer.Option(help="Repeat or cut each clip to this number of samples.")] = None,
-    length_rule: Annotated[str, typer.Option(help="For short clips: tile, mirror, zero or truncate.")] = "tile",
-    window: Annotated[float | None, typer.Option(help="Score windows of this many seconds.")] = None,
-    hop: Annotated[float | None, typer.Option(help="Seconds between windows (default: half a window).")] = None,
-    pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
+    reading: Annotated[ReadSpec, fields(without=("settings",))],
+    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
+    input_: Annotated[str, opt("What an item is: audio, image, text (of a column) or path.")] = "audio",
+    picture: Annotated[str | None, opt(PICTURE, metavar="SETTINGS")] = None,
+    text_column: Annotated[str, opt("Column with the texts.", READING)] = "text",
+    sample_rate: Annotated[int | None, opt("Sample rate that the detector needs (default: its own).")] = None,
+    cut_length: Annotated[int | None, opt("Repeat or cut each clip to this number of samples.")] = None,
+    length_rule: Annotated[str, opt("For short clips: tile, mirror, zero or truncate.")] = "tile",
+    window: Annotated[float | None, opt("Score windows of this many seconds.")] = None,
+    hop: Annotated[float | None, opt("Seconds between windows (default: half a window).")] = None,
+    pooling: Annotated[str, opt("One score from windows: mean, median, min or max.")] = "mean",
     codecs: Annotated[
-        list[str] | None, typer.Option(help="Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.")
+        list[str] | None, opt("Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.", common=True)
     ] = None,
-    manipulate: Annotated[list[str] | None, typer.Option(help=MANIPULATE)] = None,
-    only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
-    positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
+    manipulate: Annotated[list[str] | None, opt(MANIPULATE, common=True)] = None,
+    only: Annotated[str | None, opt("With --manipulate: change this class only, `fake`.")] = None,
+    positive_index: Annotated[int | None, opt("Output column of the positive class.")] = None,
     outputs: Annotated[
         str,
-        typer.Option(help="What the model gives: auto, logit, multilabel (a sigmoid per label), probability or raw."),
+        opt("What the model gives: auto, logit, multilabel (a sigmoid per label), probability or raw."),
     ] = "auto",
-    higher: Annotated[str | None, typer.Option(help="The class that a higher single output means.")] = None,
-    embed: Annotated[list[str] | None, typer.Option(help="Keep this layer's embeddings; may be repeated.")] = None,
-    batch_seconds: Annotated[float | None, typer.Option(help="Seconds of sound in a batch.")] = None,
-    batch_items: Annotated[int | None, typer.Option(help="Most items in a batch.")] = None,
-    pad: Annotated[bool, typer.Option("--pad", help="Pad clips of different lengths into one batch.")] = False,
-    workers: Annotated[int, typer.Option(help="Number of processes that load items; 0: none.")] = 0,
-    cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
-    actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
+    higher: Annotated[str | None, opt("The class that a higher single output means.", READING)] = None,
+    embed: Annotated[list[str] | None, opt("Keep this layer's embeddings; may be repeated.")] = None,
+    batch_seconds: Annotated[float | None, opt("Seconds of sound in a batch.", RUNNING)] = None,
+    batch_items: Annotated[int | None, opt("Most items in a batch.", RUNNING)] = None,
+    pad: Annotated[bool, opt("Pad clips of different lengths into one batch.", RUNNING)] = False,
+    workers: Annotated[int, opt("Number of processes that load items; 0: none.", RUNNING)] = 0,
+    cluster: Annotated[str | None, opt(CLUSTER, READING, metavar="auto|ADDRESS")] = None,
+    actors: Annotated[int | None, opt("With --cluster: processes that have the model.", RUNNING)] = None,
     device: Annotated[
-        str, typer.Option(help="auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).")
+        str, opt("auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).", RUNNING, common=True)
     ] = "auto",
-    precision: Annotated[str, typer.Option(help="auto (float32), tf32, bfloat16, float16, int8 (CPU).")] = "auto",
+    precision: Annotated[str, opt("auto (float32), tf32, bfloat16, float16, int8 (CPU).", RUNNING)] = "auto",
     compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile a torch module; worth it for long runs of clips of one length.")
+        bool, opt("Compile a torch module; worth it for long runs of clips of one length.", RUNNING)
     ] = False,
-    check: Annotated[int, typer.Option(help="Number of clips scored again one by one, as a check.")] = 8,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed items again.")] = False,
-    join: Annotated[bool, typer.Option("--join", help="Help the process that started the run.")] = False,
-    max_time: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop after so many seconds; --resume continues.")
-    ] = None,
-    scores: Annotated[Path | None, typer.Option(help="Write a score file here too.")] = None,
-    score_form: Annotated[str, typer.Option(help="table, official or unpaired (`- - real 0.85`).")] = "table",
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    check: Annotated[int, opt("Number of clips scored again one by one, as a check.", RUNNING)] = 8,
+    scores: Annotated[Path | None, opt("Write a score file here too.", WRITING)] = None,
+    score_form: Annotated[str, opt("table, official or unpaired (`- - real 0.85`).", WRITING)] = "table",
+    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
 ) -> None:
-    """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores."""
+    """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores.
+
+    $ hitmiss detect --detector model.onnx --data eval.tsv --output run
+    """
     given = dict(locals())
     if scores is None and score_form != "table":
         raise UsageError("--score-form goes with --scores", code="option-unused")
@@ -99,13 +94,14 @@ def detect(
     if len(devices) > 1:
         _share(given, devices)
         return
-    from hitmiss.core.run_spec import RunSpec
     from hitmiss.detection.loop import run_detector
     from hitmiss.detection.opening import open_detector
     from hitmiss.evaluation.detecting import Batching, Job, find_manifest
 
     reading = reading.changed(where=common.either(reading.where))
-    manifest = find_manifest(data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=limit)
+    manifest = find_manifest(
+        data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=running.limit
+    )
     opening = partial(
         open_detector,
         detector,
@@ -143,7 +139,7 @@ def detect(
             model,
             job.manifest,
             job.settings,
-            RunSpec(resume=resume, join=join, retry=retry, max_time=max_time),
+            running,
             output=output,
             load=job.load,
             transform=job.transform,
@@ -156,7 +152,7 @@ def detect(
     _emit(outcome, json)
 
 
-def _share(given: dict[str, object], devices: list[str]) -> None:
+def _share(given: dict[str, Any], devices: list[str]) -> None:
     """Start one process per device on the run; then finish it here, including what a process that died left undone."""
     import multiprocessing
     import time
@@ -166,8 +162,9 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
     if given["cluster"] is not None:
         raise UsageError("--cluster distributes the work itself; give one --device", code="devices-cluster")
     begun = Path(str(given["output"])) / MANIFEST
-    if begun.exists() and not (given["resume"] or given["join"]):
-        detect.verb(**given | {"device": devices[0]})  # refuses the folder with its own message
+    running: RunSpec = given["running"]
+    if begun.exists() and not (running.resume or running.join):
+        detect(**given | {"device": devices[0]})  # refuses the folder with its own message
         return
     context = multiprocessing.get_context("spawn")
     helpers = [
@@ -187,10 +184,11 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
             if helper.is_alive():
                 helper.terminate()
                 helper.join()
-    detect.verb(**given | {"device": devices[0], "resume": begun.exists() or given["resume"]})
+    finishing = replace(running, resume=begun.exists() or running.resume)
+    detect(**given | {"device": devices[0], "running": finishing})
 
 
-def _beside(given: dict[str, object], is_first: bool, n: int) -> None:
+def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
     """Run as one of several processes; only the first shows the progress."""
     import os
     import sys
@@ -202,7 +200,7 @@ def _beside(given: dict[str, object], is_first: bool, n: int) -> None:
     sys.stdout = quiet
     sys.stderr = sys.stderr if is_first else quiet
     try:
-        detect.verb(**given | {"join": True, "scores": None, "check": 0})
+        detect(**given | {"running": replace(given["running"], join=True), "scores": None, "check": 0})
     except HitmissError:  # the process that finishes the run meets the same error and reports it
         sys.exit(1)
 

@@ -10,11 +10,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss._version import __version__
 from hitmiss.cli import common
 from hitmiss.core.machine import cores
+from hitmiss.core.spec import WRITING, opt
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -33,8 +32,11 @@ class Finding:
     advice: str = ""
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False) -> None:
-    """Check versions, packages, threads and the clock. Exit code 5 if something that is needed is missing."""
+def doctor(json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False) -> None:
+    """Check versions, packages, threads and the clock. Exit code 5 if something that is needed is missing.
+
+    $ hitmiss doctor
+    """
     findings = list(examine())
     if json:
         common.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})

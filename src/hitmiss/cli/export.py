@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
+from hitmiss.cli.options import arg
 from hitmiss.core import artifacts
+from hitmiss.core.spec import MEASURING, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.reports.evaluations import RunData
@@ -19,33 +19,38 @@ ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", "
 
 def export(
     results: Annotated[
-        list[str] | None, typer.Argument(help="Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
+        list[str] | None, arg("Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="latex, markdown, csv, xlsx, json or model-card.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="File to write; its suffix sets --to.")] = None,
+    to: Annotated[str | None, opt("latex, markdown, csv, xlsx, json or model-card.", WRITING, common=True)] = None,
+    output: Annotated[
+        str | None, opt("File to write; its suffix sets --to.", WRITING, "--output", "-o", common=True)
+    ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="Only this metric; may be repeated.")
+        list[str] | None, opt("Only this metric; may be repeated.", MEASURING, "--metric", "-m", common=True)
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="Only this table: all, codec, `codec,codec_q`, runs, gap; may be repeated.")
+        list[str] | None, opt("Only this table: all, codec, `codec,codec_q`, runs, gap; may be repeated.", common=True)
     ] = None,
-    percent: Annotated[list[str] | None, typer.Option(help="A metric to write in per cent; may be repeated.")] = None,
-    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Figures without their intervals.")] = False,
+    percent: Annotated[list[str] | None, opt("A metric to write in per cent; may be repeated.", WRITING)] = None,
+    no_intervals: Annotated[bool, opt("Figures without their intervals.", WRITING)] = False,
     comparison: Annotated[
-        str | None, typer.Option(help="A comparison (`hitmiss compare -o`) that marks significant figures.")
+        str | None, opt("A comparison (`hitmiss compare -o`) that marks significant figures.", common=True)
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="CSV and XLSX: texts unchanged, formulas not escaped.")] = False,
+    raw: Annotated[bool, opt("CSV and XLSX: texts unchanged, formulas not escaped.", WRITING)] = False,
     purpose: Annotated[
         str | None,
-        typer.Option("--for", metavar="paper", help="For a paper: write tables.tex and figures into -o FOLDER."),
+        opt("For a paper: write tables.tex and figures into -o FOLDER.", OTHERS, "--for", metavar="paper"),
     ] = None,
-    name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
-    model: Annotated[str, typer.Option(help="Model card: the model's name.")] = "model",
-    dataset: Annotated[str | None, typer.Option(help="Model card: the dataset's name.")] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of results and stop.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="The same as --to json.")] = False,
+    name: Annotated[list[str] | None, opt("A name for each run, in order.", WRITING)] = None,
+    model: Annotated[str, opt("Model card: the model's name.")] = "model",
+    dataset: Annotated[str | None, opt("Model card: the dataset's name.", READING)] = None,
+    schema: Annotated[bool, opt("Print the JSON Schema of results and stop.", WRITING)] = False,
+    json: Annotated[bool, opt("The same as --to json.", WRITING, common=True)] = False,
 ) -> None:
-    """Export results as tables: digits follow the interval's width, significance is marked, formulas are escaped."""
+    """Export results as tables: digits follow the interval's width, significance is marked, formulas are escaped.
+
+    $ hitmiss export results.json --to latex
+    """
     from hitmiss.core.errors import UsageError
 
     if schema:

@@ -6,12 +6,11 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli.options import arg, fields
 from hitmiss.core.design import ComparisonRules, Design, parse_by
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -37,26 +36,29 @@ class Scoring:
     design: Design
 
 
-@grouped(asked=without(common.design, "metric", "matrix"), reading=common.reading)
 def gate(
-    run: Annotated[str, typer.Argument(help=RUN)],
-    fail_if: Annotated[list[str] | None, typer.Option(help=FAIL_IF)] = None,
-    baseline: Annotated[str | None, typer.Option(help="The run to compare with, given in the same way.")] = None,
-    max_regression: Annotated[
-        list[str] | None, typer.Option(help="How much worse than the baseline, as eer=0.005; may be repeated.")
+    run: Annotated[str, arg(RUN)],
+    fail_if: Annotated[list[str] | None, opt(FAIL_IF, MEASURING, common=True)] = None,
+    baseline: Annotated[
+        str | None, opt("The run to compare with, given in the same way.", MEASURING, common=True)
     ] = None,
-    regression_by: Annotated[str, typer.Option(help=REGRESSION_BY)] = "point",
-    key: Annotated[str | None, typer.Option(help="Key of a score file.")] = None,
+    max_regression: Annotated[
+        list[str] | None,
+        opt("How much worse than the baseline, as eer=0.005; may be repeated.", MEASURING, common=True),
+    ] = None,
+    regression_by: Annotated[str, opt(REGRESSION_BY, MEASURING)] = "point",
+    key: Annotated[str | None, opt("Key of a score file.", READING, common=True)] = None,
     *,
-    asked: Design,
+    asked: Annotated[Design, fields(without=("metrics", "matrix"))],
     reading: ReadSpec,
-    force: Annotated[
-        bool, typer.Option("--force", help="Accept a baseline that is not comparable, with a warning.")
-    ] = False,
-    junit: Annotated[str | None, typer.Option(help="Write JUnit XML here.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+    force: Annotated[bool, opt("Accept a baseline that is not comparable, with a warning.", CERTAINTY)] = False,
+    junit: Annotated[str | None, opt("Write JUnit XML here.", WRITING, common=True)] = None,
+    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
 ) -> None:
-    """Check a run against limits and a baseline. Equal passes, unknown names are errors, undefined figures fail."""
+    """Check a run against limits and a baseline. Equal passes, unknown names are errors, undefined figures fail.
+
+    $ hitmiss gate results.json --fail-if 'eer > 0.05'
+    """
     from hitmiss.core.errors import GateFailed
     from hitmiss.core.finding import Finding
     from hitmiss.engine.requirement import read_requirements

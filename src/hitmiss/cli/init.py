@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli.options import arg, fields
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.settings import NAME
+from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.evaluation.proposing import Choice, Look, Proposal, Question
@@ -24,23 +23,31 @@ WIDEST = 24
 """Characters of a cell that are shown."""
 
 
-@grouped(reading=without(common.reading, "settings"))
 def init(
-    files: Annotated[list[str], typer.Argument(help=FILES, metavar="FILE…")],
-    key: Annotated[str | None, typer.Option(help="Which file has the labels, if the files do not show it.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
-    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
+    files: Annotated[list[str], arg(FILES, "FILE…")],
+    key: Annotated[
+        str | None, opt("Which file has the labels, if the files do not show it.", READING, common=True)
+    ] = None,
+    protocol: Annotated[
+        str | None, opt("A protocol, or a .toml file.", MEASURING, "--protocol", "-p", common=True)
+    ] = None,
+    metric: Annotated[
+        list[str] | None, opt("A metric; may be repeated.", MEASURING, "--metric", "-m", common=True)
+    ] = None,
+    by: Annotated[list[str] | None, opt("Slice column(s), `codec` or `codec,codec_q`.", MEASURING, common=True)] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Column(s) whose values are resampled as a whole; none for no unit.")
+        str | None, opt("Column(s) whose values are resampled as a whole; none for no unit.", CERTAINTY, common=True)
     ] = None,
     *,
-    reading: ReadSpec,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take what is proposed, and ask nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a settings file.")] = False,
-    output: Annotated[str, typer.Option("--output", "-o", help="The settings file to write.")] = NAME,
+    reading: Annotated[ReadSpec, fields(without=("settings",))],
+    yes: Annotated[bool, opt("Take what is proposed, and ask nothing.", OTHERS, "--yes", "-y", common=True)] = False,
+    force: Annotated[bool, opt("Replace a settings file.", CERTAINTY)] = False,
+    output: Annotated[str, opt("The settings file to write.", WRITING, "--output", "-o", common=True)] = NAME,
 ) -> None:
-    """Look at files, ask what they do not say, and write hitmiss.toml, which every verb takes from the folder."""
+    """Look at files, ask what they do not say, and write hitmiss.toml, which every verb takes from the folder.
+
+    $ hitmiss init scores.csv key.csv
+    """
     from hitmiss.core import artifacts
     from hitmiss.core.errors import UsageError
     from hitmiss.evaluation.proposing import look_at, propose
@@ -139,7 +146,7 @@ def _lines(found: Proposal, asked: Mapping[str, object], folder: Path) -> Iterat
         yield f"protocol = {_value(found.protocol)}"
     if found.key is not None:
         yield f"key = {_value(_relative(found.key, folder))}"
-    said = {name: getattr(found.read, name) for name in found.read.said}
+    said = {name: getattr(found.read, name) for name in found.read.stated}
     if said:
         yield from ("", "[read]")
         yield from (f"{name} = {_value(value)}" for name, value in said.items() if value)

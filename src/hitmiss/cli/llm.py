@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
+from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.llm.detectors import Model
@@ -26,66 +25,59 @@ BANDS = "For functions and detectors: real below the first, fake from the second
 
 
 def llm(
-    dataset: Annotated[Path, typer.Option(metavar="FILE", help=DATASET)],
-    models: Annotated[list[str], typer.Option(help=MODELS)],
+    dataset: Annotated[Path, opt(DATASET, READING, metavar="FILE", common=True)],
+    models: Annotated[list[str], opt(MODELS, takes_words=True, common=True)],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The result rows (JSON lines).")
+        Path, opt("The result rows (JSON lines).", WRITING, "--output", "-o", metavar="FILE", common=True)
     ] = Path("results.jsonl"),
-    tools: Annotated[str, typer.Option(help="both, tools or no-tools.")] = "no-tools",
-    trials: Annotated[int, typer.Option(help="How often each item is asked.")] = 1,
-    temperature: Annotated[float, typer.Option(help="Temperature of the answers; 0 if the model allows it.")] = 0.0,
-    metrics_output: Annotated[Path | None, typer.Option(help="Write the documented metrics.json here.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Any server that speaks the OpenAI protocol.")] = None,
-    api_key_env: Annotated[str | None, typer.Option(metavar="NAME", help=KEY)] = None,
-    provider: Annotated[str | None, typer.Option(help="Provider of inspect_ai for all models.")] = None,
-    prompt: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Your own instructions (the system message).")
+    tools: Annotated[str, opt("both, tools or no-tools.", common=True)] = "no-tools",
+    trials: Annotated[int, opt("How often each item is asked.", common=True)] = 1,
+    temperature: Annotated[float, opt("Temperature of the answers; 0 if the model allows it.", common=True)] = 0.0,
+    metrics_output: Annotated[Path | None, opt("Write the documented metrics.json here.", WRITING)] = None,
+    base_url: Annotated[str | None, opt("Any server that speaks the OpenAI protocol.", common=True)] = None,
+    api_key_env: Annotated[str | None, opt(KEY, metavar="NAME")] = None,
+    provider: Annotated[str | None, opt("Provider of inspect_ai for all models.")] = None,
+    prompt: Annotated[Path | None, opt("Your own instructions (the system message).", metavar="FILE")] = None,
+    limit: Annotated[
+        int | None, opt("Only so many items: the first, or with --shuffle any.", RUNNING, common=True)
     ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only so many items: the first, or with --shuffle any.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the dataset's).")] = None,
-    canaries: Annotated[int, typer.Option(help="Items with an injected instruction, to measure obedience.")] = 0,
+    root: Annotated[Path | None, opt("Folder of the files (default: the dataset's).", READING)] = None,
+    canaries: Annotated[int, opt("Items with an injected instruction, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[
-        bool, typer.Option("--disable-tool-cache/--enable-tool-cache", help="Compute every tool call, or keep results.")
+        bool, opt("Compute every tool call, or keep results.", OTHERS, "--disable-tool-cache/--enable-tool-cache")
     ] = False,
-    tool_cache_dir: Annotated[Path | None, typer.Option(help="Where results of tools are kept.")] = None,
-    answer_cache: Annotated[
-        bool, typer.Option("--answer-cache", help="Take known answers from inspect_ai's cache.")
-    ] = False,
-    max_iterations: Annotated[int, typer.Option(help="Most requests about one item.")] = 15,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
-    reasoning_effort: Annotated[
-        str | None, typer.Option(help="Reasoning effort as the provider names it, low to high.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed for providers that take one.")] = None,
+    tool_cache_dir: Annotated[Path | None, opt("Where results of tools are kept.")] = None,
+    answer_cache: Annotated[bool, opt("Take known answers from inspect_ai's cache.")] = False,
+    max_iterations: Annotated[int, opt("Most requests about one item.")] = 15,
+    max_tokens: Annotated[int | None, opt("Most tokens of an answer.")] = None,
+    reasoning_effort: Annotated[str | None, opt("Reasoning effort as the provider names it, low to high.")] = None,
+    seed: Annotated[int | None, opt("Seed for providers that take one.", CERTAINTY)] = None,
     max_connections: Annotated[
-        int | None, typer.Option("--max-connections", "--num-workers", help="Requests at once (default: adaptive).")
+        int | None, opt("Requests at once (default: adaptive).", OTHERS, "--max-connections", "--num-workers")
     ] = None,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="Ask in random order (of --seed).")] = False,
-    skip_missing_images: Annotated[
-        bool, typer.Option("--skip-missing-images", help="Leave out items whose file is missing.")
-    ] = False,
-    vision_model: Annotated[str | None, typer.Option(help=VISION)] = None,
-    structuring_model: Annotated[str | None, typer.Option(help=STRUCTURING)] = None,
-    max_retries: Annotated[int, typer.Option(help="How often a failed request is sent again.")] = 6,
-    timeout: Annotated[int, typer.Option(help="Seconds for one request with its retries.")] = 600,
-    thresholds: Annotated[list[float] | None, typer.Option(help=BANDS)] = None,
-    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
-    outputs: Annotated[
-        str, typer.Option(help="What a detector gives: auto, logit, multilabel or probability.")
-    ] = "auto",
-    positive_index: Annotated[int | None, typer.Option(help="Output column that means fake.")] = None,
-    image_size: Annotated[int | None, typer.Option(help="Pixels per side that a detector needs.")] = None,
-    prices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML or JSON: price per million tokens, by model.")
-    ] = None,
+    shuffle: Annotated[bool, opt("Ask in random order (of --seed).", RUNNING)] = False,
+    skip_missing_images: Annotated[bool, opt("Leave out items whose file is missing.")] = False,
+    vision_model: Annotated[str | None, opt(VISION)] = None,
+    structuring_model: Annotated[str | None, opt(STRUCTURING)] = None,
+    max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6,
+    timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600,
+    thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
+    weights: Annotated[Path | None, opt("Checkpoint for a torch module.")] = None,
+    outputs: Annotated[str, opt("What a detector gives: auto, logit, multilabel or probability.")] = "auto",
+    positive_index: Annotated[int | None, opt("Output column that means fake.")] = None,
+    image_size: Annotated[int | None, opt("Pixels per side that a detector needs.")] = None,
+    prices: Annotated[Path | None, opt("TOML or JSON: price per million tokens, by model.", metavar="FILE")] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", metavar="FOLDER", help="The run folder (default: beside the output).")
+        Path | None, opt("The run folder (default: beside the output).", RUNNING, metavar="FOLDER", common=True)
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="With --resume: ask failed calls again.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    resume: Annotated[bool, opt("Continue the run.", RUNNING, common=True)] = False,
+    retry: Annotated[bool, opt("With --resume: ask failed calls again.", RUNNING)] = False,
+    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
 ) -> None:
-    """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash."""
+    """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash.
+
+    $ hitmiss llm --dataset dataset.jsonl --models openai/gpt-5 --output run.jsonl
+    """
     from hitmiss.cli.common import Progress
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models

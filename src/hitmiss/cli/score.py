@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli.options import arg
 from hitmiss.core.columns import user_name
 from hitmiss.core.design import Design
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -188,37 +187,37 @@ ENGINE = "Engine that counts files larger than memory (implies --stream); the fi
 CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:PORT or ray://HOST:PORT."
 
 
-@grouped(asked=common.design, reading=common.reading)
 def score(
-    scores: Annotated[list[str], typer.Argument(help=FILES)],
-    key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
+    scores: Annotated[list[str], arg(FILES)],
+    key: Annotated[str | None, opt("Key or protocol file with the labels.", READING, common=True)] = None,
     *,
     asked: Design,
-    seeds: Annotated[bool, typer.Option("--seeds", help="Each file is one seed: mean, sd, min, max.")] = False,
+    seeds: Annotated[bool, opt("Each file is one seed: mean, sd, min, max.", MEASURING)] = False,
     reading: ReadSpec,
-    calibrate_on: Annotated[str | None, typer.Option(help="Development scores to fit a calibration on.")] = None,
-    calibrate_key: Annotated[str | None, typer.Option(help="Key of the development scores.")] = None,
-    calibration: Annotated[str, typer.Option(help="affine or pav.")] = "affine",
-    stream: Annotated[
-        bool, typer.Option("--stream", help="Count the files piece by piece: they need not fit into memory.")
-    ] = False,
+    calibrate_on: Annotated[str | None, opt("Development scores to fit a calibration on.", MEASURING)] = None,
+    calibrate_key: Annotated[str | None, opt("Key of the development scores.", MEASURING)] = None,
+    calibration: Annotated[str, opt("affine or pav.", MEASURING)] = "affine",
+    stream: Annotated[bool, opt("Count the files piece by piece: they need not fit into memory.", READING)] = False,
     counts: Annotated[
-        bool, typer.Option("--counts", help="The files hold counts by score, as the SQL of `hitmiss sql` makes them.")
+        bool, opt("The files hold counts by score, as the SQL of `hitmiss sql` makes them.", READING)
     ] = False,
-    memory: Annotated[str, typer.Option(help="Memory that --stream may use, such as 500MB or 2GB.")] = "1GB",
-    scratch: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="Folder for temporary files of --stream.")
+    memory: Annotated[str, opt("Memory that --stream may use, such as 500MB or 2GB.", READING)] = "1GB",
+    scratch: Annotated[str | None, opt("Folder for temporary files of --stream.", READING, metavar="FOLDER")] = None,
+    engine: Annotated[str | None, opt(ENGINE, READING, metavar="|".join(ENGINES))] = None,
+    cluster: Annotated[str | None, opt(CLUSTER, READING, metavar="auto|ADDRESS")] = None,
+    strict: Annotated[bool, opt("Fail if the scores are reversed or constant.", CERTAINTY)] = False,
+    output: Annotated[
+        str | None, opt("Write the results (JSON) here too.", WRITING, "--output", "-o", common=True)
     ] = None,
-    engine: Annotated[str | None, typer.Option(metavar="|".join(ENGINES), help=ENGINE)] = None,
-    cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Fail if the scores are reversed or constant.")] = False,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
     report: Annotated[
-        str | None, typer.Option(help="Write a report (HTML) here too; more in `hitmiss report`.")
+        str | None, opt("Write a report (HTML) here too; more in `hitmiss report`.", WRITING, common=True)
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
 ) -> None:
-    """Compute figures from score files, overall and per domain, with intervals, averages, warnings and a signature."""
+    """Compute figures from score files, overall and per domain, with intervals, averages, warnings and a signature.
+
+    $ hitmiss score scores.tsv --key key.tsv -m eer --by codec --bootstrap 1000
+    """
     asked = asked.changed(seeds=seeds, calibration=calibration if calibrate_on else None)
     development: Trials | None = None
     if stream or counts or cluster or engine or is_asked(scores):

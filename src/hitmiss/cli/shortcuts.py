@@ -5,30 +5,33 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli.options import arg, fields
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 
-@grouped(reading=common.without(common.reading, "settings"))
 def shortcuts(
-    data: Annotated[str, typer.Argument(help="Manifest: a table with the file and the label of each clip.")],
-    by: Annotated[list[str] | None, typer.Option(help="Slice column, `attack`; may be repeated.")] = None,
+    data: Annotated[str, arg("Manifest: a table with the file and the label of each clip.")],
+    by: Annotated[list[str] | None, opt("Slice column, `attack`; may be repeated.", MEASURING, common=True)] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Column whose values stay together in folds and intervals, `speaker`.")
+        str | None, opt("Column whose values stay together in folds and intervals, `speaker`.", CERTAINTY, common=True)
     ] = None,
-    protocol: Annotated[str, typer.Option("--protocol", "-p", help="How labels are read.")] = "deepfake-audio",
-    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
-    suffix: Annotated[str, typer.Option(help="Added to each file name, such as .flac.")] = "",
-    bootstrap: Annotated[int, typer.Option(help="Replicates of the bootstrap; 0 for none.")] = 0,
-    seed: Annotated[int, typer.Option(help="Seed of the bootstrap.")] = 0,
+    protocol: Annotated[
+        str, opt("How labels are read.", MEASURING, "--protocol", "-p", common=True)
+    ] = "deepfake-audio",
+    root: Annotated[Path | None, opt("Folder of the files (default: the manifest's).", READING, common=True)] = None,
+    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
+    bootstrap: Annotated[int, opt("Replicates of the bootstrap; 0 for none.", CERTAINTY)] = 0,
+    seed: Annotated[int, opt("Seed of the bootstrap.", CERTAINTY)] = 0,
     *,
-    reading: ReadSpec,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    reading: Annotated[ReadSpec, fields(without=("settings",))],
+    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
 ) -> None:
-    """Measure AUC and EER of duration, silence and level alone. A detector must do better to show that it is useful."""
+    """Measure AUC and EER of duration, silence and level alone. A detector must do better to show that it is useful.
+
+    $ hitmiss shortcuts eval.tsv --by seconds
+    """
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.io.manifest import OF_MANIFESTS, read_manifest
     from hitmiss.io.reader import refuse_unread

@@ -6,10 +6,10 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from hitmiss.cli import common
+from hitmiss.cli.options import arg
 from hitmiss.core.registry import Kind
+from hitmiss.core.spec import WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.metric import Metric
@@ -18,12 +18,13 @@ OTHERS: Final[tuple[Kind, ...]] = ("protocol", "reader", "detector", "codec")
 
 
 def show(
-    name: Annotated[
-        str, typer.Argument(help="A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")
-    ],
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    name: Annotated[str, arg("A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")],
+    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
 ) -> None:
-    """Show what a metric or an attack does and which settings it has, or what a protocol or a reader declares."""
+    """Show what a metric or an attack does and which settings it has, or what a protocol or a reader declares.
+
+    $ hitmiss show eer
+    """
     entries = find_all(name)
     if json:
         common.out_json({"schema": 1, "name": name, "entries": entries})

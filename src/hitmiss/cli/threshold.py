@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import drawing, grouped
+from hitmiss.cli.options import arg, fields
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -19,26 +17,31 @@ if TYPE_CHECKING:
 VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after languages, or files with a language column."
 
 
-@grouped(reading=common.reading, asked=partial(drawing, bootstrap=1000))
 def threshold(
-    validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
-    maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
-    search: Annotated[str, typer.Option(help="exact (over observed scores) or grid (0.10, 0.11 … 0.90).")] = "exact",
+    validation: Annotated[list[str], arg(VALIDATION)],
+    maximize: Annotated[
+        str, opt("A figure of decisions: f1, accuracy, mcc, balanced_accuracy …", MEASURING, common=True)
+    ] = "f1",
+    search: Annotated[
+        str, opt("exact (over observed scores) or grid (0.10, 0.11 … 0.90).", MEASURING, common=True)
+    ] = "exact",
     test: Annotated[
-        list[str] | None, typer.Option(help="Test predictions of the same languages, given in the same way.")
+        list[str] | None,
+        opt("Test predictions of the same languages, given in the same way.", CERTAINTY, takes_words=True, common=True),
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Put best_threshold into the test files.")] = False,
-    output_dir: Annotated[
-        str | None, typer.Option(help="Write copies here and leave the test files unchanged.")
-    ] = None,
-    group: Annotated[str | None, typer.Option(help="Column that defines the groups, if not language.")] = None,
-    missing: Annotated[str, typer.Option(help="refuse, or drop rows without label or score.")] = "refuse",
+    write: Annotated[bool, opt("Put best_threshold into the test files.", common=True)] = False,
+    output_dir: Annotated[str | None, opt("Write copies here and leave the test files unchanged.")] = None,
+    group: Annotated[str | None, opt("Column that defines the groups, if not language.", MEASURING)] = None,
+    missing: Annotated[str, opt("refuse, or drop rows without label or score.", READING)] = "refuse",
     *,
     reading: ReadSpec,
-    asked: Design,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+    asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
+    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
 ) -> None:
-    """Choose thresholds on validation data, and show how much of the gain remains on test data."""
+    """Choose thresholds on validation data, and show how much of the gain remains on test data.
+
+    $ hitmiss threshold dev_en.csv --test test_en.csv --maximize f1
+    """
     from hitmiss.core.errors import UsageError
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 

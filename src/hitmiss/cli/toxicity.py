@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli.options import arg, fields
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,53 +35,56 @@ class Where:
     label_cut: float | None = None
 
 
-@grouped(reading=common.reading, asked=partial(common.drawing, bootstrap=1000))
 def toxicity(
-    files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None,
-    config: Annotated[str | None, typer.Option(help="YAML file (optional); options override it.")] = None,
-    pred_dir: Annotated[str | None, typer.Option(help="Folder with {run_tag}_{language}.csv.")] = None,
-    run_tag: Annotated[str | None, typer.Option(help="Beginning of the names of the files.")] = None,
-    languages: Annotated[list[str] | None, typer.Option(help="Languages, in the order of the table.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="The metrics file (CSV) to write.")] = None,
-    results: Annotated[
-        str | None, typer.Option(help="Write the results (JSON) with their curves, for reports.")
+    files: Annotated[list[str] | None, arg(FILES)] = None,
+    config: Annotated[str | None, opt("YAML file (optional); options override it.", READING)] = None,
+    pred_dir: Annotated[str | None, opt("Folder with {run_tag}_{language}.csv.", READING, common=True)] = None,
+    run_tag: Annotated[str | None, opt("Beginning of the names of the files.", READING, common=True)] = None,
+    languages: Annotated[
+        list[str] | None, opt("Languages, in the order of the table.", MEASURING, takes_words=True, common=True)
     ] = None,
-    dump_errors: Annotated[bool, typer.Option("--dump-errors", help="Write the mistakes of each language.")] = False,
-    errors_dir: Annotated[
-        str | None, typer.Option(help="Folder for them (default: the folder of the predictions).")
+    output: Annotated[
+        str | None, opt("The metrics file (CSV) to write.", WRITING, "--output", "-o", common=True)
     ] = None,
-    max_errors: Annotated[int | None, typer.Option(help="At most this many of each kind (FP, FN).")] = None,
-    texts: Annotated[list[str] | None, typer.Option(help="File(s) with id, text and perhaps language.")] = None,
-    spreadsheet_safe: Annotated[
-        bool, typer.Option("--spreadsheet-safe", help="Escape cells that a spreadsheet would run as formulas.")
-    ] = False,
-    group: Annotated[str | None, typer.Option(help="Column of FILES that defines the groups, if not language.")] = None,
-    key: Annotated[str | None, typer.Option(help=KEY)] = None,
+    results: Annotated[str | None, opt("Write the results (JSON) with their curves, for reports.", WRITING)] = None,
+    dump_errors: Annotated[bool, opt("Write the mistakes of each language.", WRITING, common=True)] = False,
+    errors_dir: Annotated[str | None, opt("Folder for them (default: the folder of the predictions).", WRITING)] = None,
+    max_errors: Annotated[int | None, opt("At most this many of each kind (FP, FN).", WRITING)] = None,
+    texts: Annotated[
+        list[str] | None, opt("File(s) with id, text and perhaps language.", READING, takes_words=True)
+    ] = None,
+    spreadsheet_safe: Annotated[bool, opt("Escape cells that a spreadsheet would run as formulas.", WRITING)] = False,
+    group: Annotated[str | None, opt("Column of FILES that defines the groups, if not language.", MEASURING)] = None,
+    key: Annotated[str | None, opt(KEY, READING)] = None,
     label_cut: Annotated[
-        float | None, typer.Option(help="Labels are shares of annotators: toxic from this share on, for example 0.5.")
+        float | None, opt("Labels are shares of annotators: toxic from this share on, for example 0.5.", MEASURING)
     ] = None,
-    identity: Annotated[list[str] | None, typer.Option(help="Column(s) that mark identities: bias metrics.")] = None,
+    identity: Annotated[
+        list[str] | None, opt("Column(s) that mark identities: bias metrics.", MEASURING, takes_words=True)
+    ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Decide at this threshold, not at those in the files.")
+        float | None, opt("Decide at this threshold, not at those in the files.", MEASURING, common=True)
     ] = None,
     threshold_rule: Annotated[
-        str, typer.Option(help="same, first or per-row, if a file has several thresholds.")
+        str, opt("same, first or per-row, if a file has several thresholds.", MEASURING)
     ] = "same",
-    missing_language: Annotated[str, typer.Option(help="refuse, or skip a language without a file.")] = "refuse",
-    missing: Annotated[str, typer.Option(help="refuse, or drop rows without label, score or decision.")] = "refuse",
-    scores: Annotated[str, typer.Option(help="probability, or any (a threshold must then be given).")] = "probability",
-    undefined: Annotated[str, typer.Option(help="zero as documented, or null, for empty denominators.")] = "zero",
+    missing_language: Annotated[str, opt("refuse, or skip a language without a file.", READING)] = "refuse",
+    missing: Annotated[str, opt("refuse, or drop rows without label, score or decision.", READING)] = "refuse",
+    scores: Annotated[str, opt("probability, or any (a threshold must then be given).", READING)] = "probability",
+    undefined: Annotated[str, opt("zero as documented, or null, for empty denominators.", MEASURING)] = "zero",
     *,
     reading: ReadSpec,
-    asked: Design,
+    asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
     documented: Annotated[
-        bool, typer.Option("--documented", help="Print the documented table (8 columns, 4 places) and no more.")
+        bool, opt("Print the documented table (8 columns, 4 places) and no more.", WRITING, common=True)
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
 ) -> None:
     """Score a toxicity classifier per language: ROC-AUC, F1 and more, with intervals and macro, micro and worst rows.
 
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
+
+    $ hitmiss toxicity --pred-dir predictions --run-tag baseline
     """
     from hitmiss.io.predictions import any_scores
 

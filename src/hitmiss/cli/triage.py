@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli.options import arg, fields
 from hitmiss.cli.score import size
 from hitmiss.core.design import Bands, Design, LeastConfidence
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
@@ -48,59 +46,61 @@ class Choosing:
     seed: int
 
 
-@grouped(
-    question=partial(
-        without(common.design, "protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000
-    ),
-    reading=common.reading,
-)
 def triage(
-    results: Annotated[list[str], typer.Argument(help=FILES)],
-    dataset: Annotated[str | None, typer.Option("--dataset", "--key", help="The dataset, for labels and meta.")] = None,
-    human: Annotated[str | None, typer.Option(help="Verdicts of people (`hitmiss review --export`).")] = None,
+    results: Annotated[list[str], arg(FILES)],
+    dataset: Annotated[
+        str | None, opt("The dataset, for labels and meta.", READING, "--dataset", "--key", common=True)
+    ] = None,
+    human: Annotated[str | None, opt("Verdicts of people (`hitmiss review --export`).", READING, common=True)] = None,
     human_decides: Annotated[
-        str, typer.Option(help="unanswered (what the system left open), or reviewed (all that people judged).")
+        str, opt("unanswered (what the system left open), or reviewed (all that people judged).", MEASURING)
     ] = "unanswered",
     thresholds: Annotated[
         list[float] | None,
-        typer.Option(
-            help="Two numbers: real below the first, fake from the second on; other way round with --higher real."
+        opt(
+            "Two numbers: real below the first, fake from the second on; other way round with --higher real.",
+            MEASURING,
+            takes_words=True,
+            common=True,
         ),
     ] = None,
-    least_confidence: Annotated[list[float] | None, typer.Option(help=LEAST)] = None,
-    choose: Annotated[str | None, typer.Option(help=CHOOSE)] = None,
-    choose_on: Annotated[str | None, typer.Option(help="Other rows to choose the thresholds on.")] = None,
-    max_slip: Annotated[float, typer.Option(help="For rates and guarantee: most fakes passed.")] = 0.05,
-    max_false_flag: Annotated[float, typer.Option(help="For rates and guarantee: most reals flagged.")] = 0.05,
-    confidence: Annotated[float, typer.Option(help="For guarantee: the confidence level.")] = 0.95,
-    guarantee: Annotated[str, typer.Option(help="binomial (exact), or mapie (needs the package).")] = "binomial",
+    least_confidence: Annotated[list[float] | None, opt(LEAST, MEASURING, takes_words=True)] = None,
+    choose: Annotated[str | None, opt(CHOOSE, MEASURING, common=True)] = None,
+    choose_on: Annotated[str | None, opt("Other rows to choose the thresholds on.", MEASURING)] = None,
+    max_slip: Annotated[float, opt("For rates and guarantee: most fakes passed.", MEASURING)] = 0.05,
+    max_false_flag: Annotated[float, opt("For rates and guarantee: most reals flagged.", MEASURING)] = 0.05,
+    confidence: Annotated[float, opt("For guarantee: the confidence level.", MEASURING)] = 0.95,
+    guarantee: Annotated[str, opt("binomial (exact), or mapie (needs the package).", MEASURING)] = "binomial",
     costs: Annotated[
-        list[float] | None, typer.Option(help="For cost: cost of a slip, a false flag and a review.")
+        list[float] | None, opt("For cost: cost of a slip, a false flag and a review.", MEASURING, takes_words=True)
     ] = None,
-    looks: Annotated[str | None, typer.Option(help="For budget: reviews of items, as 50/1000.")] = None,
-    sweep: Annotated[
-        bool, typer.Option("--sweep", help="Show pairs of thresholds, or of least confidences, on these rows.")
-    ] = False,
-    recalibrate_on: Annotated[str | None, typer.Option(help="Other rows to fit a recalibration on.")] = None,
-    recalibration: Annotated[str, typer.Option(help="platt, temperature or isotonic.")] = "platt",
-    reliability: Annotated[
-        bool, typer.Option("--reliability", help="Show confidence against accuracy by bins.")
-    ] = False,
-    bins: Annotated[int, typer.Option(help="Bins of ece and of the reliability table.")] = 10,
-    closed: Annotated[str, typer.Option(help="left: [lo, hi), or right: (lo, hi].")] = "left",
-    undefined: Annotated[str, typer.Option(help="null, or zero as documented.")] = "null",
-    metrics_output: Annotated[str | None, typer.Option(help="Write the documented metrics.json here.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
+    looks: Annotated[str | None, opt("For budget: reviews of items, as 50/1000.", MEASURING)] = None,
+    sweep: Annotated[bool, opt("Show pairs of thresholds, or of least confidences, on these rows.")] = False,
+    recalibrate_on: Annotated[str | None, opt("Other rows to fit a recalibration on.", MEASURING)] = None,
+    recalibration: Annotated[str, opt("platt, temperature or isotonic.", MEASURING)] = "platt",
+    reliability: Annotated[bool, opt("Show confidence against accuracy by bins.")] = False,
+    bins: Annotated[int, opt("Bins of ece and of the reliability table.", MEASURING)] = 10,
+    closed: Annotated[str, opt("left: [lo, hi), or right: (lo, hi].", MEASURING)] = "left",
+    undefined: Annotated[str, opt("null, or zero as documented.", MEASURING)] = "null",
+    metrics_output: Annotated[str | None, opt("Write the documented metrics.json here.", WRITING)] = None,
+    output: Annotated[
+        str | None, opt("Write the results (JSON) here too.", WRITING, "--output", "-o", common=True)
+    ] = None,
     *,
-    question: Design,
+    question: Annotated[
+        Design, fields(without=("protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000)
+    ],
     reading: ReadSpec,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Read the files piece by piece: their texts need not fit into memory.")
+        bool, opt("Read the files piece by piece: their texts need not fit into memory.", READING)
     ] = False,
-    memory: Annotated[str, typer.Option(help="Memory that --stream may use, such as 500MB or 2GB.")] = "1GB",
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    memory: Annotated[str, opt("Memory that --stream may use, such as 500MB or 2GB.", READING)] = "1GB",
+    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
 ) -> None:
-    """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times."""
+    """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times.
+
+    $ hitmiss triage results.jsonl --by generator
+    """
     from hitmiss.core.errors import UnknownName
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, unit_of, write_metrics

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli.options import arg
+from hitmiss.core.options import option_words
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.io import Examination
@@ -17,16 +18,20 @@ FILES = "Score file(s), shards of one run. `-` is stdin; globs and .gz are under
 SHOWN_VALUES = 8
 
 
-@grouped(reading=common.reading)
 def validate(
-    scores: Annotated[list[str], typer.Argument(help=FILES)],
-    key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Read by the rules of a protocol.")] = None,
+    scores: Annotated[list[str], arg(FILES)],
+    key: Annotated[str | None, opt("Key or protocol file with the labels.", READING, common=True)] = None,
+    protocol: Annotated[
+        str | None, opt("Read by the rules of a protocol.", MEASURING, "--protocol", "-p", common=True)
+    ] = None,
     *,
     reading: ReadSpec,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
-) -> None:
-    """Check files without scoring them: the recognised layout and all faults with file, row and value (exit code 3)."""
+    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+) -> int:
+    """Check files without scoring them: the recognised layout and all faults with file, row and value (exit code 3).
+
+    $ hitmiss validate scores.tsv --key key.tsv
+    """
     from hitmiss.io import examine
 
     if protocol is not None:
@@ -39,8 +44,7 @@ def validate(
         common.out_json({"schema": 1, "clean": seen.is_clean, **common.plain_object(_report(seen)), **common.taken()})
     else:
         _print(seen)
-    if not seen.is_clean:
-        raise typer.Exit(3)
+    return 0 if seen.is_clean else 3
 
 
 def _report(seen: Examination) -> dict[str, object]:
@@ -68,7 +72,7 @@ def _print(seen: Examination) -> None:
     for kind, fix in seen.fixes.items():
         common.out(f"to fix {kind}: {fix}")
     for choice in seen.choices:
-        common.out(f"  {common.options(choice)}")
+        common.out(f"  {shlex.join(option_words(choice))}")
     common.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
 
 

@@ -222,7 +222,7 @@ class Design(Spec):
             "Two slice columns as a matrix, `attack,codec`.",
             MEASURING,
             read=_columns,
-            is_joined=True,
+            is_single=True,
             complete="columns",
         ),
     ] = ()
@@ -317,7 +317,7 @@ class Design(Spec):
         return cls().changed(
             metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
             by=parse_by(by),
-            gap=_asked_gap(gap, others.get("protocol")),
+            gap=as_gap(gap, others.get("protocol")),
             unit=names_of(unit),
             **others,
         )
@@ -401,7 +401,7 @@ class Design(Spec):
         )
 
 
-def _asked_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+def as_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
     """Return a gap, or several, from a caller's argument; True means that of the protocol."""
     if gap is True:
         if not isinstance(protocol, Protocol) or protocol.gap is None:
@@ -439,7 +439,7 @@ def _groupings(given: object) -> object:
 
 def _gaps(given: object) -> object:
     is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
-    return _asked_gap(given, None) if is_named else given  # type: ignore[arg-type]
+    return as_gap(given, None) if is_named else given  # type: ignore[arg-type]
 
 
 def parse_by(by: By) -> tuple[Grouping, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -31,3 +32,12 @@ def _spelled() -> dict[str, str]:
         for field, option in options_of(spec).items()  # type: ignore[arg-type]
         if option.is_flag
     }
+
+
+def option_words(choice: Mapping[str, str]) -> list[str]:
+    """Return options of a choice as the words of a command line.
+
+    >>> option_words({"positive": "not real", "positive_value": "1"})
+    ['--positive', 'not real', '--positive-value', '1']
+    """
+    return [word for name, value in choice.items() for word in (option_name(name), value)]

@@ -129,7 +129,7 @@ class Protocol:
     refuses: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def undrawn(self) -> Protocol:
+    def without_bootstrap(self) -> Protocol:
         """The same protocol without its own bootstrap, for callers that want no replicates."""
         return replace(self, bootstrap=0) if self.bootstrap else self
 

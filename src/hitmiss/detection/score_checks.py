@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hitmiss.core.results import REVERSED, Remark
 from hitmiss.core.results import SATURATED as SATURATED_SCORES
 from hitmiss.core.tally import Tally
-from hitmiss.stats.delong import auc_interval
+from hitmiss.engine.interval import area_interval
 from hitmiss.stats.forms.sums import PairShare
 
 Floats = NDArray[np.float64]
@@ -114,7 +114,7 @@ def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, neg
     if not 1 < is_positive.sum() < len(scores) - 1:
         return []
     tally = Tally.of(is_positive, scores)
-    low, high = auc_interval(tally)
+    low, high = area_interval(tally)
     if not high < 0.5:
         return []
     return [

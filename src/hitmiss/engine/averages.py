@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,15 +10,15 @@ from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Gap
-from hitmiss.core.results import (
-    Estimate,
-)
+from hitmiss.core.results import Estimate
 from hitmiss.engine.columns import Sample
-from hitmiss.engine.measurement import Measurement, blank, outside, weighed, why_rare, with_interval
+from hitmiss.engine.drawn import Drawn, nothing
+from hitmiss.engine.interval import choose_interval
+from hitmiss.engine.measurement import Measurement, blank, weighed, with_interval, with_units
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import samples_of_slices
-from hitmiss.stats import intervals, students_t
-from hitmiss.stats.forms.crossing import Crossing
+from hitmiss.stats.forms.composite import Difference, Extreme, Mean
+from hitmiss.stats.students_t import MANY
 
 
 def by_slices(work: Measurement, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
@@ -93,11 +92,10 @@ def _macro(
     if not work.draws.plan.unit and whole.is_repeated and "target" in grouping:
         shared = "no interval: these slices share their items; resample whole items (unit=item)"
         return replace(row, note="; ".join(filter(None, (note, shared))))
-    drawn = np.mean([work.drawn(s, i) for s, _ in defined], axis=0)
-    centre = float(np.mean([work.corrected(s, i) for s, _ in defined]))
-    without = [left for s, _ in defined if (left := work.left(s, i)) is not None]
-    left = np.mean(without, axis=0) if without else None
-    return with_interval(row, drawn, work, [whole], question, centre, left)
+    mean = Mean(question.form)
+    drawn = work.combined(mean, [s for s, _ in defined], i, [whole], float(row.value or 0.0))
+    row = with_units(row, work.draws, [whole], question.labelled)
+    return with_interval(row, choose_interval(mean, drawn, work.draws.plan))
 
 
 def _within(
@@ -117,11 +115,13 @@ def _within(
         return replace(row, note="undefined: in no slice defined")
     pairs = np.array([s.size_of_pairs for s, _ in defined], dtype=np.float64)
     note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
-    row = replace(row, value=float(pairs @ [v for _, v in defined] / pairs.sum()), note=note)
+    mean = Mean(question.form, pairs)
+    row = replace(row, value=float(mean.combine([v for _, v in defined])), note=note)
     if not work.draws.plan.bootstrap:
         return row
-    drawn = pairs @ np.array([work.replicates[s.name][i] for s, _ in defined]) / pairs.sum()
-    return with_interval(row, drawn, work, [whole], question, float(row.value or 0.0))
+    drawn = work.combined(mean, [s for s, _ in defined], i, [whole], float(row.value or 0.0))
+    row = with_units(row, work.draws, [whole], question.labelled)
+    return with_interval(row, choose_interval(mean, replace(drawn, without=nothing), work.draws.plan))
 
 
 def _worst(work: Measurement, i: int, samples: list[Sample], cells: list[Estimate]) -> list[Estimate]:
@@ -132,24 +132,16 @@ def _worst(work: Measurement, i: int, samples: list[Sample], cells: list[Estimat
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     if not defined:
         return []
-    level, sign = work.draws.plan.level, 1.0 if work.questions[i].metric.best == "low" else -1.0
-    value, *ends = (sign * np.array([getattr(e, end) for _, e in defined], float) for end in ("value", "low", "high"))
-    sample, worst = defined[int(np.argmax(value))]
-    said = f"worst of {len(defined)}"
-    row = replace(worst, average="worst", note="; ".join(filter(None, (said, worst.note))))
-    if worst.low is None or len(defined) == 1:
-        return [row]
-    degrees = students_t.MANY if worst.units_effective is None else max(worst.units_effective - 1.0, 1.0)
-    low, high = ends if sign > 0.0 else reversed(ends)
-    tail, several = intervals.tail_of_worst(value, low, high, level, degrees)
-    said += f"; {several} of them may be the worst, and the interval allows for that" if several > 1 else ", clearly"
-    if several == 1:  # it keeps its own interval
-        return [replace(row, note=said)]
-    found = work.of(sample).at_level(i, sample, 1.0 - 2.0 * tail)
-    if found.low is None:
-        return [replace(row, low=None, high=None, method=None, note="; ".join(filter(None, (said, found.note))))]
-    better = {"low": found.low} if sign > 0.0 else {"high": found.high}
-    return [replace(row, **better, method=found.method, note=said)]
+    form = Extreme(work.questions[i].form, 1.0 if work.questions[i].metric.best == "low" else -1.0)
+    worst = defined[form.place([float(e.value or 0.0) for _, e in defined])][1]
+    parts = tuple(work.of(s).part(s, i, e) for s, e in defined)
+    degrees = MANY if worst.units_effective is None else max(worst.units_effective - 1.0, 1.0)
+    found = choose_interval(form, Drawn(float(worst.value or 0.0), degrees=degrees, parts=parts), work.draws.plan)
+    # Why the slice has no interval, or that it is small, is said as well.
+    said = (
+        found.note if found.low is not None and len(defined) > 1 else f"{found.note}; {worst.note or ''}".rstrip("; ")
+    )
+    return [with_interval(replace(worst, average="worst", note=None), replace(found, note=said))]
 
 
 def gap_rows(work: Measurement, whole: Sample, gap: Gap) -> list[Estimate]:
@@ -196,28 +188,11 @@ def _gap_row(work: Measurement, i: int, gap: Gap, sides: list[Sample], within: E
     row = replace(row, value=beyond.value - within.value, note=f"{beyond.value:.4f} out, {within.value:.4f} in")
     if not work.draws.plan.bootstrap:
         return row
-    first, second = (work.drawn(side, i) for side in sides)
-    inner, outer = (work.corrected(side, i) for side in sides)
-    plan = work.draws.plan
-    ends = [e for e in (within.low, within.high, beyond.low, beyond.high) if e is not None and math.isfinite(e)]
-    if plan.unit or plan.method != "auto" or len(ends) < 4:
-        without = [work.left(side, i) for side in sides]
-        left = None if without[0] is None or without[1] is None else without[1] - without[0]
-        question, found = work.questions[i], (row, second - first, work, sides, work.questions[i], outer - inner, left)
-        if not isinstance(question.form, Crossing):
-            return with_interval(*found)
-        # What units add to a figure that is read at a quantile does not show how skewed it is; its scale does.
-        both = (inner, first), (outer, second), question.metric.range
-        return with_interval(*found, lambda ends: intervals.on_both_scales(ends, *both))
-    # The two sides share no trial, so each keeps its own interval, which is better than percentiles of the difference.
-    # Rates of few errors change in steps, so either interval may be too short: the wider end is used.
-    low, high = intervals.of_difference((inner, ends[0], ends[1]), (outer, ends[2], ends[3]))
-    if not isinstance(work.questions[i].form, Crossing):
-        first, second = (work.replicates[side.name][i] for side in sides)
-        steps = intervals.percentile(second - first, plan.level)
-        low, high = min(low, steps[0]), max(high, steps[1])
-    rare = why_rare(work.questions[i], sides, high - low)
-    if rare is not None:
-        return replace(row, note=f"{row.note}; {rare}")
-    row = replace(row, low=low, high=high, method=beyond.method if beyond.method == within.method else within.method)
-    return outside(row, outer - inner)
+    question, difference = work.questions[i], Difference(work.questions[i].form)
+    drawn = work.combined(difference, sides, i, sides, float(row.value or 0.0))
+    own = tuple(
+        replace(part, ends=None if e.low is None or e.high is None else (e.low, e.high), method=e.method)
+        for part, e in zip(drawn.parts, (within, beyond), strict=True)
+    )
+    found = choose_interval(difference, replace(drawn, parts=own), work.draws.plan)
+    return with_interval(with_units(row, work.draws, sides, question.labelled), found)

@@ -15,8 +15,8 @@ from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
+from hitmiss.engine.interval import area_interval
 from hitmiss.metrics.bias import KINDS, POWER, bias_score
-from hitmiss.stats.delong import auc_interval
 from hitmiss.stats.forms.sums import PairShare
 
 IDENTITY: Final = "identity"
@@ -62,7 +62,7 @@ def _estimate(kind: str, name: str, positives: Floats, negatives: Floats, level:
     if not n1 or not n0:
         return replace(row, note=f"undefined: no {'toxic' if not n1 else 'non-toxic'} text there")
     tally = Tally.of_classes(positives, negatives)
-    low, high = auc_interval(tally, level)
+    low, high = area_interval(tally, level)
     few = min(n1, n0)
     note = f"only {few} {'toxic' if n1 == few else 'non-toxic'}" if few < FEW else None
     row = replace(row, value=PairShare().value(tally), note=note)

@@ -7,7 +7,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -39,8 +38,19 @@ from hitmiss.engine.comparison import (
     Discordance,
     judged,
 )
-from hitmiss.engine.contrasts import NO_TEST, NO_WIDTH, RIGHT, Contrast, Judging, choose_test, contrast
+from hitmiss.engine.contrasts import (
+    NO_TEST,
+    NO_WIDTH,
+    RIGHT,
+    Contrast,
+    choose_test,
+    contrast,
+    drawn_difference,
+    p_of_difference,
+)
 from hitmiss.engine.derived import over
+from hitmiss.engine.drawn import Drawn
+from hitmiss.engine.interval import area_interval, choose_interval
 from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, USUAL_UNITS, natural_unit, widths
 from hitmiss.engine.notes import FEW
 from hitmiss.engine.paired_draws import PairedDraws
@@ -54,7 +64,8 @@ from hitmiss.engine.signature import render
 from hitmiss.engine.weighted import plan_for
 from hitmiss.stats import mcnemar
 from hitmiss.stats.corrections import adjusted
-from hitmiss.stats.delong import auc_interval
+from hitmiss.stats.forms.composite import Difference as DifferenceForm
+from hitmiss.stats.forms.composite import Mean
 from hitmiss.stats.p_value import detectable
 
 ANSWERED: Final = 4
@@ -207,29 +218,29 @@ class Work:
         Other replicates are averaged.
         """
         assert row.delta is not None
+        form = Mean(DifferenceForm(good[0].question[0].form, paired=True))
         if all(c.found.test == "delong" for c in good):
             error = math.sqrt(math.fsum(c.found.error**2 for c in good)) / len(good)
             if not error > 0.0:
                 return row
-            half = NormalDist().inv_cdf(0.5 + self.plan.level / 2) * error
+            found = choose_interval(form, Drawn(row.delta, (-1.0, 1.0), error=error), self.plan)
             p = math.erfc(abs(row.delta) / error / math.sqrt(2.0))
-            row = replace(row, low=row.delta - half, high=row.delta + half, p_value=p, p_adjusted=p, test="delong")
+            row = replace(row, low=found.low, high=found.high, p_value=p, p_adjusted=p, test="delong")
             return replace(row, mdd=detectable(error, self.plan.level))
         drawn = [c.deltas for c in good if c.deltas is not None]
         if len(drawn) < len(good):
             return row
-        deltas = np.mean(drawn, axis=0)
-        judging = Judging.of([(c.question, c.sample) for c in good], draws)
-        delta = row.delta or 0.0
-        low, high = judging.ends(deltas, delta, self.plan)
-        p = judging.p_value(deltas, delta)
+        deltas = form.combine(drawn)
+        known = drawn_difference([(c.question, c.sample) for c in good], deltas, row.delta or 0.0, draws)
+        p = p_of_difference(good[0].question[0].form, known)
         if math.isnan(p):
             return row
+        low, high = choose_interval(form, known, self.plan).ends
         error = float(np.nanstd(deltas, ddof=1))
         row = replace(row, p_value=p, p_adjusted=p, test="bootstrap", mdd=detectable(error, self.plan.level))
         if low == high:
             return replace(row, note="; ".join(filter(None, (row.note, f"no interval: {NO_WIDTH}"))))
-        return replace(row, low=low, high=high)
+        return replace(row, low=_known(low), high=_known(high))
 
     def discordances(self, sample: PairedSample) -> list[Discordance]:
         """Return McNemar's tables of a sample: abstentions as wrong, and, if different, only pairs with two answers."""
@@ -513,7 +524,7 @@ def _directions(sample: PairedSample, names: tuple[str, str]) -> list[Breach]:
     part = sample.parts[0]
     if not 0 < part.a.n_positive < part.a.n:
         return []
-    ends = [auc_interval(side.tally) for side in (part.a, part.b)]
+    ends = [area_interval(side.tally) for side in (part.a, part.b)]
     reversed_ = [high < 0.5 for _, high in ends]
     if reversed_[0] == reversed_[1] or not any(low > 0.5 for low, _ in ends):
         return []

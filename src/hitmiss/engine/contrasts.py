@@ -9,7 +9,7 @@
 
 Metrics that resampling inflates (calibration errors) get neither an interval nor a test. With fewer units than the
 level needs (`stats.enough_units`) there is no interval, and only an exact test (McNemar, permutation), which stays valid
-with little data. Except for an AUC, the interval comes from the paired replicates (see `Judging`), also for least
+with little data. Except for an AUC, the interval comes from the paired replicates (see `engine.interval`), also for least
 costs: the optimism of a single least cost is nearly the same in both runs and cancels (measured in docs/intervals.md).
 """
 
@@ -23,19 +23,22 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.errors import UnknownName, UsageError
-from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.engine.columns import Sample
+from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.exchange import permuted
-from hitmiss.engine.interval import ONE_UNIT, share_of, too_few_errors
+from hitmiss.engine.few_errors import too_few_errors
+from hitmiss.engine.interval import ONE_UNIT, choose_interval
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, Part, outcomes
 from hitmiss.engine.paired_shares import Mask, discordant, shared_denominator
 from hitmiss.engine.prepared_metric import PreparedMetric
-from hitmiss.stats import intervals, mcnemar
+from hitmiss.engine.shares import share_of
+from hitmiss.stats import mcnemar
 from hitmiss.stats.delong import difference_of_placements
 from hitmiss.stats.enough_units import effective, enough
-from hitmiss.stats.forms.base import Form, Located
+from hitmiss.stats.forms.base import Form, Functional, Located
+from hitmiss.stats.forms.composite import Difference
 from hitmiss.stats.forms.least_cost import MinimumCost
 from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.p_value import p_of_replicates
@@ -159,11 +162,9 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
     if test == NO_TEST:
         return replace(found, note=f"no interval and no test: resampling biases {question[0].metric.name}")
     if deltas is not None:
-        judged = Judging.of([(question, sample)], draws)
-        low, high = judged.ends(deltas, found.delta, draws.plan)
-        lost = int(np.isnan(deltas).sum())
-        note = f"{lost} replicates without a class left out" if lost else ""
-        found = replace(found, low=low, high=high, error=_deviation(deltas), note=note)
+        drawn = drawn_difference([(question, sample)], deltas, found.delta, draws)
+        own = choose_interval(Difference(question[0].form, paired=True), drawn, draws.plan)
+        found = replace(found, low=own.ends[0], high=own.ends[1], error=_deviation(deltas), note=own.note or "")
     found = _tested(found, question, sample, draws, deltas)
     if deltas is None and test != "delong":
         return found
@@ -188,65 +189,35 @@ def _unseen(question: Both, sample: PairedSample, width: float) -> str | None:
     return next(filter(None, (too_few_errors(form, side, width, fewest=1) for form, side in sides)), None)
 
 
-@dataclass(frozen=True, eq=False)
-class Judging:
-    """How the interval and the p value of a difference follow from its replicates.
+def drawn_difference(
+    parts: Sequence[tuple[Both, PairedSample]], deltas: Floats, delta: float, draws: PairedDraws
+) -> Drawn:
+    """Return what is known about a difference, or about a mean of the differences of slices, which share their units."""
+    held = [degrees(*own, draws) for own in parts]
+    if draws.plan.unit:
+        left = [draws.left_out(*own) for own in parts]
+        known = [own for own in left if own is not None]
+        without = LeftOut.mean(known) if len(known) == len(left) else None
+        return Drawn(delta, replicates=deltas, degrees=max(held), by_units=True, without=lambda _: without)
+    least = any(isinstance(question[0].form, MinimumCost) for question, _ in parts)
+    defined = deltas[~np.isnan(deltas)]
+    halfway = least and len(defined) > 0 and bool(np.isfinite(defined).all())
+    # the trials of several slices add up
+    centre = (delta + float(defined.mean())) / 2.0 if halfway else delta
+    return Drawn(delta, replicates=deltas, centre=centre, degrees=math.fsum(held))
 
-    Of trials: percentiles; for figures that are read at a threshold of their own (EER, TPR at an FPR), the studentised
-    difference, because their replicates lie nearer to 0 than the difference does (tests by percentiles rejected 2 %
-    instead of 5 %). A difference of least costs varies more than its replicates, whose mean lies nearer to 0; studentised,
-    the difference rejects too often and the mean too seldom, so what is halfway between them is. Of units, which may be
-    few: Student's.
-    """
 
-    degrees: float
-    is_studentised: bool
-    is_smooth: bool
-    without: LeftOut | None = None
-    is_least: bool = False
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[Both, PairedSample]], draws: PairedDraws) -> Judging:
-        """Judge a difference, or a mean of the differences of several slices, which share their units."""
-        by_units = bool(draws.plan.unit)
-        is_read = any(isinstance(q.form, Located) for q, _ in (question for question, _ in parts))
-        held = [degrees(*own, draws) for own in parts]
-        if not by_units:  # the trials of several slices add up
-            is_least = any(isinstance(q.form, MinimumCost) for q, _ in (question for question, _ in parts))
-            return cls(math.fsum(held), is_read, not is_read, is_least=is_least)
-        found, freedom = [draws.left_out(*own) for own in parts], max(held)
-        known = [own for own in found if own is not None]
-        if len(known) < len(found):
-            return cls(freedom, True, not is_read)
-        return cls(freedom, True, not is_read, LeftOut.mean(known))
-
-    def ends(self, deltas: Floats, delta: float, plan: SamplingPlan) -> tuple[float, float]:
-        """Return the interval of a difference."""
-        known = deltas[np.isfinite(deltas)]
-        if not self.is_studentised or not len(known) or not np.ptp(known):
-            return intervals.percentile(deltas, plan.level)
-        return intervals.student(
-            known,
-            self._centre(known, delta),
-            self.degrees,
-            (-math.inf, math.inf),
-            plan.level,
-            self.without,
-            self.is_smooth,
-        )
-
-    def _centre(self, known: Floats, delta: float) -> float:
-        """Return what is studentised."""
-        return (delta + float(known.mean())) / 2.0 if self.is_least and np.isfinite(known).all() else delta
-
-    def p_value(self, deltas: Floats, delta: float) -> float:
-        """Return the p value of a difference."""
-        if not self.is_studentised:
-            return p_of_replicates(deltas, self.degrees)
-        if self.without is None:
-            return p_of_replicates(deltas, self.degrees, self._centre(deltas[~np.isnan(deltas)], delta))
-        left = self.without.each(lambda v: v[np.isfinite(v)])
-        return p_of_replicates(deltas, left.degrees, delta, left.narrowing if self.is_smooth else 1.0)
+def p_of_difference(form: Functional, drawn: Drawn) -> float:
+    """Return the p value of a difference from its replicates, to which its interval belongs (see `engine.interval`)."""
+    assert drawn.replicates is not None
+    is_read = isinstance(form, Located)
+    if not drawn.by_units and not is_read:
+        return p_of_replicates(drawn.replicates, drawn.degrees)
+    without = drawn.without(form)
+    if without is None:
+        return p_of_replicates(drawn.replicates, drawn.degrees, drawn.middle)
+    left = without.each(lambda own: own[np.isfinite(own)])
+    return p_of_replicates(drawn.replicates, left.degrees, drawn.middle, 1.0 if is_read else left.narrowing)
 
 
 def _as_known(found: Contrast, too_little: str | None) -> Contrast:
@@ -273,7 +244,8 @@ def _tested(
     if found.test == "delong":
         part = sample.parts[0]
         area = difference_of_placements(part.positive, *part.placements)
-        low, high = area.interval(draws.plan.level)
+        known = Drawn(area.delta, (-1.0, 1.0), error=area.error)
+        low, high = choose_interval(Difference(question[0].form, paired=True), known, draws.plan).ends
         note = "no variance to judge by" if math.isnan(area.p_value) else found.note
         return replace(found, low=low, high=high, p_value=area.p_value, error=area.error, note=note)
     if found.test == "mcnemar":
@@ -284,7 +256,8 @@ def _tested(
         return replace(found, p_value=permuted(question, sample, draws))
     if deltas is None:
         return found
-    return replace(found, p_value=Judging.of([(question, sample)], draws).p_value(deltas, found.delta))
+    drawn = drawn_difference([(question, sample)], deltas, found.delta, draws)
+    return replace(found, p_value=p_of_difference(question[0].form, drawn))
 
 
 def _with_wins(found: Contrast, question: Both, sample: PairedSample) -> Contrast:

@@ -27,12 +27,13 @@ from hitmiss.core.results import (
 from hitmiss.core.sorting import Floats
 from hitmiss.engine.averages import by_slices
 from hitmiss.engine.columns import Sample
+from hitmiss.engine.drawn import NO_BOUNDS, Drawn
 from hitmiss.engine.draws import Draws
-from hitmiss.engine.interval import SAME
-from hitmiss.engine.measurement import Measurement, weighed
+from hitmiss.engine.interval import choose_interval
+from hitmiss.engine.measurement import Measurement, weighed, with_interval
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import samples_of_slices
-from hitmiss.stats import intervals
+from hitmiss.stats.forms.composite import Expression
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and trials that is drawn if every trial is a unit."""
@@ -106,16 +107,16 @@ def _row(work: Measurement, whole: Sample, derived: Derived, questions: Mapping[
         over(term, [work.draws.replicates([question], sample)[0] for sample, _ in part])
         for term, question, part in zip(derived.terms, asked, parts, strict=True)
     ]
-    little = next(filter(None, (work.draws.too_few(sample) for part in parts for sample, _ in part)), None)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        low, high = intervals.percentile(np.asarray(derived.of(drawn)), plan.level)
-    if little is not None or not low < high:
-        return replace(row, note=little or SAME)
-    if derived.is_extreme:
-        least, most = derived.range([q.metric.range for q in asked])
-        low, high = max(2 * value - high, least), min(2 * value - low, most)
-    kind = "reflected" if derived.is_extreme else "percentile"
-    return replace(row, low=low, high=high, method=f"bootstrap {replace(plan, method='percentile')}, {kind}")
+    form = Expression(derived.of, derived.is_extreme)
+    little = (work.draws.too_few(sample) for part in parts for sample, _ in part)
+    known = Drawn(
+        value,
+        derived.range([q.metric.range for q in asked]) if derived.is_extreme else NO_BOUNDS,
+        replicates=form.combine(drawn),
+        by_units=True,
+        too_few=lambda: next(filter(None, little), None),
+    )
+    return with_interval(row, choose_interval(form, known, plan))
 
 
 def _samples(whole: Sample, term: Term, question: PreparedMetric) -> list[tuple[Sample, float]]:

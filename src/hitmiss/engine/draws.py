@@ -16,7 +16,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
@@ -24,7 +24,7 @@ from hitmiss.engine.columns import Columns, Rows, Sample
 from hitmiss.engine.drawn_trials import SampleDraws
 from hitmiss.engine.left_out import UnitBlocks, UnitKind
 from hitmiss.engine.prepared_metric import PreparedMetric
-from hitmiss.stats import intervals, jackknife
+from hitmiss.stats import jackknife
 from hitmiss.stats.cells import cut
 from hitmiss.stats.enough_units import (
     LEAST_EFFECTIVE,
@@ -34,7 +34,7 @@ from hitmiss.stats.enough_units import (
     enough,
     error_units,
 )
-from hitmiss.stats.forms.base import Few, Form, Functional, Replicated
+from hitmiss.stats.forms.base import Form, Functional, Replicated
 from hitmiss.stats.forms.trials import OfTrials
 from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.random import Random, generator
@@ -203,32 +203,6 @@ class Draws:
             self._unit_samples[sample.name] = sample.unit_sample(self.unit, self.n_units)
         return self._unit_samples[sample.name]
 
-    def interval(
-        self, question: PreparedMetric, sample: Sample, value: float, replicates: Floats
-    ) -> tuple[float, float]:
-        """Return the interval of a figure from its replicates.
-
-        `auto`: for trials BCa, the spread on its scale for an AUC, for figures of counts and of confidences and for means,
-        for least costs the interval that corrects their optimism, and percentile if none of these is possible; for units
-        Student's, which is valid with few of them.
-        """
-        form, plan = question.form, self.plan
-        if plan.method == "bca" and not isinstance(form, Form):
-            raise UsageError(f"a BCa interval of {question.text} is not available; use percentile")
-        # Without a value there is nothing to correct towards; replicates may still be defined.
-        if plan.method == "percentile" or math.isnan(value):
-            return intervals.percentile(replicates, plan.level)
-        if plan.method == "bca" and isinstance(form, Form):
-            return intervals.bca(replicates, value, self._acceleration(form, sample), plan.level)
-        of = self.replicated(question, sample, value, replicates)
-        if plan.method == "auto" and self.weights is not None:
-            few = Few(self.degrees(sample, question.labelled), question.metric.range, plan.level)
-            return form.by_units(of, few, lambda f: self.left_out(question, [sample], self.left(f, sample)))
-        bounds = question.metric.range
-        if form.is_area:
-            return intervals.of_spread(replicates, value, bounds, plan.level, sample.steps.degrees)
-        return form.interval(of, plan.level, bounds, lambda f: self._acceleration(f, sample))
-
     def replicated(self, question: PreparedMetric, sample: Sample, value: float, replicates: Floats) -> Replicated:
         """Return a figure with its replicates, and those of the second form that its interval needs."""
         return Replicated(value, replicates, self._beside.get((sample.name, question.text)))
@@ -284,7 +258,8 @@ class Draws:
         fewer = replace(self, weights=self._blocks.weights)
         return form.drawn(fewer._drawn_trials(sample, generator(self.plan.seed), by_class=False))
 
-    def _acceleration(self, form: Form, sample: Sample) -> float:
+    def acceleration(self, form: Form, sample: Sample) -> float:
+        """Return the acceleration of a form, for a BCa interval."""
         if self.weights is None:
             return jackknife.acceleration_of_trials(form, cut(self._tallies[sample.name, id(form)], [form]))
         left = self.left(form, sample)

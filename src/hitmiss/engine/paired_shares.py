@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.engine.columns import Sample
-from hitmiss.engine.interval import share_of
 from hitmiss.engine.paired_samples import Both, PairedSample, outcomes
+from hitmiss.engine.shares import share_of
 from hitmiss.stats.forms.base import Functional
 from hitmiss.stats.forms.trials import OfTerms
 

@@ -18,6 +18,7 @@ from hitmiss.core.results import (
 )
 from hitmiss.core.tally import Tally
 from hitmiss.engine.columns import Sample
+from hitmiss.engine.interval import area_interval
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.stats.forms.crossing import equal_error
 from hitmiss.stats.forms.least_cost import MinimumCost
@@ -67,7 +68,7 @@ def _reversed(sample: Sample) -> str | None:
     area = sample.steps.area
     if area >= 0.5:
         return None
-    low, high = sample.steps.interval()
+    low, high = area_interval(sample.steps)
     if not high < 0.5:
         return None
     head = sample.columns.trials.header
@@ -95,7 +96,7 @@ def undirected(sample: Sample, questions: Sequence[PreparedMetric]) -> list[Rema
     # The variance of an AUC is at most area (1 - area) / n of the rarer class; far from 0.5 no interval is needed.
     if (area - 0.5) ** 2 > SURE**2 * area * (1.0 - area) / fewer:
         return []
-    low, high = sample.steps.interval()
+    low, high = area_interval(sample.steps)
     if low > 0.5 or high < 0.5:
         return []
     where = "".join(f"{k}={v}: " for k, v in sample.run.items())

@@ -148,7 +148,7 @@ def _read_text(results: Results) -> str:
     if spec is None:
         return "none"
     rules = results.design.protocol.read if results.design is not None and results.design.protocol else ReadSpec()
-    own = [f for f in spec.said if f not in ELSEWHERE and getattr(spec, f) != getattr(rules, f)]
+    own = [f for f in spec.stated if f not in ELSEWHERE and getattr(spec, f) != getattr(rules, f)]
     told = spec.to_plain()
     return json.dumps({f: told[f] for f in own}, separators=(",", ":"), ensure_ascii=False) if own else "none"
 

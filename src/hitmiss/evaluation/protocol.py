@@ -13,7 +13,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import By, Design, Grouping, Taken, names_of, parse_by
+from hitmiss.core.design import By, Design, Grouping, Taken, as_gap, names_of, parse_by
 from hitmiss.core.errors import DataError, HitmissError, UsageError
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec, Setting, parse
@@ -148,27 +148,22 @@ def evaluate(
     """
     scores, reading = reading_of(scores, reading)
     key = table_of(key)
-    layer = Layer.found(settings)
-    if not isinstance(protocol, Design):
-        protocol = layer.protocol(protocol)
-    chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
-    chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
-    said: dict[str, object] = {"seed": seed, "level": level, "interval": interval}
-    design = Design.of(
-        metrics,
-        by=by,
-        gap=gap,
-        unit=unit,
-        bootstrap=bootstrap or 0,
-        protocol=chosen,
-        require=stated(require),
-        **{name: value for name, value in said.items() if value is not None},
-    )
+    from hitmiss.evaluation.asking import make_design
+
+    layer = AppliedSettings.found(settings)
     if isinstance(protocol, Design):
-        design = protocol.alone(design, Design()).filled()
+        given: dict[str, object] = {"bootstrap": bootstrap or 0, "seed": seed or 0, "level": level or 0.95}
+        given |= {"interval": interval or "auto", "require": stated(require)}
+        design = protocol.alone(Design.of(metrics, by=by, gap=gap, unit=unit, **given), Design()).filled()
     else:
-        said |= {"metrics": metrics or None, "by": by or None, "gap": gap, "unit": unit, "bootstrap": bootstrap}
-        design = layer.design(design.filled(), [name for name, value in said.items() if value is None])
+        chosen = layer.protocol(protocol)
+        rules = find_protocol(chosen) if chosen is not None else None
+        said: dict[str, object] = {"seed": seed, "level": level, "interval": interval, "bootstrap": bootstrap}
+        said |= {"metrics": metrics or None, "by": by or None, "unit": unit, "require": require or None}
+        said |= {"gap": None if gap is None else as_gap(gap, rules)}
+        named = {name: value for name, value in said.items() if value is not None}
+        design, taken = make_design({"protocol": rules, **named}, layer.settings)
+        layer.take(taken)
     with layer:
         trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
         return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
@@ -183,7 +178,7 @@ def stated(require: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, read_requirements(require)))
 
 
-class Layer:
+class AppliedSettings:
     """The settings of a folder as one layer of a call: below its keywords, above a protocol."""
 
     def __init__(self, settings: Settings | None) -> None:
@@ -191,11 +186,11 @@ class Layer:
         self.taken = settings.taken() if settings is not None else None
 
     @classmethod
-    def found(cls, named: str | Path | None) -> Layer:
+    def found(cls, named: str | Path | None) -> AppliedSettings:
         """Return the layer of a named file, or of that in the working folder; without a file it changes nothing."""
         return cls(find_settings(named))
 
-    def __enter__(self) -> Layer:
+    def __enter__(self) -> AppliedSettings:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -206,18 +201,9 @@ class Layer:
     def protocol(self, said: str | Path | Protocol | None) -> str | Path | Protocol | None:
         """Return the protocol of the caller, or else that of the settings."""
         if said is None and self.settings is not None and self.settings.protocol is not None:
-            self._take(self.settings.taken(protocol=self.settings.protocol))
+            self.take(self.settings.taken(protocol=self.settings.protocol))
             return self.settings.protocol
         return said
-
-    def design(self, said: Design, free: Collection[str]) -> Design:
-        """Return a design with the values of the settings in the fields that the caller left free."""
-        if self.settings is None:
-            return said
-        free = [*free, "matrix", "stratify", "threshold", "negative_only", "positive_only"]
-        made, taken = self.settings.asking(said, free)
-        self._take(taken)
-        return made
 
     def read(
         self,
@@ -231,10 +217,10 @@ class Layer:
         """Read files by the caller's options over the settings; trials that are read already stay as they are."""
         if self.settings is None or isinstance(scores, Trials):
             return read_trials(scores, key, protocol, said)
-        spec, taken = self.settings.reading(said)
-        self._take(taken)
+        spec, taken = self.settings.reading({name: getattr(said, name) for name in said.stated})
+        self.take(taken)
         if key is None and self.settings.key is not None:
-            self._take(self.settings.taken(key=self.settings.key))
+            self.take(self.settings.taken(key=self.settings.key))
             key = self.settings.key
         return read_trials(scores, key, protocol, spec, memory, needed)
 
@@ -248,8 +234,10 @@ class Layer:
         """Return a design that states what was taken."""
         return design if self.taken is None or not self.taken.values else replace(design, taken=self.taken)
 
-    def _take(self, taken: Taken) -> None:
-        self.taken = taken if self.taken is None else self.taken | taken
+    def take(self, taken: Taken | None) -> None:
+        """Note what was taken."""
+        if taken is not None:
+            self.taken = taken if self.taken is None else self.taken | taken
 
 
 def read(
@@ -310,7 +298,7 @@ def read(
     scores, changes = reading_of(scores, changes)
     key = table_of(key)
 
-    layer, said = Layer.found(settings), (options or ReadSpec()).changed(**changes)
+    layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**changes)
     if layer.settings is None:
         return read_files(scores, key, said, memory=memory, needed=needed)
     named = layer.protocol(None)

@@ -322,7 +322,7 @@ def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
 
 def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> None:
     """Refuse options that do not apply to this kind of file."""
-    other = [name for name in options.said if name not in honoured]
+    other = [name for name in options.stated if name not in honoured]
     if other:
         raise UsageError(f"{option_name(other[0])} {why}; leave it out", code="unread-option")
 

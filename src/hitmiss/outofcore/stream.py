@@ -386,7 +386,7 @@ def _obstacles(
             f"--match needs the whole table{' beside --where' if options.where else ''}; leave --stream out",
         )
     for name in ("allow_missing", "on_nan"):
-        if options.where and name in options.said:  # trials that `where` leaves out are counted too
+        if options.where and name in options.stated:  # trials that `where` leaves out are counted too
             yield (
                 "unread-option",
                 f"{option_name(name)} needs the whole table beside --where; leave --stream out",

@@ -26,8 +26,8 @@ from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Array
 from hitmiss.core.trials import Trials
+from hitmiss.engine.interval import share_interval
 from hitmiss.engine.measure import measure_share
-from hitmiss.stats.intervals import wilson
 from hitmiss.stats.random import Random, generator
 
 Folds = list[tuple[NDArray[np.intp], NDArray[np.intp]]]
@@ -331,7 +331,7 @@ def _interval(
     """Return the ends, the number of resampled units (all, effective), and notes."""
     accuracy, n = answers.accuracy, len(answers.hit)
     if unit is None:
-        return *wilson(accuracy * n, n, level), None, ()
+        return *share_interval(accuracy * n, n, level), None, ()
     held = len(np.unique(unit))
     if held < 2:
         return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)

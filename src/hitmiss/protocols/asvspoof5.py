@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -28,15 +27,19 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.classes import understand
 from hitmiss.core.errors import AssumedMeaning, DataError, UsageError
 from hitmiss.core.registry import all_metrics
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_trials
+from hitmiss.engine.drawn import Drawn
+from hitmiss.engine.interval import ends_of_draws
 from hitmiss.engine.prepare import form_of
 from hitmiss.metrics import detection
 from hitmiss.probes.domain import accuracy_as_documented
-from hitmiss.stats import intervals, jackknife
+from hitmiss.stats import jackknife
 from hitmiss.stats.cells import cut
-from hitmiss.stats.forms.base import Form, Replicated
+from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.trials import OfCounts
+from hitmiss.stats.forms.whole import Whole
 from hitmiss.stats.random import Random, generator
 from hitmiss.stats.replicates import resampled, trial_replicates
 
@@ -194,27 +197,26 @@ def bootstrap_ci(
     check_trials(positive, values)
     rng = generator(seed, "bootstrap_ci")
     form = _form_of(metric_fn)
-    if form is not None:
-        tally = Tally.of(positive, values)
-        estimate, second = form.value(tally), form.beside(tally)
-        asked = [form] if second is None else [form, second]
-        replicates = trial_replicates(tally, asked, n_bootstrap, rng)
-        drawn = replicates[0]
-        if second is not None:  # a minimum cost is optimistic; its percentile interval covers too rarely
-            accelerated = partial(_acceleration, tally)
-            of = Replicated(estimate, drawn, (second, replicates[1]))
-            low, high = form.interval(of, ci, (0.0, 1.0), accelerated)
-            return estimate, low, high
-    else:
+    if form is None:
         given = np.asarray(_list(labels))
         estimate = _first(metric_fn(values, given))
-        drawn = _resampled(metric_fn, given, positive, values, n_bootstrap, rng)
-    low, high = intervals.percentile(drawn, ci)
-    return estimate, low, high
-
-
-def _acceleration(tally: Tally, form: Form) -> float:
-    return jackknife.acceleration_of_trials(form, cut(tally, [form]))
+        drawn = Drawn(estimate, replicates=_resampled(metric_fn, given, positive, values, n_bootstrap, rng))
+        return estimate, *ends_of_draws(Whole(lambda _: estimate), drawn, SamplingPlan(level=ci, method="percentile"))
+    tally = Tally.of(positive, values)
+    estimate, second = form.value(tally), form.beside(tally)
+    replicates = trial_replicates(tally, [form] if second is None else [form, second], n_bootstrap, rng)
+    if second is None:
+        drawn = Drawn(estimate, replicates=replicates[0])
+        return estimate, *ends_of_draws(form, drawn, SamplingPlan(level=ci, method="percentile"))
+    # a minimum cost is optimistic; its percentile interval covers too rarely
+    drawn = Drawn(
+        estimate,
+        (0.0, 1.0),
+        replicates=replicates[0],
+        beside=(second, replicates[1]),
+        acceleration=lambda own: jackknife.acceleration_of_trials(own, cut(tally, [own])),
+    )
+    return estimate, *ends_of_draws(form, drawn, SamplingPlan(level=ci))
 
 
 def _resampled(

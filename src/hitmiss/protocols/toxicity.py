@@ -145,7 +145,7 @@ def read_files(sources: object, spec: ReadSpec, needed: Collection[str] | None =
     """
     given = sources if isinstance(sources, list | tuple) else [sources]
     paths = [p for p in given if isinstance(p, str | Path) and language_of(p)]
-    if len(paths) < len(given) or MORE & {*spec.said}:
+    if len(paths) < len(given) or MORE & {*spec.stated}:
         return None
     chosen = spec if needed is None else spec.changed(slices=tuple(needed))
     return load_files(paths, spec=chosen, further=True).trials

@@ -14,11 +14,11 @@ from hitmiss.core.convert import fit
 from hitmiss.core.rates import Rate
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns, Sample
+from hitmiss.engine.interval import share_interval
 from hitmiss.engine.prepare import prepare_metric
 from hitmiss.engine.samples import samples_of_runs
 from hitmiss.evaluation.protocol import Protocol
 from hitmiss.metrics.counts import share
-from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.stability import completed, is_repeated, uneven
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def _ours(sample: Sample, frame: pl.DataFrame, shares: Mapping[str, float], unde
         found["ece"] = _defined(_figure("ece", sample), undefined)
         found["brier"] = _defined(_figure("brier_confidence", sample), undefined)
     rates = {name: value for name, value in shares.items() if isinstance(value, Rate) and value.of}
-    found["wilson_95"] = {name: list(wilson(value.hits, value.of)) for name, value in rates.items()}
+    found["wilson_95"] = {name: list(share_interval(value.hits, value.of)) for name, value in rates.items()}
     return found
 
 

@@ -16,12 +16,12 @@ from hitmiss.core.errors import DataError, UnknownName
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
+from hitmiss.engine.interval import share_interval
 from hitmiss.metrics.robustness import surviving
 from hitmiss.reports.matplots import GREY, PALETTE, axes_for, require_matplotlib
 from hitmiss.reports.robustness_display import RobustnessDisplay, StrengthLine
 from hitmiss.robustness.attacks import aim_of, measure_attacks
 from hitmiss.robustness.campaign import CLEAN, Campaign, Cell, attack_name, strength_of
-from hitmiss.stats.intervals import wilson
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -174,7 +174,7 @@ def asr_vs_strength(results: Sequence[AttackResult], ax: Axes | None = None) -> 
             [sum(r.untargeted_success for r in own if r.strength == s) for s in strengths], dtype=np.float64
         )
         of = np.array([sum(r.strength == s for r in own) for s in strengths], dtype=np.float64)
-        ends = np.array([wilson(a, n) for a, n in zip(hits, of, strict=True)])
+        ends = np.array([share_interval(a, n) for a, n in zip(hits, of, strict=True)])
         name = f"{family} (n = {int(of.max())})"
         lines.append(StrengthLine(name, np.array(strengths), hits / of, ends[:, 0], ends[:, 1], of=name))
     axes = RobustnessDisplay("changed", "strength", tuple(lines), best="low").plot(ax)

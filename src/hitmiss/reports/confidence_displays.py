@@ -14,11 +14,11 @@ from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import effective_weights
+from hitmiss.engine.interval import share_interval
 from hitmiss.metrics.confidence import binned, judged
 from hitmiss.metrics.selective import risk_coverage
 from hitmiss.reports.displays import Display, facts, light, tally_of
 from hitmiss.reports.thinning import PIXELS
-from hitmiss.stats.intervals import wilson
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +68,9 @@ class ReliabilityDisplay(Display):
     def _from_tally(cls, tally: Tally, names: tuple[str, ...], bins: int, of: str) -> ReliabilityDisplay:
         found = binned(tally, bins)
         held = found.n > 0
-        ends = np.array([wilson(r, n) for r, n in zip(found.right[held], found.n[held], strict=True)]).reshape(-1, 2)
+        ends = np.array([share_interval(r, n) for r, n in zip(found.right[held], found.n[held], strict=True)]).reshape(
+            -1, 2
+        )
         n = found.n[held]
         shares = found.stated[held] / n, found.right[held] / n, ends[:, 0], ends[:, 1], n
         return cls(names[0], names[1], int(tally.n_positive), int(tally.n_negative), *shares, of)

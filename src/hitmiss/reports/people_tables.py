@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hitmiss.core.results import Estimate, number
+from hitmiss.engine.interval import share_interval
 from hitmiss.findings.wording import PLACES
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.reports.table import Table, TableCell, crossed
 from hitmiss.reports.table_style import TEXT, bracketed, titled
-from hitmiss.stats.intervals import wilson
 from hitmiss.verdicts.agreement import Agreement
 from hitmiss.verdicts.people import PEOPLE, SYSTEM, TOGETHER, WHO, Load, Teamwork
 
@@ -64,7 +64,7 @@ def _figure(e: Estimate | None) -> TableCell:
 
 def _load(load: Load, names: tuple[str, ...]) -> tuple[TableCell, ...]:
     counts = (load.settled, load.open, load.begun, load.unseen)
-    low, high = wilson(load.sent, load.n)
+    low, high = share_interval(load.sent, load.n)
     share = TableCell(number(float(load.share)), bracketed(low, high)) if load.n else TableCell("–")
     return (
         *(TableCell(load.run.get(k, "")) for k in names),

@@ -16,8 +16,8 @@ import numpy as np
 
 from hitmiss.core.results import ATTACK_SUSPECT, CONSTANT, REVERSED, Remark
 from hitmiss.core.tally import Tally
+from hitmiss.engine.interval import area_interval
 from hitmiss.robustness.campaign import CONTROL, Campaign, Cell, strength_of
-from hitmiss.stats.delong import auc_interval
 from hitmiss.stats.mcnemar import exact
 
 OVER: Final = 1e-9
@@ -49,7 +49,7 @@ def _reversed(campaign: Campaign) -> Iterator[str]:
     for k, name in enumerate(campaign.classes):
         truth, score = campaign.truth[:, k], campaign.clean.score[:, k]
         if 0 < truth.sum() < len(truth):
-            low, high = auc_interval(Tally.of(truth, score))
+            low, high = area_interval(Tally.of(truth, score))
             if high < 0.5:
                 yield (
                     f"the scores of {name} look REVERSED: their ROC AUC without an attack lies in [{low:.4f}, {high:.4f}]; are the columns "

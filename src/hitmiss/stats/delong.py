@@ -3,48 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import mul
-from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
-from hitmiss.stats.intervals import on_scale
 from hitmiss.stats.students_t import MANY
-
-
-def area_score_interval(area: float, n_positive: int, n_negative: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the score interval of an AUC: all θ with |area − θ| ≤ z √V(θ); it has a width also at 0, ½ and 1.
-
-    V(θ) = θ (1 − θ) (1 + k ((1 − θ) / (2 − θ) + θ / (1 + θ))) / (n⁺ n⁻), k = (n⁺ + n⁻) / 2 − 1
-
-    Reference: Newcombe 2006, Statistics in Medicine 25, 559–573 (method 5).
-
-    >>> [round(end, 4) for end in area_score_interval(1.0, 20, 20)]
-    [0.8987, 1.0]
-    """
-    z = NormalDist().inv_cdf(0.5 + level / 2.0)
-    k = (n_positive + n_negative) / 2.0 - 1.0
-
-    def is_inside(theta: float) -> bool:
-        spread = 1.0 + k * ((1.0 - theta) / (2.0 - theta) + theta / (1.0 + theta))
-        return abs(area - theta) <= z * math.sqrt(theta * (1.0 - theta) * spread / (n_positive * n_negative))
-
-    return _edge(area, 0.0, is_inside), _edge(area, 1.0, is_inside)
-
-
-def _edge(inside: float, outside: float, is_inside: Callable[[float], bool]) -> float:
-    """Return where a set ends between a value inside and a value outside, by bisection."""
-    # 64 halvings pass the 53 bits of a double, so the edge is exact to the last one
-    for _ in range(64):
-        middle = (inside + outside) / 2.0
-        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
-    return inside
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,21 +107,6 @@ class RocSteps:
         """The degrees of freedom of the variance (see `degrees_of`)."""
         return degrees_of((self.n, self.n_other), *self._moments)
 
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return the interval of the AUC by DeLong's variance, on the logit scale.
-
-        (NaN, NaN) with fewer than two trials of a class. On the plain scale 95 % intervals of a high AUC held the truth
-        80 to 92 % of the time, on this one 94 to 98 % (docs/intervals.md). If the variance is 0 (no pair is wrongly
-        ordered, all are, or all scores are equal), DeLong's interval has no width, although the AUC is not certain.
-        Newcombe's score interval is used then.
-        """
-        deviation = math.sqrt(self.variance)
-        if math.isnan(deviation):
-            return math.nan, math.nan
-        if not deviation:
-            return area_score_interval(self.area, int(self.n), int(self.n_other), level)
-        return on_scale(self.area, deviation, (0.0, 1.0), level, self.degrees)
-
 
 @dataclass(eq=False)
 class PassingSteps:
@@ -241,17 +195,6 @@ def whole_sum(a: Array, b: Array) -> float:
     return int(sum(map(mul, a.tolist(), b.tolist())))
 
 
-def auc_interval(tally: Tally, level: float = 0.95) -> tuple[float, float]:
-    """Return the interval of the AUC by DeLong's variance (see `RocSteps.interval`).
-
-    (NaN, NaN) with fewer than two trials of a class.
-
-    >>> [round(x, 3) for x in auc_interval(Tally.of([1, 1, 1, 0, 0, 0], [0.9, 0.8, 0.3, 0.6, 0.2, 0.1]))]
-    [0.2, 0.996]
-    """
-    return RocSteps.of_tally(tally).interval(level)
-
-
 def placements(positive: NDArray[np.bool_], score: Floats) -> Floats:
     """Return, for each trial, the share of the other class that its score is ordered correctly against.
 
@@ -294,13 +237,6 @@ class AucDifference:
         if self.error > 0.0:
             return math.erfc(abs(self.delta) / self.error / math.sqrt(2.0))
         return 1.0 if self.error == 0.0 and self.delta == 0.0 else math.nan
-
-    def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """Return delta ± z · error, cut to −1..1."""
-        half = NormalDist().inv_cdf(0.5 + level / 2) * self.error
-        if math.isnan(half):
-            return math.nan, math.nan
-        return max(self.delta - half, -1.0), min(self.delta + half, 1.0)
 
 
 def difference_of_placements(positive: NDArray[np.bool_], first: Floats, second: Floats) -> AucDifference:

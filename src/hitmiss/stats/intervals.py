@@ -1,19 +1,19 @@
-"""Confidence intervals: from replicates or analytic (DeLong, binomial, order statistics), and when none is possible."""
+"""The formulas of confidence intervals; which of them an estimate gets is decided in `engine.interval` alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 import numpy as np
 
 from hitmiss.core.sorting import Floats
 from hitmiss.stats.jackknife import LeftOut
-from hitmiss.stats.scale import Scale, on_scale_or_slope
+from hitmiss.stats.optimism import growth_of_least_cost
+from hitmiss.stats.scale import Ends, Scale, on_scale_or_slope
 from hitmiss.stats.students_t import MANY, t_quantile
 
-Ends = tuple[float, float]
 _NORMAL = NormalDist()
 
 
@@ -145,15 +145,6 @@ def tail_of_worst(value: Floats, low: Floats, high: Floats, level: float, degree
     return (1.0 - level) / (several + 1.0), several
 
 
-OPTIMISM = 1.0 / (2.0 ** (2.0 / 3.0) - 1.0)
-"""How many times the optimism of a minimum exceeds what the bootstrap sees of it (1.70).
-
-Near its minimum the cost curve is a parabola plus the noise of counting, W(t) in the sample and W(t) + W'(t) in a
-replicate. The expected depth of such a minimum grows as the 4/3 power of the noise's deviation, so a replicate's is
-2^(2/3) times the sample's, and the bootstrap sees 2^(2/3) − 1 of it (cube-root asymptotics, Kim & Pollard 1990).
-"""
-
-
 def of_least_cost(least: Floats, at_best: Floats, estimate: float, acceleration: float, level: float = 0.95) -> Ends:
     """Return the interval of a minimum over thresholds, which is optimistic in the sample and more so in replicates.
 
@@ -166,13 +157,6 @@ def of_least_cost(least: Floats, at_best: Floats, estimate: float, acceleration:
     growth = growth_of_least_cost(least, estimate)
     # the move can pass the estimate where replicates hardly vary, and an interval must hold its own estimate
     return min(low * growth, estimate), max(high * growth, estimate)
-
-
-def growth_of_least_cost(least: Floats, estimate: float) -> float:
-    """Return the factor by which a least cost is too low; 1 if the cost is 0."""
-    if not estimate > 0.0:
-        return 1.0
-    return 1.0 + OPTIMISM * max(estimate - float(np.nanmean(least)), 0.0) / estimate
 
 
 def student(
@@ -293,3 +277,42 @@ def quantile_interval(ordered: Sequence[float] | Floats, share: float, level: fl
     if low < 1 or high > n:
         return math.nan, math.nan
     return float(ordered[low - 1]), float(ordered[high - 1])
+
+
+def normal(value: float, error: float, bounds: Ends, level: float = 0.95) -> Ends:
+    """Return value ± z · error, cut to the bounds; (NaN, NaN) if the error is unknown.
+
+    >>> [round(end, 4) for end in normal(0.1, 0.05, (-1.0, 1.0))]
+    [0.002, 0.198]
+    """
+    half = _NORMAL.inv_cdf(0.5 + level / 2.0) * error
+    return (math.nan, math.nan) if math.isnan(half) else (max(value - half, bounds[0]), min(value + half, bounds[1]))
+
+
+def area_score_interval(area: float, n_positive: int, n_negative: int, level: float = 0.95) -> tuple[float, float]:
+    """Return the score interval of an AUC: all θ with |area − θ| ≤ z √V(θ); it has a width also at 0, ½ and 1.
+
+    V(θ) = θ (1 − θ) (1 + k ((1 − θ) / (2 − θ) + θ / (1 + θ))) / (n⁺ n⁻), k = (n⁺ + n⁻) / 2 − 1
+
+    Reference: Newcombe 2006, Statistics in Medicine 25, 559–573 (method 5).
+
+    >>> [round(end, 4) for end in area_score_interval(1.0, 20, 20)]
+    [0.8987, 1.0]
+    """
+    z = NormalDist().inv_cdf(0.5 + level / 2.0)
+    k = (n_positive + n_negative) / 2.0 - 1.0
+
+    def is_inside(theta: float) -> bool:
+        spread = 1.0 + k * ((1.0 - theta) / (2.0 - theta) + theta / (1.0 + theta))
+        return abs(area - theta) <= z * math.sqrt(theta * (1.0 - theta) * spread / (n_positive * n_negative))
+
+    return _edge(area, 0.0, is_inside), _edge(area, 1.0, is_inside)
+
+
+def _edge(inside: float, outside: float, is_inside: Callable[[float], bool]) -> float:
+    """Return where a set ends between a value inside and a value outside, by bisection."""
+    # 64 halvings pass the 53 bits of a double, so the edge is exact to the last one
+    for _ in range(64):
+        middle = (inside + outside) / 2.0
+        inside, outside = (middle, outside) if is_inside(middle) else (inside, middle)
+    return inside

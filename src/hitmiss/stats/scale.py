@@ -10,6 +10,9 @@ import numpy as np
 
 from hitmiss.core.sorting import Floats
 
+Ends = tuple[float, float]
+"""The lower and the upper end of an interval, or the bounds of a quantity."""
+
 
 def on_scale_or_slope(values: Floats, centre: float, scale: Scale) -> Floats:
     """Return values on a scale; by its slope if some lie on a bound, where the scale is infinite."""

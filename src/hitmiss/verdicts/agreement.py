@@ -18,12 +18,11 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Columns
 from hitmiss.engine.draws import Draws
-from hitmiss.engine.interval import SAME
+from hitmiss.engine.interval import SAME, share_interval
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import samples_of_runs
 from hitmiss.stats.forms.trials import OfWeights
-from hitmiss.stats.intervals import wilson
 
 Counts = NDArray[np.float64]
 Answers = Iterable[Mapping[str, str]]
@@ -147,7 +146,7 @@ def _measured(
     if lost > MOST_UNDEFINED * plan.bootstrap:
         return found.value, None, None, f"{lost:,} of {plan.bootstrap:,} replicates hold one answer alone"
     if found.note == SAME and found.value == 1.0:  # nobody disagreed: the share of items on which people may yet do so
-        totals, unseen = answers.sum(axis=0), wilson(0.0, found.units_effective or 0.0, plan.level)[1]
+        totals, unseen = answers.sum(axis=0), share_interval(0.0, found.units_effective or 0.0, plan.level)[1]
         expected = 1.0 - float((totals * (totals - 1.0)).sum()) / (totals.sum() * (totals.sum() - 1.0))
         return 1.0, max(1.0 - unseen / expected, -1.0), 1.0, ""
     if found.low is None or found.high is None:

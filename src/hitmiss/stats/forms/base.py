@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from hitmiss.core.sorting import Array, Floats, Number
 from hitmiss.core.tally import Tally
-from hitmiss.stats import intervals, jackknife
 from hitmiss.stats.delong import RocSteps
 
 if TYPE_CHECKING:
@@ -74,15 +73,6 @@ class DrawnTrials(Protocol):
     def weighed(self, form: OfWeights) -> Floats: ...
 
 
-@dataclass(frozen=True)
-class Few:
-    """What an interval from few units needs: degrees of freedom, the bounds of the figure, and the level."""
-
-    degrees: float
-    bounds: tuple[float, float]
-    level: float
-
-
 @dataclass(frozen=True, eq=False)
 class Replicated:
     """A figure with its replicates; `beside`: the second form that it asked for (`Form.beside`), and its replicates."""
@@ -111,9 +101,6 @@ class Passing(Protocol):
 
 
 L = TypeVar("L")
-Bounds = intervals.Ends
-Accelerated = Callable[["Form"], float]
-"""Returns the acceleration of a form, for a BCa interval."""
 Left = Callable[["Functional"], L | None]
 """Returns the figures of a form without one unit each; None without units."""
 
@@ -130,6 +117,8 @@ class Functional(ABC):
     """Whether it is undefined with one class."""
     by_rank: ClassVar[bool] = False
     """Whether only the order of the scores matters."""
+    is_spread: ClassVar[bool] = False
+    """Whether the deviation of its replicates, on its scale, gives a better interval than their percentiles."""
     fewest_errors: ClassVar[int] = 0
     """How many errors of each kind an interval needs (see `errors`), because draws contain none that was not seen."""
     most_of_width: ClassVar[float] = 0.2
@@ -138,14 +127,6 @@ class Functional(ABC):
     @abstractmethod
     def measure(self, sample: Sampled) -> float:
         """Return the figure of a sample."""
-
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
-        """Return the interval of the figure, which lies in `bounds`, from its replicates."""
-        return intervals.percentile(of.replicates, level)
-
-    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Ends:
-        """Return the interval from replicates of units, which may be few: Student's, on a suitable scale."""
-        return intervals.student(of.replicates, of.value, few.degrees, few.bounds, few.level, without(self))
 
     def for_averages(self, of: Replicated) -> Floats:
         """Return replicates for figures that are made of several figures."""
@@ -196,10 +177,6 @@ class Form(Functional):
     def measure(self, sample: Sampled) -> float:
         """Return the figure of a sample."""
         return self.value(sample.tally)
-
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
-        """Return the BCa interval."""
-        return intervals.bca(of.replicates, of.value, acceleration(self), level)
 
     def beside(self, tally: Tally) -> Form | None:
         """Return a second form whose replicates the interval needs as well."""

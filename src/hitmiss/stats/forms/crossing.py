@@ -14,13 +14,12 @@ import numpy as np
 from hitmiss.core.errors import UnknownName
 from hitmiss.core.sorting import Floats, Number
 from hitmiss.core.tally import Tally
-from hitmiss.stats import intervals, jackknife
 from hitmiss.stats.unseen import equal_error_at_most
 
 if TYPE_CHECKING:
     from hitmiss.stats.curve import Curve
     from hitmiss.stats.search import Stretches
-from hitmiss.stats.forms.base import Few, Left, Located, Mask, Replicated
+from hitmiss.stats.forms.base import Located, Mask
 
 Ties = Literal["grouped", "official", "interpolated"]
 
@@ -37,11 +36,6 @@ class Crossing(Located):
     passed: Callable[[Number, Number, Number, Number], bool | Mask]
     read: Callable[[Number, Number, Number, Number, Number, Number], Number]
     unseen: Callable[[int, int, float], float] | None = None
-
-    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Ends:
-        """Return Student's interval without the jackknife error, which is not valid for what is read at a quantile."""
-        left = without(self)
-        return intervals.student(of.replicates, of.value, few.degrees, few.bounds, few.level, left, smooth=False)
 
     def value(self, tally: Tally) -> float:
         """Return the figure at the crossing; NaN without both classes."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from hitmiss.core.sorting import Array, Floats, Number, let_go
 from hitmiss.core.tally import Tally
-from hitmiss.stats import intervals, jackknife
+from hitmiss.stats.optimism import growth_of_least_cost
 from hitmiss.stats.unseen import unseen_share
 
 if TYPE_CHECKING:
@@ -18,10 +18,7 @@ if TYPE_CHECKING:
 from hitmiss.stats.forms.at_threshold import AtThreshold
 from hitmiss.stats.forms.base import (
     CHUNK,
-    Accelerated,
-    Bounds,
     Errors,
-    Few,
     Form,
     Indices,
     Left,
@@ -114,31 +111,6 @@ class MinimumCost(Located):
         """Return the errors at the sample's best threshold."""
         return self.at_best(sample.tally).errors(sample) if sample.tally.has_both_classes else ()
 
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
-        """Return the interval that corrects the optimism of a least cost, if costs at the best threshold were drawn."""
-        if of.beside is None:
-            return super().interval(of, level, bounds, acceleration)
-        fixed, costs = of.beside
-        # A threshold that was chosen on these trials suits them too well, and one chosen on a replicate even more so: its
-        # costs lie too low. The cost at the fixed threshold has no such bias, so it gives the spread.
-        low, high = intervals.of_least_cost(of.replicates, costs, of.value, acceleration(fixed), level)
-        # No least cost is above that of the trivial system; the value itself stays inside.
-        return low, min(high, max(self.trivial, of.value))
-
-    def by_units(self, of: Replicated, few: Few, without: Left[jackknife.LeftOut]) -> intervals.Ends:
-        """Return Student's interval of the cost at the best threshold, moved up by the optimism of choosing it."""
-        value = of.value
-        if of.beside is None:
-            left = without(self)
-            return intervals.student(of.replicates, value, few.degrees, few.bounds, few.level, left, smooth=False)
-        fixed, costs = of.beside
-        growth = self._growth(of)
-        # What is left out is raised like the rest: the spread then belongs to the same scale as the centre.
-        left, bounds = without(fixed), (0.0, self.trivial)
-        raised = None if left is None else left.each(lambda costs: costs * growth)
-        low, high = intervals.student(costs * growth, value * growth, few.degrees, bounds, few.level, raised)
-        return min(low, value), max(min(high, self.trivial), value)
-
     def for_averages(self, of: Replicated) -> Floats:
         """Return the costs at the best threshold, without the optimism."""
         return of.replicates if of.beside is None else of.beside[1] * self._growth(of)
@@ -154,7 +126,7 @@ class MinimumCost(Located):
 
     def _growth(self, of: Replicated) -> float:
         """Return by how much a least cost grows on other trials; 1 if costs at the best threshold were not drawn."""
-        return 1.0 if of.beside is None else intervals.growth_of_least_cost(of.replicates, of.value)
+        return 1.0 if of.beside is None else growth_of_least_cost(of.replicates, of.value)
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
         """Return the cost with both unseen shares as errors, or that of the trivial system.

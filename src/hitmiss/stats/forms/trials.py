@@ -1,7 +1,5 @@
 """Forms of decisions, confidences and other columns, which a tally of scores does not determine."""
 
-# ruff: noqa: ARG002  (a method of the base class answers for the forms that need nothing)
-
 from __future__ import annotations
 
 import math
@@ -15,8 +13,7 @@ import numpy as np
 
 from hitmiss.core.rates import Rate
 from hitmiss.core.sorting import Array, Floats, Number
-from hitmiss.stats import intervals
-from hitmiss.stats.forms.base import Accelerated, Bounds, DrawnTrials, Functional, Indices, Mask, Replicated, Sampled
+from hitmiss.stats.forms.base import DrawnTrials, Functional, Indices, Mask, Sampled
 
 MOST_WEIGHTS = 1 << 20
 """Number of weights of trials that are held at a time."""
@@ -36,15 +33,12 @@ class OfCounts(OfTrials):
 
     function: Callable[..., Number]
     kind = "decisions"
+    is_spread = True  # percentiles are too narrow where errors are few
     fewest_errors = 1
 
     def measure(self, sample: Sampled) -> float:
         """Return the figure of the counted decisions."""
         return cast(float, self.function(sample.counts))  # of numbers it is a number, of arrays an array
-
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
-        """Return the normal interval on the scale of the figure; percentiles are too narrow where errors are few."""
-        return intervals.of_spread(of.replicates, of.value, bounds, level)
 
     def of_counts(self, counts: object) -> Floats:
         """Return the figure of counts that hold one entry per replicate."""
@@ -87,10 +81,7 @@ class OfConfidences(OfColumns):
     """A metric of confidences; `judged` computes it from `metrics.confidence.Judged`, for many replicates at once."""
 
     judged: Callable[..., Floats] = field(kw_only=True)
-
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
-        """Return the normal interval on the scale of the figure; percentiles are too narrow where errors are few."""
-        return intervals.of_spread(of.replicates, of.value, bounds, level)
+    is_spread = True
 
     def drawn(self, trials: DrawnTrials) -> Floats:
         """Return the figure of every replicate, from how often each confidence was right and wrong."""
@@ -106,6 +97,7 @@ class OfTerms(OfColumns):
 
     terms: Callable[..., tuple[Floats, Floats]] = field(kw_only=True)
     is_share: bool = field(default=False, kw_only=True)
+    is_spread = True  # skewed as sums of positive terms are
 
     def measure(self, sample: Sampled) -> float:
         """Return the ratio of the sums over a sample, each trial with its weight."""
@@ -113,10 +105,6 @@ class OfTerms(OfColumns):
             return super().measure(sample)
         above, below = (math.fsum(term * sample.weight) for term in self.terms(**sample.arrays(self.columns)))
         return Rate(above, below) if self.is_share else above / below if below else math.nan
-
-    def interval(self, of: Replicated, level: float, bounds: Bounds, acceleration: Accelerated) -> intervals.Ends:
-        """Return the normal interval on the scale of the figure, which is skewed as sums of positive terms are."""
-        return intervals.of_spread(of.replicates, of.value, bounds, level)
 
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
         """Return the ratio of the sums over the trials at each list of indices."""
