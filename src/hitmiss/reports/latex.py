@@ -7,7 +7,7 @@ packages that the paper kit names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.conclude.headline import headline
@@ -27,6 +27,8 @@ OTHERS: Final = (
 )
 WIDEST: Final = 84
 """Characters that fit the width of a page in small type; a wider table becomes several."""
+FEW_ROWS: Final = 3
+"""Maximum rows of a table that is turned where it is too wide."""
 MOST_DOWN: Final = 40
 """Maximum rows of a float; more become a longtable, which may run over pages."""
 ONE_COLUMN: Final = (
@@ -112,19 +114,23 @@ def latex_table(table: Table, how: Float, legend: str = "") -> str:
 
 
 def _narrow(table: Table) -> list[Table]:
-    """Return the table in parts that fit the width of a page, each with the labels of its rows."""
+    """Return the table as it fits the width of a page: turned if it has few rows, else in parts with its labels."""
     widths = [
         max([len(head), *(len(row[i].text) + round(0.8 * len(row[i].below)) for row in table.rows)]) + 2
         for i, head in enumerate(table.header)
     ]
-    labels = list(range(table.labels))
-    parts, chosen = list[Table](), list[int]()
+    if sum(widths) <= WIDEST:
+        return [table]
+    if len(table.rows) <= FEW_ROWS:
+        return [table.turned()]
+    labels, parts, chosen = list(range(table.labels)), list[Table](), list[int]()
     for i in range(table.labels, len(table.header)):
         if chosen and sum(widths[k] for k in (*labels, *chosen, i)) > WIDEST:
             parts.append(table.columns([*labels, *chosen]))
             chosen = []
         chosen.append(i)
-    return [*parts, table.columns([*labels, *chosen])]
+    parts.append(table.columns([*labels, *chosen]))
+    return [replace(part, title=f"{part.title} ({i} of {len(parts)})") for i, part in enumerate(parts, start=1)]
 
 
 def _cell(cell: TableCell, kind: str) -> str:
