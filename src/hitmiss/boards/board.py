@@ -14,18 +14,20 @@ import numpy as np
 from hitmiss._version import __version__
 from hitmiss.boards.cache import BoardCache
 from hitmiss.boards.numbers import BoardNumber, average, worst
-from hitmiss.boards.plan import BoardPlan, Dataset
+from hitmiss.boards.plan import BoardPlan, Dataset, plan_of
 from hitmiss.boards.system import POOLED, MeasuredSystem, Rejected, SystemMeasurer
 from hitmiss.core import artifacts
-from hitmiss.core.design import Design
+from hitmiss.core.design import By, Design
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric import Best, Metric
+from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import resolve
 from hitmiss.engine.ranking import Duel
 from hitmiss.engine.shared_replicates import BoardSample, RunReplicates, rank_replicates
+from hitmiss.evaluation.protocol import find_protocol
 
-__all__ = ["AVERAGE", "POOLED_RANK", "Board", "BoardRow", "make_board"]
+__all__ = ["AVERAGE", "POOLED_RANK", "Board", "BoardRow", "board", "make_board"]
 
 AVERAGE: Final = "average"
 POOLED_RANK: Final = "pooled"
@@ -149,6 +151,76 @@ class Board:
     def to_json(self) -> str:
         """Return the JSON form as sealed text."""
         return json.dumps(artifacts.sealed(self.to_dict()), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def board(
+    submissions: str | Path | Sequence[str | Path] | Mapping[str, str | Path | Mapping[str, str | Path]],
+    keys: str | Path | Mapping[str, str | Path] | None = None,
+    protocol: str | Path | Protocol | None = None,
+    *,
+    metrics: str | Sequence[str] = (),
+    by: By = (),
+    unit: str | Sequence[str] | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    rank_by: str | None = None,
+    cache: str | Path | None = None,
+    **reading: object,
+) -> Board:
+    """Check, measure and rank the submissions to a challenge, as `hitmiss board` does.
+
+    A submission that cannot be used is listed in `rejected` with its reason; the others go on.
+
+    Parameters
+    ----------
+    submissions
+        A folder (`SYSTEM/DATASET.tsv`, `DATASET/SYSTEM.tsv`, or `SYSTEM.tsv` for one data set), a `board.toml`, a list of
+        files of one data set, or files by system, or by system and data set.
+    keys
+        The key of the data set, a folder with one key for each, or keys by the names of the data sets.
+    protocol, metrics
+        The protocol of the challenge, or metrics, the first of which is ranked.
+    by, unit, bootstrap, seed, level
+        As for `rank`.
+    rank_by, cache
+        As for `make_board`.
+    **reading
+        Read options, the fields of `ReadSpec`.
+
+    Returns
+    -------
+    Board
+        The systems from best to worst, the pairs that were tested, and what was left out.
+
+    Raises
+    ------
+    UsageError
+        For folders or names that do not fit together, or without a metric.
+    DataError
+        If not a single submission can be used.
+
+    >>> import tempfile
+    >>> label = ["real", "fake"] * 6
+    >>> scores = {"ours": [9, 1, 8, 2, 7, 3, 6, 5, 9, 4, 8, 1], "theirs": [5, 4, 6, 7, 5, 3, 4, 6, 7, 5, 6, 4]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, values in scores.items():
+    ...         rows = "".join(f"{i},{s}\\n" for i, s in enumerate(values))
+    ...         _ = Path(folder, f"{name}.csv").write_text("id,score\\n" + rows)
+    ...     rows = "".join(f"{i},{word}\\n" for i, word in enumerate(label))
+    ...     _ = Path(folder, "key.txt").write_text("id,label\\n" + rows)
+    ...     files = {n: f"{folder}/{n}.csv" for n in scores}
+    ...     found = board(files, f"{folder}/key.txt", metrics="roc_auc", positive="real")
+    >>> [(row.rank, row.system) for row in found.rows]
+    [(1, 'ours'), (2, 'theirs')]
+    """
+    chosen = find_protocol(protocol) if protocol is not None else None
+    wanted = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    design = Design.of(
+        wanted, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=chosen, gap=False
+    )
+    plan = plan_of(submissions, keys)
+    return make_board(plan, design, ReadSpec().changed(**reading), rank_by=rank_by, cache=cache)
 
 
 def make_board(

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Protocol",
-    "board",
     "compare_trials",
     "evaluate",
     "find_protocol",
@@ -531,110 +530,6 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
     return made
 
 
-def board(
-    submissions: str | Path | Sequence[str | Path] | Mapping[str, object],
-    key: object,
-    protocol: str | Path | Protocol | None = None,
-    *,
-    metrics: Sequence[str] = (),
-    by: By = (),
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    **reading: object,
-) -> Ranking:
-    """Check, score and rank the submissions to a challenge, as `hitmiss compare submissions/* --key KEY` does.
-
-    Every submission is read before anything is scored, and one error lists all that cannot be. All pairs are tested at
-    once on shared bootstrap replicates, so ranks have intervals and systems that were not shown to differ share a
-    letter.
-
-    Parameters
-    ----------
-    submissions
-        A folder of score files, a list of files, or files by the name of the system.
-    key
-        The file with the true classes.
-    protocol, metrics
-        The protocol of the challenge, or the metrics to rank by.
-    by, bootstrap, unit, seed, level
-        As for `rank`.
-    **reading
-        Read options, the fields of `ReadSpec`.
-
-    Returns
-    -------
-    Ranking
-        The figures of all systems with letters and ranks, and all pairs.
-
-    Raises
-    ------
-    UsageError
-        For fewer than two submissions, or two with the same name.
-    DataError
-        If a submission cannot be scored; the message lists every one.
-
-    >>> import tempfile
-    >>> label = ["real", "fake"] * 6
-    >>> scores = {"ours": [9, 1, 8, 2, 7, 3, 6, 5, 9, 4, 8, 1], "theirs": [5, 4, 6, 7, 5, 3, 4, 6, 7, 5, 6, 4]}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, values in scores.items():
-    ...         rows = "".join(f"{i},{s}\\n" for i, s in enumerate(values))
-    ...         _ = Path(folder, f"{name}.csv").write_text("id,score\\n" + rows)
-    ...     rows = "".join(f"{i},{word}\\n" for i, word in enumerate(label))
-    ...     _ = Path(folder, "key.txt").write_text("id,label\\n" + rows)
-    ...     found = board({n: f"{folder}/{n}.csv" for n in scores}, f"{folder}/key.txt", metrics=["roc_auc"], positive="real")
-    >>> [s.run for s in found.standings]
-    ['ours', 'theirs']
-    """
-    from hitmiss.engine.rank import rank_design
-
-    chosen = find_protocol(protocol) if protocol is not None else None
-    spec = ReadSpec().changed(**reading)
-    runs: dict[str, Trials] = {}
-    refused: list[DataError] = []
-    for name, path in _submissions(submissions).items():
-        try:
-            runs[name] = read_trials(path, key, chosen, spec)
-            refuse_layouts(runs[name], chosen)
-        except DataError as error:
-            refused.append(DataError(f"{name}: {error}", error.faults, code=error.code))
-    if refused:
-        raise DataError(
-            f"{len(refused)} of {len(runs) + len(refused)} submissions cannot be scored:\n"
-            + "\n".join(str(error) for error in refused),
-            [fault for error in refused for fault in error.faults],
-            code="bad-submissions",
-        )
-    wanted = tuple(metrics) or (tuple(comparable(chosen, list(runs.values()))) if chosen is not None else ())
-    if not wanted:
-        raise UsageError("say what to rank by: a protocol or metrics", code="no-metric")
-    if len(runs) < 2:
-        raise UsageError(f"a board ranks two submissions or more; found {len(runs)}", code="one-run")
-    design = Design.of(
-        wanted, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=chosen, gap=False
-    )
-    return rank_design(runs, design)
-
-
-def _submissions(given: str | Path | Sequence[str | Path] | Mapping[str, object]) -> dict[str, object]:
-    """Return the submissions by name: a mapping as it is, files and the files of a folder by their names."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, str | Path):
-        folder = Path(given)
-        if not folder.is_dir():
-            raise UsageError(f"{folder} is not a folder; give the folder of the submissions", code="no-folder")
-        files: list[str | Path] = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    else:
-        files = list(given)
-    names = [Path(path).name.split(".")[0] for path in files]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"two submissions are called {twice!r}; give each its own name", code="same-name")
-    return dict(zip(names, files, strict=True))
-
-
 def read_side(
     scores: Sequence[object],
     key: object,
@@ -692,20 +587,25 @@ def measure_files(trials: Trials, development: Trials | None, design: Design) ->
 
 
 def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
-    """Measure the figures before and after a calibration that was fitted on a development set, as two runs.
-
-    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
-    """
+    """Measure the numbers before and after a calibration that was fitted on a development set, as two runs."""
     from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
-    after = f"after {method}"
-    sides = {"before": trials, after: calibrate(development, trials, method)}
+    return measure_sides({"before": trials, f"after {method}": calibrate(development, trials, method)}, design)
+
+
+def measure_sides(sides: Mapping[str, Trials], design: Design) -> Results:
+    """Measure the same trials with several scores, the last of which are likelihood ratios, as runs.
+
+    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
+    """
+    after = [*sides][-1]
     derived = design.protocol.derived if design.protocol else {}
     own = [m for m in design.metrics or design.settled.metrics if m not in derived]
     unfit = {name: [m for m in own if not _of_kind(m, side)] for name, side in sides.items()}
-    only_after = [m for m in unfit["before"] if m not in unfit[after]]
-    unfit["before"] = only_after  # one that fits neither side is refused by the scores of the file
+    for name in sides:  # one that fits no side is refused by the scores of the file
+        unfit[name] = [m for m in unfit[name] if m not in unfit[after]] if name != after else unfit[name]
+    only_after = [m for m in own if any(m in unfit[name] for name in sides if name != after) and m not in unfit[after]]
     measured = {
         name: measure_trials(
             side, replace(design, metrics=tuple(m for m in design.metrics if m not in unfit[name])), own
