@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from hitmiss.core.verdict import FAILED, OPEN, PASSED, Check, State, Verdict
+from hitmiss.core.finding import FAILED, OPEN, PASSED, State
+from hitmiss.core.verdict import Check, Verdict
 from hitmiss.findings.render import Surface, text
 
 STATES: Final[Mapping[State, str]] = {PASSED: "Shown:", FAILED: "FAILED:", OPEN: "Open:"}
