@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -16,7 +16,7 @@ from hitmiss.boards.cache import BoardCache
 from hitmiss.boards.numbers import BoardNumber, average, worst
 from hitmiss.boards.plan import BoardPlan, Dataset, plan_of
 from hitmiss.boards.system import POOLED, MeasuredSystem, Rejected, SystemMeasurer
-from hitmiss.core import artifacts
+from hitmiss.core import artifacts, progress
 from hitmiss.core.design import By, Design
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric import Best, Metric
@@ -230,7 +230,6 @@ def make_board(
     *,
     rank_by: str | None = None,
     cache: str | Path | None = None,
-    seen: Callable[[str], None] | None = None,
 ) -> Board:
     """Measure every system of a plan on every data set, and rank those that have all that the ranking needs.
 
@@ -247,8 +246,6 @@ def make_board(
         name of a data set.
     cache
         A folder that keeps what was measured, so that one more system costs one reading.
-    seen
-        Called with the name of each system before it is measured.
 
     Raises
     ------
@@ -267,9 +264,7 @@ def make_board(
     measurer = SystemMeasurer(plan, asked, reading, metric)
     kept = BoardCache(cache, plan, asked, reading, metric) if cache is not None else None
     systems = []
-    for name in plan.files:
-        if seen is not None:
-            seen(name)
+    for name in progress.each([*plan.files], "systems"):
         found = kept.get(name) if kept is not None else None
         if found is None:
             found = measurer.measure(name)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 PLACES = (
     "Folder of submissions (SYSTEM/DATASET.tsv, DATASET/SYSTEM.tsv, or SYSTEM.tsv for one data set), or a board.toml."
 )
-FORMATS = ("csv", "xlsx", "latex", "markdown")
 
 
 def board(
@@ -64,13 +63,10 @@ def board(
     $ hitmiss board submissions --keys keys -m eer --site public
     """
     from hitmiss.boards.board import make_board
-    from hitmiss.core import progress
 
     plan = _plan(submissions, keys)
     design = asked if plan.protocol is None or asked.protocol is not None else asked.changed(protocol=_protocol(plan))
-    names = [*plan.files]
-    with progress.step("systems", len(names)):
-        found = make_board(plan, design, reading, rank_by=rank_by, cache=cache, seen=lambda name: None)
+    found = make_board(plan, design, reading, rank_by=rank_by, cache=cache)
     if output:
         from hitmiss.core import artifacts
 
@@ -88,7 +84,8 @@ def board(
     from hitmiss.reports.board_tables import board_tables
     from hitmiss.reports.terminal import write_tables
 
-    common.out(found.title or f"{len(found.rows)} systems, {len(found.datasets)} data sets")
+    n, sets = len(found.rows), len(found.datasets)
+    common.out(found.title or f"{n} systems, {sets} data set{'s' * (sets > 1)}")
     write_tables(board_tables(found))
 
 
