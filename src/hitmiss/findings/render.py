@@ -17,7 +17,6 @@ from hitmiss.findings import catalogue
 from hitmiss.findings.options import as_keywords, on_command_line, option
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
 
-
 _INSIDE: Final = re.compile(r"<(\w+)>")
 """A value inside an option of a template."""
 
