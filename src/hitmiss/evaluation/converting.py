@@ -30,10 +30,7 @@ def read_any(scores: str, key: str | None, reading: ReadSpec) -> Trials:
         if key is not None or error.code != "missing-column":
             raise
     if reading.positive is None:
-        raise UsageError(
-            f"{scores} has no labels, so it does not say which class a higher score means; say it with --positive",
-            code="no-class",
-        )
+        raise UsageError.of("no-class", scores=scores)
     return read_unlabelled(scores, reading, reading.positive)
 
 
@@ -55,11 +52,7 @@ def converted(trials: Trials, scale: str = "same", higher: str | None = None) ->
         raise UnknownName("scale", scale, SCALES)
     head, kind = trials.header, trials.header.score_kind
     if scale != "same" and kind not in ("probability", "logit", "llr"):
-        raise UsageError(
-            f"these are {kind} scores, which have no probabilities; declare what they are (--score-kind probability or "
-            "logit), or calibrate them",
-            code="raw-scores",
-        )
+        raise UsageError.of("raw-scores", kind=kind)
     scores = trials.column("score")
     values = scores.fill_null(0.5).to_numpy()
     now = kind

@@ -58,11 +58,11 @@ def load_protocol(path: str | Path) -> Protocol:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         return make_protocol(data)
     except FileNotFoundError:
-        raise UsageError(f"no protocol file {path}", code="missing-protocol") from None
+        raise UsageError.of("missing-protocol", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{Path(path).name} is not TOML: {error}", code="bad-protocol") from None
+        raise UsageError.of("bad-protocol", name=Path(path).name, error=error) from None
     except InvalidField as fault:
-        raise UsageError(f"{Path(path).name}: {fault}", code="bad-protocol") from None
+        raise UsageError.of("bad-protocol/refused", name=Path(path).name, fault=fault) from None
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:
@@ -322,7 +322,7 @@ def read_trials(
     said = spec or ReadSpec()
     if isinstance(scores, Trials):
         if key is not None or said != ReadSpec():
-            raise UsageError("these trials are read already; a key and read options belong to files", code="read-twice")
+            raise UsageError.of("read-twice")
         return scores
     if protocol is not None and protocol.reader and key is None:
         module, _, name = protocol.reader.partition(":")
@@ -340,10 +340,7 @@ def read_runs(
     """Read several score files as runs of one experiment (for example seeds), named after their files."""
     names = [Path(p).name.split(".")[0] for p in paths]
     if len(set(names)) != len(names):
-        raise UsageError(
-            f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own",
-            code="same-name",
-        )
+        raise UsageError.of("same-name", names=next(n for n in names if names.count(n) > 1))
     runs = {n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}
     made = _with_same_items(stack(runs, column), column, allow_missing=spec is not None and spec.allow_missing)
     return _with_notes(made, _alike(runs))
@@ -355,14 +352,10 @@ def _with_same_items(trials: Trials, column: str, *, allow_missing: bool) -> Tri
     if not there.short:
         return trials
     if not allow_missing:
-        raise DataError(
-            f"{there.said}; a mean over {column}s needs the same items in each: complete the files, or score what all of "
-            "them have with --allow-missing",
-            code="incomplete-runs",
-        )
+        raise DataError.of("incomplete-runs", said=there.said, column=column)
     kept = trials.keep(pl.len().over("item", "target") == len(there.runs))
     if not len(kept):
-        raise DataError(f"no item is in every {column}; there is nothing to take a mean over", code="no-common-item")
+        raise DataError.of("no-common-item", column=column)
     n, of = len(kept), max(there.of, there.questions * len(there.runs))
     note = f"{n:,} of {of:,} trials are of items that every {column} has; the others were left out, as {', '.join(there.first)}"
     head = kept.header
@@ -397,9 +390,7 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     if not protocol:
         wanted = with_names(wanted, metrics)
     if not wanted and protocol is None:
-        raise UsageError(
-            "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
-        )
+        raise UsageError.of("no-metric/say")
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
         refuse_sampling(trials, f"the protocol {protocol.name}")
@@ -452,16 +443,9 @@ def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
     layouts = _layouts(trials)
     for layout, why in (protocol.refuses if protocol else {}).items():
         if layout in layouts:
-            raise DataError(
-                f"{protocol.name if protocol else ''} does not score these files: {why}", code="wrong-layout"
-            )
+            raise DataError.of("wrong-layout", part=protocol.name if protocol else "", why=why)
     if trials.has_targets and any(layout.startswith("sasv-") for layout in layouts):
-        raise DataError(
-            "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, "
-            "nontarget or spoof, and two classes would merge spoof with nontarget. hitmiss.metrics has min_a_dcf, min_t_dcf "
-            "and t_eer for them; for Track 1 give a file of utterances and CM scores",
-            code="track-two",
-        )
+        raise DataError.of("track-two")
 
 
 def _layouts(trials: Trials) -> set[str]:
@@ -493,9 +477,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     if protocol and protocol.compared_by:
         return _compared_by(protocol, runs, design)
     if not wanted and protocol is None and not design.require:
-        raise UsageError(
-            "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
-        )
+        raise UsageError.of("no-metric/say-compare")
     required, groupings = _required(design, next(iter(runs.values())))
     design = replace(design, by=tuple(dict.fromkeys([*design.by, *groupings])))
     derived = protocol.expressions(wanted) if protocol else ()
@@ -508,7 +490,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         derived = tuple(d for d in derived if {t.metric for t in d.terms} <= {str(parse(m)) for m in wanted})
     wanted = tuple(with_names(wanted, [m for m in required if protocol is None or m not in protocol.derived]))
     if not wanted:
-        raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
+        raise UsageError.of("no-metric/protocol")
     made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
     if protocol and not design.metrics:
         first = next(iter(runs.values()))
@@ -523,7 +505,7 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
     for run in runs.values():
         refuse_sampling(run, f"a comparison by {protocol.name}")
     if len(runs) != 2:
-        raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
+        raise UsageError.of("two-runs", protocol_name=protocol.name)
     module, _, name = protocol.compared_by.partition(":")
     (name_a, a), (name_b, b) = runs.items()
     made: Comparison = getattr(import_module(module), name)(a, b, design, (name_a, name_b))

@@ -47,7 +47,7 @@ def operating_prior(prior: float, costs: str | None) -> float:
     try:
         miss, false_alarm = map(float, costs.split(","))
     except ValueError:
-        raise UsageError(f"costs are two numbers, as 1,10; found {costs!r}", code="bad-costs") from None
+        raise UsageError.of("bad-costs", costs=costs) from None
     return cost_prior(prior, miss, false_alarm)
 
 
