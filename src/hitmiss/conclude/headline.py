@@ -105,6 +105,10 @@ NOUNS: Final = {
 }
 
 
+GOOD: Final = "Is it good?"
+"""The first question; the headline stands above it."""
+
+
 def sections(v: Verdict) -> tuple[tuple[str, tuple[Finding | Check, ...]], ...]:
     """Return the three questions with their answers; of many failures of one kind the first, and how many there are."""
     fails: list[Finding | Check] = []
@@ -125,7 +129,7 @@ def sections(v: Verdict) -> tuple[tuple[str, tuple[Finding | Check, ...]], ...]:
     if len(bad) > MOST:
         answers.append(Finding("more", values={"n": len(bad) - MOST, "what": "failures of runs"}))
     found = (
-        ("Is it good?", tuple(answers)),
+        (GOOD, tuple(answers)),
         ("Does it meet the requirements?", v.requirements),
         ("Where does it fail?", (*fails, *v.looked)),
         ("Can I trust it?", tuple(v.checks)),

@@ -117,6 +117,15 @@ def figure(value: float | None, digits: int, scale: float = 1.0) -> str:
     return text.removeprefix("-") if text.startswith("-") and not text.strip("-0.") else text
 
 
+def per_cent(share: float, digits: int = 1) -> str:
+    """Format a share in per cent.
+
+    >>> per_cent(0.0774).replace("\u00a0", " ")
+    '7.7 %'
+    """
+    return f"{100 * share:.{digits}f}{PER_CENT}"
+
+
 def interval(e: Estimate, digits: int, scale: float = 1.0) -> str:
     """Format an interval, `[0.0758, 0.0791]`, or return an empty text."""
     if e.low is None or e.high is None:

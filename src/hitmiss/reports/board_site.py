@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hitmiss._version import __version__
 from hitmiss.boards.board import Board, BoardRow
@@ -11,7 +13,11 @@ from hitmiss.core import artifacts
 from hitmiss.reports.board_figure import MOST_ROWS, board_figure
 from hitmiss.reports.board_tables import board_tables, number_cell, rank_text, ranked_by
 from hitmiss.reports.html import asset, environment, policy, raw
+from hitmiss.reports.html_table import page_table
 from hitmiss.reports.table import ARROW, Table, TableCell
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 INDEX = "index.html"
 READING = (
@@ -80,10 +86,16 @@ def _page(board: Board, *, css: str, js: str, figure: str, **context: object) ->
             js=raw(js),
             policy=policy(style, (js,) if js else ()),
             figure=raw(figure),
+            table=_table,
             made=made,
             **context,
         )
     )
+
+
+def _table(table: Table, links: Mapping[str, str]) -> Markup:
+    """Return a table as markup; its texts are escaped by the writer."""
+    return raw(page_table(table, links=links))
 
 
 def _details(board: Board, row: BoardRow) -> list[Table]:

@@ -75,8 +75,8 @@ def _paper(evaluation: Evaluation, how: Export) -> str:
     marks = read_marks(how.comparison, results.estimates) if how.comparison else Marks()
     look = TableStyle(intervals=how.intervals, percent=how.percent, mark=marks.of)
     found = tables(results, "", look)
-    asides = [s.asides for s in dict.fromkeys(member.source for member in evaluation.members) if s.asides is not None]
-    found += [replace(t, name=t.title) for own in asides for t in beside_tables(own)]
+    extras = [s.extras for s in evaluation.sources if s.extras is not None]
+    found += [replace(t, name=t.title) for own in extras for t in beside_tables(own)]
     write = latex if how.to == "latex" else markdown
     return write(_wanted(found, how.tables), results.signature, marks.legend)
 

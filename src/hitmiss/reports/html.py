@@ -27,9 +27,12 @@ from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.page import FigureView, Options, Page, compose
+from hitmiss.reports.html_table import page_table
+from hitmiss.reports.page import Options, Page, compose
+from hitmiss.reports.section import FigureView
 from hitmiss.reports.sources import Measuring, measured, of_results, open_sources
 from hitmiss.reports.svg import svg_of
+from hitmiss.reports.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -190,9 +193,15 @@ def render(page: Page, *, static: bool = False) -> str:
         "js": raw("" if static else js),
         "policy": policy(css, () if static else (js,)),
         "drawn": _drawn,
+        "table": _table,
         "raw": raw,
     }
     return environment().get_template("report.html").render(context)
+
+
+def _table(table: Table, classes: str = "", captioned: bool = True) -> Markup:
+    """Return a table as markup; its texts are escaped by the writer."""
+    return raw(page_table(table, classes, captioned=captioned))
 
 
 def _drawn(figure: FigureView, small: bool = False) -> Markup:

@@ -15,9 +15,9 @@ from hitmiss.core.text import escape_invisible
 from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.comparison_tables import tables as comparison_tables
+from hitmiss.reports.html_table import plain_table
 from hitmiss.reports.ranking_tables import ranking_tables
 from hitmiss.reports.result_tables import tables
-from hitmiss.reports.table import LABEL, Table, TableCell
 from hitmiss.reports.table_style import TableStyle
 
 if TYPE_CHECKING:
@@ -78,31 +78,13 @@ def html_of(results: Results | Comparison | Ranking) -> str:
         said = f"{conclude_comparison(results)} (A = {results.names[0]}, B = {results.names[1]})"
     warnings = "".join(f"<p>⚠ {_text(w)}</p>" for w in results.warnings)
     verdict = f"<p><b>{_text(said)}</b></p>" if said else ""
-    shown = "".join(map(_table, found[:MOST_TABLES]))
+    shown = "".join(plain_table(t.cut(MOST_ROWS, end=5)) for t in found[:MOST_TABLES])
     rest = (
         f"<p>{len(found) - MOST_TABLES} more tables; <code>to_polars()</code> has every row.</p>"
         if len(found) > MOST_TABLES
         else ""
     )
     return f"{verdict}{warnings}{shown}{rest}<p><code>{_text(results.signature)}</code></p>"
-
-
-def _table(table: Table) -> str:
-    """Return a table as plain markup; a cell of a notebook has styles of its own."""
-    shown = table.cut(MOST_ROWS, end=5)
-    head = "".join(f"<th>{_text(text)}</th>" for text, _, _ in shown.heads)
-    rows = "".join(f"<tr>{''.join(map(_cell, row, (k for _, k, _ in shown.heads)))}</tr>" for row in shown.rows)
-    more = f"<p>{_text(shown.note)}</p>" if shown.note else ""
-    return f"<table><caption>{_text(table.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
-
-
-def _cell(cell: TableCell, kind: str) -> str:
-    if kind == LABEL:
-        return f"<th>{_text(cell.text)}</th>"
-    if cell.text == "–" and cell.about:
-        return f"<td>undefined: {_text(cell.about.removeprefix('undefined: '))}</td>"
-    below = f" <small>{_text(cell.below)}</small>" if cell.below else ""
-    return f"<td>{_text(cell.text)}{below}</td>"
 
 
 def _text(text: str) -> str:

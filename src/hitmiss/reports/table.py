@@ -140,7 +140,7 @@ def crossed(
 
     Rows come in the order in which they first occur, columns too unless they are given.
 
-    >>> made = crossed("t", ("run",), [(("a",), "eer", TableCell("0.1")), (("b",), "auc", Cell("0.9"))], missing="–")
+    >>> made = crossed("t", ("run",), [(("a",), "eer", TableCell("0.1")), (("b",), "auc", TableCell("0.9"))], missing="–")
     >>> made.header, [[c.text for c in row] for row in made.rows]
     (('run', 'eer', 'auc'), [['a', '0.1', '–'], ['b', '–', '0.9']])
     """

@@ -41,7 +41,7 @@ class File:
 def media_type(head: bytes) -> tuple[str, str] | None:
     """Recognise a file by its first 16 bytes: return kind and media type; None for everything not on the list.
 
-    >>> media_type(b"\\x89PNG\\r\\n\\x1a\\n0000"), told(b"RIFF....WAVEfmt "), told(b"<svg xmlns=...")
+    >>> media_type(b"\\x89PNG\\r\\n\\x1a\\n0000"), media_type(b"RIFF....WAVEfmt "), media_type(b"<svg xmlns=...")
     (('image', 'image/png'), ('audio', 'audio/wav'), None)
     """
     if head.startswith(b"\x89PNG\r\n\x1a\n"):

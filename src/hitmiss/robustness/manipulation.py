@@ -41,6 +41,8 @@ FIGURES: Final = {
 }
 """Metrics of a drift table: the name of each there, and the class that it is about."""
 METRICS: Final = tuple(FIGURES)
+PAIRED_RATES: Final = ("far", "frr")
+"""The two error rates at one threshold, which are read together."""
 DRIFTS: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 
 
