@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
-from hitmiss.cli.options import fields
 from hitmiss.cli.shared import JSON, METRICS_OUTPUT, ROOT, WEIGHTS
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, RUNNING, WRITING, opt
+from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.llm.detectors import Model
@@ -53,7 +52,6 @@ def llm(
     max_iterations: Annotated[int, opt("Most requests about one item.")] = 15,
     max_tokens: Annotated[int | None, opt("Most tokens of an answer.")] = None,
     reasoning_effort: Annotated[str | None, opt("Reasoning effort as the provider names it, low to high.")] = None,
-    seed: Annotated[int | None, opt("Seed for providers that take one.", CERTAINTY)] = None,
     max_connections: Annotated[
         int | None, opt("Requests at once (default: adaptive).", OTHERS, "--max-connections", "--num-workers")
     ] = None,
@@ -72,7 +70,7 @@ def llm(
         Path | None, opt("The run folder (default: beside the output).", RUNNING, metavar="FOLDER", common=True)
     ] = None,
     *,
-    running: Annotated[RunSpec, fields("limit", "shuffle", "resume", "retry")],
+    running: RunSpec,
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash.
@@ -86,7 +84,7 @@ def llm(
     from hitmiss.llm.leaks import find_leaks
     from hitmiss.llm.plan import Settings
     from hitmiss.llm.prices import read_prices
-    from hitmiss.llm.run import run_llm
+    from hitmiss.llm.run import work_on_calls
     from hitmiss.llm.secrets import key_of
 
     _require_folder(metrics_output)
@@ -98,7 +96,7 @@ def llm(
         temperature=temperature,
         max_tokens=max_tokens,
         reasoning_effort=reasoning_effort,
-        seed=seed,
+        seed=running.seed,
         max_iterations=max_iterations,
         thresholds=bands,
         base_url=address,
@@ -112,7 +110,7 @@ def llm(
         timeout=timeout,
     )
     absent: list[str] = []
-    order = (seed or 0) if running.shuffle else None
+    order = (running.seed or 0) if running.shuffle else None
     items = read_items(
         dataset, root=root, limit=running.limit, absent=absent if skip_missing_images else None, shuffle=order
     )
@@ -123,19 +121,21 @@ def llm(
     extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
-    outcome = run_llm(
+    outcome = work_on_calls(
         plan,
+        running,
         output=output,
         folder=run,
         models=opened,
         key=key_of(api_key_env),
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
-        resume=running.resume,
-        retry=running.retry,
         report=Progress(),
         tell=common.note,
     )
+    if outcome is None:
+        common.out("other processes are still working on it; the last one finishes the run")
+        return
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)

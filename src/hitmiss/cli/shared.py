@@ -25,8 +25,10 @@ WEIGHTS: Final = opt("Checkpoint for a torch module (.safetensors, .pt).", OTHER
 MEMORY: Final = opt("Memory that --stream may use, such as 500MB or 2GB.", READING)
 CALIBRATE_KEY: Final = opt("Key of the development scores.", MEASURING)
 GROUP: Final = opt("Column that defines the groups, if not language.", MEASURING, complete="columns")
-MISSING: Final = opt("What to do with rows without label, score or decision.", READING)
 UNDEFINED: Final = opt("Shares with an empty denominator; zero as documented.", MEASURING)
+FITTED_KEY: Final = opt("Key of these scores.", READING, "--key", common=True)
+APPLY_KEY: Final = opt("Key of the other scores, to measure them too.", READING)
+SAVE: Final = opt("Store the fit (sealed JSON), for --model.", WRITING, metavar="FILE", common=True)
 METRICS_OUTPUT: Final = opt("Write the documented metrics.json here.", WRITING, metavar="FILE")
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import GROUP, JSON, MISSING
+from hitmiss.cli.shared import GROUP, JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, opt
@@ -33,7 +33,6 @@ def threshold(
     write: Annotated[bool, opt("Put best_threshold into the test files.", common=True)] = False,
     output_dir: Annotated[str | None, opt("Write copies here and leave the test files unchanged.")] = None,
     group: Annotated[str | None, GROUP] = None,
-    missing: Annotated[Literal["refuse", "drop"], MISSING] = "refuse",
     *,
     reading: ReadSpec,
     asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
@@ -54,7 +53,7 @@ def threshold(
         maximize=maximize,
         search=search,
         group=group,
-        spec=reading.changed(missing=None if missing == "refuse" else missing),
+        spec=reading,
         plan=asked.plan,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import GROUP, JSON, MISSING, UNDEFINED
+from hitmiss.cli.shared import GROUP, JSON, UNDEFINED
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, READING, WRITING, opt
@@ -57,9 +57,6 @@ def toxicity(
     spreadsheet_safe: Annotated[bool, opt("Escape cells that a spreadsheet would run as formulas.", WRITING)] = False,
     group: Annotated[str | None, GROUP] = None,
     key: Annotated[str | None, opt(KEY, READING)] = None,
-    label_cut: Annotated[
-        float | None, opt("Labels are shares of annotators: toxic from this share on, for example 0.5.", MEASURING)
-    ] = None,
     identity: Annotated[
         list[str] | None, opt("Column(s) that mark identities: bias metrics.", MEASURING, takes_words=True)
     ] = None,
@@ -71,7 +68,6 @@ def toxicity(
         opt("If a file has several thresholds: refuse, take the first, or that of each row.", MEASURING),
     ] = "same",
     missing_language: Annotated[Literal["refuse", "skip"], opt("A language without a file.", READING)] = "refuse",
-    missing: Annotated[Literal["refuse", "drop"], MISSING] = "refuse",
     scores: Annotated[
         Literal["probability", "any"], opt("What scores may be; with any, a threshold must be given.", READING)
     ] = "probability",
@@ -93,7 +89,6 @@ def toxicity(
     from hitmiss.io.predictions import any_scores
 
     spec = reading.changed(
-        missing=None if missing == "refuse" else missing,
         threshold_rule=None if threshold_rule == "same" else threshold_rule,
         score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
         identities=tuple(identity or ()),
@@ -101,7 +96,7 @@ def toxicity(
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
-    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, label_cut)
+    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, reading.label_cut)
     run = _load(files, where, settings, spec, threshold, dump_errors)
     _honour(settings, run)
     _refuse_overwriting(run, output, results)
