@@ -182,9 +182,9 @@ class ReadSpec(Spec):
                 raise UnknownName(what, value, known)
         refuse_unkind(self.weight, self.weight_kind)
         if self.separator is not None and len(self.separator.encode()) != 1:
-            raise UsageError(f"a separator is one character; found {self.separator!r}", code="bad-separator")
+            raise UsageError.of("bad-separator", separator=self.separator)
         if self.decimal not in (None, ".", ","):
-            raise UsageError(f"the decimal sign is '.' or ','; found {self.decimal!r}", code="bad-decimal")
+            raise UsageError.of("bad-decimal", decimal=self.decimal)
 
     @property
     def kind(self) -> ScoreKind:
@@ -267,13 +267,9 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
     """Refuse a weight without its kind, and a kind without a weight."""
     if weight is not None and kind is None:
         ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
-        raise UsageError(
-            f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind", weight=weight, ways=ways)
     if weight is None and kind is not None:
-        raise UsageError(
-            f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind/needs", kind=kind)
 
 
 def label_text(value: object) -> object:
