@@ -1,10 +1,11 @@
-"""Writes docs/metrics.md, docs/cli.md, docs/api*.md and docs/llms.txt from the code and the pages: `python docs/reference.py`.
+"""Writes docs/metrics.md, docs/cli.md, docs/api*.md, docs/findings.md and docs/llms.txt: `python docs/reference.py`.
 
 A test keeps pages and code the same.
 """
 
 from __future__ import annotations
 
+import html
 import importlib
 import inspect
 import os
@@ -18,6 +19,8 @@ import hitmiss
 from hitmiss.cli.main import VERBS
 from hitmiss.core.metric import Metric
 from hitmiss.core.registry import all_metrics
+from hitmiss.findings.catalogue import everything
+from hitmiss.findings.render import parts_of
 
 HERE = Path(__file__).parent
 HEAD = """# Metrics
@@ -165,6 +168,47 @@ def shown_helps() -> list[str]:
     return ["\n".join(line.rstrip() for line in text.strip().splitlines()) for text in texts]
 
 
+FINDINGS = """# Findings
+
+<!-- Written by `python docs/reference.py` from the catalogue; do not edit. -->
+
+Everything that hitmiss concludes, warns of or refuses
+is a finding: a code, a severity, what it is about, and values. Programs should decide on codes and values, never on a
+sentence. `verdict` in `--json` and `results.verdict` hold findings; `error.code` is the code of a refusal up to its slash,
+`error.finding` all of it. Words in angle brackets are values.
+
+| severity | means |
+|---|---|
+| info | all is well, or what was done; part of another sentence |
+| note | what is not known, or was not checked |
+| warning | what speaks against the numbers or the detector |
+| alarm | the numbers do not mean what they seem to mean: `score --strict` refuses them |
+| error | a refusal: there are no numbers |
+"""
+
+
+def findings() -> str:
+    """Every code of the catalogue with its meaning and what to do."""
+    text, home = FINDINGS, ""
+    for package, code, entry in sorted(everything(), key=lambda found: (found[0], found[1])):
+        if package != home:
+            text += f"\n## {package}\n\n| code | severity | meaning | what to do |\n|---|---|---|---|\n"
+            home = package
+        cells = [f"`{code}`", entry.severity, shown(entry.text), shown(entry.fix)]
+        text += f"| {' | '.join(cells)} |\n"
+    return text
+
+
+def shown(template: str) -> str:
+    """A template with its options as the command line writes them, and its values in angle brackets."""
+    made = ""
+    for part in parts_of(template):
+        words = part.field + (f":{part.format}" if part.format and part.field.startswith("-") else "")
+        value = f"`{words.removesuffix('?')}`" if words.startswith("-") else f"‹{part.field}›" if part.field else ""
+        made += html.escape(part.literal, quote=False) + value
+    return " ".join(made.replace("|", "\\|").replace("*", "\\*").split())
+
+
 LLMS = """# hitmiss
 
 > Evaluates detectors (spoofed speech, deepfakes, toxic text, ECG attacks, language models as judges): the official numbers
@@ -199,6 +243,7 @@ PAGES = {
     "api.md": api,
     **{f"api_{job}.md": partial(api_of, job) for job in JOBS},
     "cli.md": cli,
+    "findings.md": findings,
     "llms.txt": llms,
 }
 

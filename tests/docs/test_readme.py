@@ -15,7 +15,9 @@ from hitmiss.cli.main import run
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 
 
-BLOCK = re.search(r"<!-- demo: clips -->\n```console\n\$ hitmiss (demo --files)\n\$ hitmiss (.*?)\n(.*?)\n\$ ", README, re.S)
+BLOCK = re.search(
+    r"<!-- demo: clips -->\n```console\n\$ hitmiss (demo --files)\n\$ hitmiss (.*?)\n(.*?)\n\$ ", README, re.S
+)
 
 
 def test_the_table_is_real(set_up: SetUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -69,7 +69,7 @@ def test_there_is_a_tutorial_for_every_reader() -> None:
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.stem, marks=LATER.get(page.stem, ())) for page in PAGES])
 def test_the_commands_work_in_an_empty_folder(page: Path, environment: dict[str, str], tmp_path: Path) -> None:
     assert "](../installation.md)" in page.read_text(encoding="utf-8"), "a reader must learn how to install"
-    assert len(steps(page)) < MOST
+    assert len(steps(page)) <= MOST
     for command, shown in steps(page):
         done = subprocess.run(
             ["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, encoding="utf-8"

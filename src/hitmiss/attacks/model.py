@@ -36,6 +36,7 @@ from hitmiss.detection.outputs import (
     to_log_odds,
     to_probability,
 )
+from hitmiss.detection.pinning import source_digest
 from hitmiss.detection.placed import pick_device
 from hitmiss.detection.torch import TorchDetector, parameters_digest
 from hitmiss.detection.tracing import Settled
@@ -243,10 +244,11 @@ def _own(model: object, name: str) -> object:
 
 
 def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
-    if isinstance(model, EstimatorDetector):
-        return _made(model.estimator, outputs, layout, device)
-    if isinstance(model, CallableDetector):
-        return _made(model.function, outputs, layout, device)
+    if isinstance(model, EstimatorDetector | CallableDetector):
+        inside = model.estimator if isinstance(model, EstimatorDetector) else model.function
+        made = _made(inside, outputs, layout, device)
+        made.identity = {**model.identity, **made.identity}
+        return made
     if isinstance(model, TorchDetector):
         return _of_torch(model.module, outputs, layout, model.device)
     if is_torch_module(model):
@@ -266,7 +268,8 @@ def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Cl
         return Classifier(_predict(model), type(model).__name__, kind, layout, kind_from="assumed")
     if callable(model):
         name, own = getattr(model, "__name__", type(model).__name__), getattr(model, "differentiable", None)
-        return Classifier(model, name, kind, layout, differentiable=own, kind_from="assumed")
+        pinned: dict[str, object] = {"source": source_digest(model)}
+        return Classifier(model, name, kind, layout, differentiable=own, kind_from="assumed", identity=pinned)
     raise UsageError(
         f"a {type(model).__name__} is not a model; give something with .predict, a callable or a torch module"
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -14,18 +14,20 @@ import numpy as np
 from hitmiss._version import __version__
 from hitmiss.boards.cache import BoardCache
 from hitmiss.boards.numbers import BoardNumber, average, worst
-from hitmiss.boards.plan import BoardPlan, Dataset
+from hitmiss.boards.plan import BoardPlan, Dataset, plan_of
 from hitmiss.boards.system import POOLED, MeasuredSystem, Rejected, SystemMeasurer
-from hitmiss.core import artifacts
-from hitmiss.core.design import Design
+from hitmiss.core import artifacts, progress
+from hitmiss.core.design import By, Design
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric import Best, Metric
+from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import resolve
 from hitmiss.engine.ranking import Duel
 from hitmiss.engine.shared_replicates import BoardSample, RunReplicates, rank_replicates
+from hitmiss.evaluation.protocol import find_protocol
 
-__all__ = ["AVERAGE", "POOLED_RANK", "Board", "BoardRow", "make_board"]
+__all__ = ["AVERAGE", "POOLED_RANK", "Board", "BoardRow", "board", "make_board"]
 
 AVERAGE: Final = "average"
 POOLED_RANK: Final = "pooled"
@@ -151,6 +153,76 @@ class Board:
         return json.dumps(artifacts.sealed(self.to_dict()), indent=1, ensure_ascii=False, allow_nan=False)
 
 
+def board(
+    submissions: str | Path | Sequence[str | Path] | Mapping[str, str | Path | Mapping[str, str | Path]],
+    keys: str | Path | Mapping[str, str | Path] | None = None,
+    protocol: str | Path | Protocol | None = None,
+    *,
+    metrics: str | Sequence[str] = (),
+    by: By = (),
+    unit: str | Sequence[str] | None = None,
+    bootstrap: int = 1000,
+    seed: int = 0,
+    level: float = 0.95,
+    rank_by: str | None = None,
+    cache: str | Path | None = None,
+    **reading: object,
+) -> Board:
+    """Check, measure and rank the submissions to a challenge, as `hitmiss board` does.
+
+    A submission that cannot be used is listed in `rejected` with its reason; the others go on.
+
+    Parameters
+    ----------
+    submissions
+        A folder (`SYSTEM/DATASET.tsv`, `DATASET/SYSTEM.tsv`, or `SYSTEM.tsv` for one data set), a `board.toml`, a list of
+        files of one data set, or files by system, or by system and data set.
+    keys
+        The key of the data set, a folder with one key for each, or keys by the names of the data sets.
+    protocol, metrics
+        The protocol of the challenge, or metrics, the first of which is ranked.
+    by, unit, bootstrap, seed, level
+        As for `rank`.
+    rank_by, cache
+        As for `make_board`.
+    **reading
+        Read options, the fields of `ReadSpec`.
+
+    Returns
+    -------
+    Board
+        The systems from best to worst, the pairs that were tested, and what was left out.
+
+    Raises
+    ------
+    UsageError
+        For folders or names that do not fit together, or without a metric.
+    DataError
+        If not a single submission can be used.
+
+    >>> import tempfile
+    >>> label = ["real", "fake"] * 6
+    >>> scores = {"ours": [9, 1, 8, 2, 7, 3, 6, 5, 9, 4, 8, 1], "theirs": [5, 4, 6, 7, 5, 3, 4, 6, 7, 5, 6, 4]}
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name, values in scores.items():
+    ...         rows = "".join(f"{i},{s}\\n" for i, s in enumerate(values))
+    ...         _ = Path(folder, f"{name}.csv").write_text("id,score\\n" + rows)
+    ...     rows = "".join(f"{i},{word}\\n" for i, word in enumerate(label))
+    ...     _ = Path(folder, "key.txt").write_text("id,label\\n" + rows)
+    ...     files = {n: f"{folder}/{n}.csv" for n in scores}
+    ...     found = board(files, f"{folder}/key.txt", metrics="roc_auc", positive="real")
+    >>> [(row.rank, row.system) for row in found.rows]
+    [(1, 'ours'), (2, 'theirs')]
+    """
+    chosen = find_protocol(protocol) if protocol is not None else None
+    wanted = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    design = Design.of(
+        wanted, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=chosen, gap=False
+    )
+    plan = plan_of(submissions, keys)
+    return make_board(plan, design, ReadSpec().changed(**reading), rank_by=rank_by, cache=cache)
+
+
 def make_board(
     plan: BoardPlan,
     design: Design,
@@ -158,7 +230,6 @@ def make_board(
     *,
     rank_by: str | None = None,
     cache: str | Path | None = None,
-    seen: Callable[[str], None] | None = None,
 ) -> Board:
     """Measure every system of a plan on every data set, and rank those that have all that the ranking needs.
 
@@ -175,8 +246,6 @@ def make_board(
         name of a data set.
     cache
         A folder that keeps what was measured, so that one more system costs one reading.
-    seen
-        Called with the name of each system before it is measured.
 
     Raises
     ------
@@ -195,9 +264,7 @@ def make_board(
     measurer = SystemMeasurer(plan, asked, reading, metric)
     kept = BoardCache(cache, plan, asked, reading, metric) if cache is not None else None
     systems = []
-    for name in plan.files:
-        if seen is not None:
-            seen(name)
+    for name in progress.each([*plan.files], "systems"):
         found = kept.get(name) if kept is not None else None
         if found is None:
             found = measurer.measure(name)

@@ -11,7 +11,7 @@ from typing import Final
 
 from hitmiss.core.errors import UnknownName, UsageError
 
-__all__ = ["BoardPlan", "Dataset", "files_of_system", "find_keys", "find_plan", "read_plan"]
+__all__ = ["BoardPlan", "Dataset", "files_of_system", "find_keys", "find_plan", "plan_of", "read_plan"]
 
 ALL: Final = "all"
 """The name of the data set of a board that has only one."""
@@ -107,6 +107,44 @@ def find_plan(submissions: str | Path, keys: str | Path) -> BoardPlan:
     if not files:
         raise UsageError(f"{folder} holds no submission", code="no-submission")
     return BoardPlan(datasets, files, unknown=tuple(unknown))
+
+
+def plan_of(
+    submissions: str | Path | Sequence[str | Path] | Mapping[str, str | Path | Mapping[str, str | Path]],
+    keys: str | Path | Mapping[str, str | Path] | None,
+) -> BoardPlan:
+    """Return the plan of what a caller gave: folders, a `board.toml`, files of one data set, or files by name."""
+    if isinstance(submissions, str | Path):
+        if Path(submissions).suffix == ".toml":
+            return read_plan(submissions)
+        if isinstance(keys, str | Path):
+            return find_plan(submissions, keys)
+        submissions = {p.name: files_of(p) for p in sorted(Path(submissions).iterdir()) if p.is_dir()}
+    if keys is None:
+        raise UsageError("say where the keys are: a key, a folder of keys, or keys by data set", code="no-key")
+    if isinstance(keys, Mapping):
+        datasets = tuple(Dataset(str(name), str(key)) for name, key in keys.items())
+    else:
+        datasets = find_keys(keys)
+    if not isinstance(submissions, Mapping):
+        submissions = _by_stem([Path(path) for path in submissions], "submissions")
+    names, files = {d.name for d in datasets}, {}
+    for system, given in submissions.items():
+        own = given if isinstance(given, Mapping) else {datasets[0].name: given}
+        if not isinstance(given, Mapping) and len(datasets) > 1:
+            raise UsageError(
+                f"{system} is one file, and there are {len(datasets)} data sets; give {{data set: file}}",
+                code="no-data-set",
+            )
+        if unknown := next((name for name in own if name not in names), None):
+            raise UnknownName(f"data set of {system}", unknown, names)
+        files[str(system)] = {str(name): str(path) for name, path in own.items()}
+    return BoardPlan(datasets, files)
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """Return the files of a folder by their names."""
+    return _by_stem(_files(folder), str(folder))
 
 
 def find_keys(keys: str | Path) -> tuple[Dataset, ...]:

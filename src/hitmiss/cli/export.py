@@ -60,7 +60,7 @@ def export(
         return
     if not results:
         raise UsageError("give the results to export: the file that `hitmiss score … -o FILE` wrote")
-    from hitmiss.reports.contests import contest_tables, is_contest, read_contest
+    from hitmiss.reports.contests import contest_tables, contest_verdict, is_contest, read_contest
     from hitmiss.reports.exports import Export, export_tables
     from hitmiss.reports.exports import export as exported
     from hitmiss.reports.sources import open_results
@@ -73,7 +73,8 @@ def export(
     if len(results) == 1 and is_contest(results[0]):
         found = read_contest(results[0])
         signature = "" if isinstance(found, list) else found.signature
-        _write(export_tables(contest_tables(found), wanted, signature, raw=raw), output)
+        told = contest_verdict(found)
+        _write(export_tables(contest_tables(found), wanted, signature, raw=raw, verdict=told), output)
         return
     how = Export(
         wanted,
@@ -98,7 +99,7 @@ def _paper(
     from hitmiss.engine.ranking import Ranking
     from hitmiss.reports.contests import read_contest
     from hitmiss.reports.evaluations import evaluations
-    from hitmiss.reports.paper_kit import CITE, paper_tables, short_signatures, write_figures
+    from hitmiss.reports.paper_kit import CITE, figure_floats, paper_tables, short_signatures, write_figures
     from hitmiss.reports.significance import read_marks
 
     if purpose != "paper":
@@ -116,7 +117,10 @@ def _paper(
         artifacts.write(target / "tables.tex", text)
         contest = read_contest(comparison) if comparison else None
         written = write_figures(evaluation, target, ranked=contest if isinstance(contest, Ranking) else None)
-        common.note(f"wrote {target / 'tables.tex'} and {len(written)} figures: {', '.join(p.name for p in written)}")
+        artifacts.write(target / "figures.tex", figure_floats(written))
+        common.note(
+            f"wrote {target / 'tables.tex'}, figures.tex and {len(written)} figures: {', '.join(p.name for p in written)}"
+        )
         for line in short_signatures(evaluation.results):
             common.note(f"signature: {line}")
         common.note(f"cite: {CITE}")

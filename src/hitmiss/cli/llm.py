@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
-from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, RUNNING, WRITING, opt
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.llm.detectors import Model
@@ -38,9 +39,6 @@ def llm(
     api_key_env: Annotated[str | None, opt(KEY, metavar="NAME")] = None,
     provider: Annotated[str | None, opt("Provider of inspect_ai for all models.")] = None,
     prompt: Annotated[Path | None, opt("Your own instructions (the system message).", metavar="FILE")] = None,
-    limit: Annotated[
-        int | None, opt("Only so many items: the first, or with --shuffle any.", RUNNING, common=True)
-    ] = None,
     root: Annotated[Path | None, opt("Folder of the files (default: the dataset's).", READING)] = None,
     canaries: Annotated[int, opt("Items with an injected instruction, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[
@@ -51,11 +49,9 @@ def llm(
     max_iterations: Annotated[int, opt("Most requests about one item.")] = 15,
     max_tokens: Annotated[int | None, opt("Most tokens of an answer.")] = None,
     reasoning_effort: Annotated[str | None, opt("Reasoning effort as the provider names it, low to high.")] = None,
-    seed: Annotated[int | None, opt("Seed for providers that take one.", CERTAINTY)] = None,
     max_connections: Annotated[
         int | None, opt("Requests at once (default: adaptive).", OTHERS, "--max-connections", "--num-workers")
     ] = None,
-    shuffle: Annotated[bool, opt("Ask in random order (of --seed).", RUNNING)] = False,
     skip_missing_images: Annotated[bool, opt("Leave out items whose file is missing.")] = False,
     vision_model: Annotated[str | None, opt(VISION)] = None,
     structuring_model: Annotated[str | None, opt(STRUCTURING)] = None,
@@ -70,8 +66,8 @@ def llm(
     run: Annotated[
         Path | None, opt("The run folder (default: beside the output).", RUNNING, metavar="FOLDER", common=True)
     ] = None,
-    resume: Annotated[bool, opt("Continue the run.", RUNNING, common=True)] = False,
-    retry: Annotated[bool, opt("With --resume: ask failed calls again.", RUNNING)] = False,
+    *,
+    running: RunSpec,
     json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
 ) -> None:
     """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash.
@@ -85,7 +81,7 @@ def llm(
     from hitmiss.llm.leaks import find_leaks
     from hitmiss.llm.plan import Settings
     from hitmiss.llm.prices import read_prices
-    from hitmiss.llm.run import run_llm
+    from hitmiss.llm.run import work_on_calls
     from hitmiss.llm.secrets import key_of
 
     _require_folder(metrics_output)
@@ -97,7 +93,7 @@ def llm(
         temperature=temperature,
         max_tokens=max_tokens,
         reasoning_effort=reasoning_effort,
-        seed=seed,
+        seed=running.seed,
         max_iterations=max_iterations,
         thresholds=bands,
         base_url=address,
@@ -111,8 +107,10 @@ def llm(
         timeout=timeout,
     )
     absent: list[str] = []
-    order = (seed or 0) if shuffle else None
-    items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None, shuffle=order)
+    order = (running.seed or 0) if running.shuffle else None
+    items = read_items(
+        dataset, root=root, limit=running.limit, absent=absent if skip_missing_images else None, shuffle=order
+    )
     if absent:
         common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
     for warning in (*doubts, *find_leaks(items)):
@@ -120,19 +118,21 @@ def llm(
     extraction = Extraction(positive_index, outputs)  # type: ignore[arg-type]
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
-    outcome = run_llm(
+    outcome = work_on_calls(
         plan,
+        running,
         output=output,
         folder=run,
         models=opened,
         key=key_of(api_key_env),
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
-        resume=resume,
-        retry=retry,
         report=Progress(),
         tell=common.note,
     )
+    if outcome is None:
+        common.out("other processes are still working on it; the last one finishes the run")
+        return
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from hitmiss.cli.options import Verb
 
 JOBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Measure": ("score", "toxicity", "triage", "drift", "threshold"),
-    "Compare and decide": ("compare", "gate", "plan", "verify"),
+    "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse"),
+    "Compare and decide": ("compare", "board", "gate", "plan", "verify"),
     "Run models": ("detect", "attack", "llm", "probe", "shortcuts"),
     "People": ("review",),
-    "Files": ("init", "validate", "report", "export", "sql"),
+    "Files": ("init", "validate", "convert", "report", "export", "sql"),
     "Help": ("list", "show", "demo", "doctor"),
 }
 """The verbs by job. Each is a file of this folder with a function of the same name (`list_` for `list`)."""

@@ -64,6 +64,8 @@ class Header:
         The column of sampling weights.
     repeated_by
         The column of frequency weights, by which the rows were repeated; nothing uses them again.
+    is_unlabelled
+        Whether the classes are stand-ins, because none are known: scores can be written, and nothing can be measured.
 
     Raises
     ------
@@ -91,6 +93,7 @@ class Header:
     """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""
     weight: str | None = None
     repeated_by: str | None = None
+    is_unlabelled: bool = False
     settled: str = ""
 
     def __post_init__(self) -> None:

@@ -24,6 +24,25 @@ def option_name(keyword: str) -> str:
     return _spelled().get(keyword) or f"--{keyword.rstrip('_').replace('_', '-')}"
 
 
+def keyword_of(flag: str) -> str:
+    """Return the keyword of Python for an option of the command line; of one that no spec declares, its own name.
+
+    >>> keyword_of("--column"), keyword_of("-m"), keyword_of("--max-regression"), keyword_of("-o")
+    ('columns', 'metrics', 'max_regression', 'output')
+    """
+    return _keywords().get(flag) or {"-o": "output"}.get(flag) or flag.lstrip("-").replace("-", "_")
+
+
+@cache
+def _keywords() -> dict[str, str]:
+    return {
+        spelling: field
+        for spec in SPECS
+        for field, option in options_of(spec).items()  # type: ignore[arg-type]
+        for spelling in option.spellings(field)
+    }
+
+
 @cache
 def _spelled() -> dict[str, str]:
     return {

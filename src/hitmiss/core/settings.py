@@ -21,6 +21,7 @@ from typing import Final
 
 from hitmiss.core.design import Design, Taken
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
+from hitmiss.core.finding import Finding
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import Layer, make, options_of
 
@@ -131,8 +132,7 @@ def blamed(error: HitmissError, taken: Taken) -> HitmissError:
     if not own and (error.code not in OF_MEANING or not taken.values):
         return error
     said = Taken(taken.file, own or taken.values)
-    way = f"change it there, or switch it off with --settings {OFF}"
-    error.args = (f"{error.args[0]} ({said}; {way})", *error.args[1:])
+    error.finding = Finding("settings-blamed", values={"what": error.found, "said": str(said)})
     return error
 
 
@@ -155,7 +155,7 @@ def _table(data: Mapping[str, object], name: str, file: str) -> dict[str, object
 def _placed(error: UsageError, file: str, table: str) -> UsageError:
     """Return an error with the file and the table that it is about."""
     where = f"{file}, [{table}]" if table else file
-    return UsageError(f"{where}: {error.args[0]}", code="bad-settings")
+    return UsageError.of("bad-settings/placed", place=where, what=error.found)
 
 
 def shown_value(value: object) -> str:

@@ -55,7 +55,7 @@ def cross_validate(
     ('llr', 40)
     """
     if folds < 2:
-        raise UsageError(f"cross-validation needs two folds or more; found {folds}", code="one-fold")
+        raise UsageError.of("one-fold", folds=folds)
     first = next(iter(systems.values()))
     place = folds_of(first, (unit,) if isinstance(unit, str) else unit, folds, seed)
     key = ["item", "target"]
@@ -90,7 +90,7 @@ def folds_of(trials: Trials, unit: Sequence[str], folds: int, seed: int) -> NDAr
     names = trials.frame.select(pl.concat_str(columns, separator="\x1f").alias("unit"))["unit"]
     values = names.unique().sort()
     if len(values) < 2:
-        raise DataError(f"there is one unit only ({', '.join(columns)}); nothing can be held out", code="one-unit")
+        raise DataError.of("one-unit", columns=tuple(columns))
     order = generator(seed, "folds").permutation(len(values))
     fold = dict(zip(values.to_list(), (order % min(folds, len(values))).tolist(), strict=True))
     return np.array([fold[name] for name in names.to_list()], dtype=np.int64)

@@ -127,6 +127,8 @@ def measure_design(
 
     `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
     """
+    if trials.header.is_unlabelled:
+        raise DataError("these scores have no labels, so nothing can be measured; give the key", code="no-labels")
     chosen, groupings, gaps = design.settled, design.groupings, design.gaps
     plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
     only = OneClassColumns(chosen.negative_only, chosen.positive_only)

@@ -232,7 +232,7 @@ class Dialogue:
         except HitmissError as error:
             if not error.choices:
                 raise
-            return _of_choices(error.choices, str(error.args[0]), self._looked()), None
+            return _of_choices(error.choices, error.message, self._looked()), None
         if seen.choices:
             return _of_choices(seen.choices, seen.faults[0].message, self._looked()), seen
         fault = next((f for f in seen.faults if f.kind in COLUMNS and f.column in ("item", "label", "score")), None)

@@ -135,4 +135,4 @@ def write_official_scores(trials: Trials, path: str | Path) -> None:
             f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
         )
     rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
-    Path(path).write_text("".join(["filename\tcm-score\n", *rows]), encoding="utf-8", newline="\n")
+    artifacts.write(path, "".join(["filename\tcm-score\n", *rows]))

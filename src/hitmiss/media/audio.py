@@ -101,7 +101,7 @@ def need(package: str) -> ModuleType:
     try:
         return import_module(package)
     except ImportError:
-        raise EnvironmentFault(f"sound needs the package {package!r}: pip install 'hitmiss[audio]'") from None
+        raise EnvironmentFault.of("sound-needs-package-pip", package=package) from None
 
 
 def _decode(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:

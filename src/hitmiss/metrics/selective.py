@@ -198,7 +198,7 @@ def accuracy_at_coverage(
     Over(1 over 2)
     """
     if not 0.0 < coverage <= 1.0:
-        raise UsageError(f"coverage must lie in 0..1, 0 excluded; found {coverage}")
+        raise UsageError.of("coverage-lie-excluded", coverage=coverage)
     j = _judged(label, decision, confidence, weight)
     return PartialEstimate(float(accuracy_at_coverage_of(j, coverage)), coverage * float(j.n_all))
 
@@ -223,7 +223,7 @@ def coverage_at_accuracy(
     Over(0.5 over 4)
     """
     if not 0.0 < accuracy <= 1.0:
-        raise UsageError(f"accuracy must lie in 0..1, 0 excluded; found {accuracy}")
+        raise UsageError.of("accuracy-lie-excluded", accuracy=accuracy)
     j = _judged(label, decision, confidence, weight)
     return PartialEstimate(float(coverage_at_accuracy_of(j, accuracy)), float(j.n_all))
 

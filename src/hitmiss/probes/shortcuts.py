@@ -75,10 +75,10 @@ def shortcut_trials(manifest: Manifest, features: Sequence[Mapping[str, float]],
     half.
     """
     if not manifest.has_labels:
-        raise DataError("the shortcut probe needs labels")
+        raise DataError.of("shortcut-probe-needs-labels")
     label = (manifest.frame["label"] == manifest.positive).to_numpy()
     if label.all() or not label.any():
-        raise DataError(f"the shortcut probe needs both classes; all of these are {manifest.frame['label'][0]}")
+        raise DataError.of("shortcut-probe-needs", label=manifest.frame["label"][0])
     table = np.array([[row[name] for name in FEATURES] for row in features])
     groups = manifest.frame[unit].to_numpy() if unit is not None else np.arange(len(label))
     scores = {name: _turned(table[:, i], label) for i, name in enumerate(FEATURES)}
@@ -125,7 +125,7 @@ def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: A
     for held in np.unique(fold):
         train, test = fold != held, fold == held
         if label[train].all() or not label[train].any():
-            raise DataError("too few speakers: without one fold of them, a class is empty")
+            raise DataError.of("too-few-speakers-without")
         model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
         scores[test] = model.fit(table[train], label[train]).decision_function(table[test])
     return scores

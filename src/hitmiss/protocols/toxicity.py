@@ -164,7 +164,7 @@ def load_files(
     languages = tuple(language for language, _ in named)
     twice = [language for language in languages if languages.count(language) > 1]
     if twice:
-        raise UsageError(f"two files are of the language {twice[0]!r}; give one of each", code="repeated-language")
+        raise UsageError.of("repeated-language", twice=twice[0])
     predictions = read_predictions(named, spec, whole=whole, further=further)
     run = run_of(predictions, LANGUAGE, languages, spec=spec, deciding=deciding, one_each=True)
     return replace(run, files=tuple(map(Path, paths)))
@@ -257,9 +257,7 @@ def load_table(
     asked = list(languages or sorted(there))
     absent = [g for g in asked if g not in there]
     if absent:
-        raise UsageError(
-            f"no row has {', '.join(map(repr, absent))}; there are {', '.join(sorted(there))}", code="unknown-language"
-        )
+        raise UsageError.of("unknown-language", absent=tuple(absent), there=tuple(sorted(there)))
     if set(asked) != set(there):
         kept = predictions.frame.filter(pl.col("group").is_in(asked))
         only = f"only:{' & '.join(sorted(asked))}"
@@ -302,9 +300,7 @@ def load_any(
         Labels are shares of annotators: positive from this share on.
     """
     if label_cut is not None and not 0 < label_cut <= 1:
-        raise UsageError(
-            f"labels are cut at a share of annotators above 0 and at most 1; found {label_cut:g}", code="bad-label-cut"
-        )
+        raise UsageError.of("bad-label-cut", label_cut=label_cut)
     if key is None and label_cut is None:
         run = _load_any(given, group, languages, spec, deciding, whole)
     else:
@@ -384,14 +380,11 @@ def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec, found
     theirs = spec.key_columns.get("item") or item_name(truth.columns, name)
     if truth[theirs].is_duplicated().any():
         twice = truth.filter(pl.col(theirs).is_duplicated())[theirs][0]
-        raise DataError(f"{name} names some ids more than once, the first is {twice!r}", code="duplicate-id")
+        raise DataError.of("duplicate-id", name=name, twice=twice)
     for one, other, has, lacks in ((frame[ours], truth[theirs], file, name), (truth[theirs], frame[ours], name, file)):
         gone = one.filter(~one.is_in(other.implode()))
         if len(gone) and not spec.allow_missing:
-            raise DataError(
-                f"{len(gone):,} ids of {has} are not in {lacks}, the first is {gone[0]!r}; --allow-missing scores what both have",
-                code="missing-ids",
-            )
+            raise DataError.of("missing-ids", n_gone=len(gone), has=has, lacks=lacks, gone=gone[0])
     found.listed = tuple(truth[theirs])
     found.scored.update(frame[ours])
     mark = f"{OWN}truth"
@@ -425,7 +418,7 @@ def _key_of(key: str, spec: ReadSpec) -> pl.DataFrame:
         if theirs not in truth.columns:
             near = nearest(theirs, truth.columns)
             hint = f"did you mean {near!r}?" if near else f"there are {', '.join(map(repr, truth.columns))}"
-            raise DataError(f"{name}: there is no column {theirs!r}; {hint}", code="missing-column")
+            raise DataError.of("missing-column", name=name, theirs=theirs, hint=hint)
     declared = spec.key_columns.get("label", TRUTH)
     if declared != TRUTH and TRUTH in truth.columns:
         truth = truth.drop(TRUTH)
@@ -478,9 +471,7 @@ def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec, *, is_joine
     """Convert shares of annotators to labels; a share outside 0..1 is refused, a blank one stays blank."""
     name = spec.columns.get("label") or next((c for c in LABELS if c in frame.columns), None)
     if name is None or name not in frame.columns:
-        raise DataError(
-            f"{file} has no column {name or 'of labels'} to cut; it has {', '.join(frame.columns)}", code="no-label"
-        )
+        raise DataError.of("no-label", file=file, name=name or "of labels", columns=tuple(frame.columns))
     texts = frame[name].cast(pl.String).fill_null("")
     shares, _ = to_numbers(texts, spec.decimal_sign)
     is_blank = texts.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))
@@ -508,7 +499,7 @@ def _load_any(
 ) -> Run:
     paths, _ = without_own_outputs(files_of(given))
     if not paths:
-        raise UsageError("no file of predictions was given", code="no-predictions")
+        raise UsageError.of("no-predictions")
     try:
         return load_table(paths, group, languages=languages, spec=spec, deciding=deciding, whole=whole)
     except DataError as error:
@@ -526,7 +517,7 @@ def _load_any(
     kept = [path for path in paths if not languages or language_of(path) in languages]
     absent = [language for language in languages or () if language not in map(language_of, kept)]
     if absent:
-        raise UsageError(f"no file is of {', '.join(absent)}", code="unknown-language")
+        raise UsageError.of("unknown-language/no", absent=tuple(absent))
     return load_files(kept, spec=spec, deciding=deciding, whole=whole)
 
 
@@ -560,9 +551,7 @@ def run_of(
     is_any = any_scores(chosen)
     clash = [g for g in groups if g in AVERAGES]
     if clash:
-        raise UsageError(
-            f"a {group} is called {clash[0]!r}, which is the name of an average here; rename it", code="reserved-name"
-        )
+        raise UsageError.of("reserved-name", group=group, clash=clash[0])
     how = replace(deciding or Deciding(), per_row=chosen.threshold_rule == "per-row")
     _refuse_threshold(how.given, is_any)
     how = replace(how, default=None) if is_any else how
@@ -636,7 +625,7 @@ def _refuse_threshold(given: float | None, any_scores: bool) -> None:
     """Refuse NaN, and a threshold above 1 for probabilities: everything would silently be called non-toxic."""
     if given is not None and (given != given or not (any_scores or 0.0 <= given <= 1.0)):
         fix = "give a number" if given != given else "probabilities lie in 0..1; other scores need --scores any"
-        raise UsageError(f"a threshold of {given!r} decides nothing; {fix}", code="bad-threshold")
+        raise UsageError.of("bad-threshold", given=given, fix=fix)
 
 
 def _default_told(deciding: Deciding, origins: Mapping[str, None]) -> tuple[str, ...]:

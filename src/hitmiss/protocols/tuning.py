@@ -67,9 +67,7 @@ def tune_files(
         else None
     )
     if other is not None and set(own.groups) != set(other.groups):
-        raise DataError(
-            f"validation has {', '.join(own.groups)} and test has {', '.join(other.groups)}; give both for the same ones"
-        )
+        raise DataError.of("validation-test", groups=tuple(own.groups), groups_2=tuple(other.groups))
     judged = other.trials if other else None
     rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged)
     if judged is not None and plan is not None and plan.bootstrap:
@@ -102,7 +100,7 @@ def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: SamplingPlan)
 def load_sides(paths: Sequence[str], group: str | None, spec: ReadSpec, *, whole: bool = False) -> Run:
     """Load files whose names end in a language, or files with a language column; decisions are made at 0.5."""
     if not paths:
-        raise UsageError("no file of predictions was given")
+        raise UsageError.of("no-predictions")
     deciding = Deciding(given=0.5)
     if group is not None or not all(language_of(path) for path in paths):
         return load_table(paths, group, spec=spec, deciding=deciding, whole=whole)
@@ -141,21 +139,18 @@ def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, s
     assert tuning.test is not None  # the command line checks for test files first
     run = tuning.test
     if any(choice.startswith(("where:", "dedupe")) for choice in run.predictions.choices):
-        raise UsageError(
-            "thresholds are written into whole files, and only some rows were read; leave --where and --dedupe out",
-            code="partial-file",
-        )
+        raise UsageError.of("partial-file")
     thresholds = {row.group: row.chosen.threshold for row in tuning.rows}
     written: dict[Path, str] = {}
     for at, path in enumerate(tuning.test_paths):
         if path.suffix != WRITABLE:
-            raise UsageError(f"{path.name}: thresholds are written into .csv files; convert it first")
+            raise UsageError.of("thresholds-written-into-csv", path_name=path.name)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         rows = run.predictions.frame.filter(pl.col("file") == at)
         raw = run.predictions.raw[at]
         if rows.height != raw.height:
-            raise UsageError(f"{path.name}: rows without a label or score would be lost; fix them before writing")
+            raise UsageError.of("rows-without-label-score", path_name=path.name)
         frame, note = _with_threshold(raw, rows, thresholds, run.predictions.titles[at], run.measured.header.scale)
         target = folder / path.name if folder is not None else path
         write_csv(frame, target)

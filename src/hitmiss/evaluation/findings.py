@@ -1,0 +1,87 @@
+"""What `evaluation` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "two-transforms": Entry(ERROR, "give transform, or codecs or manipulate, not both"),
+    "no-manipulation": Entry(
+        ERROR, "no manipulation is named in {manipulate!r}", fix="write for instance noise(snr=15)"
+    ),
+    "picture-unused": Entry(ERROR, "{--picture?} goes with {--input image}"),
+    "picture-unknown": Entry(
+        ERROR, "{model_name} does not say how it takes pictures: {--picture?} 'resize=256, crop=224, scale=imagenet'"
+    ),
+    "option-unused": Entry(ERROR, "{option} goes with {other}"),
+    "same-name": Entry(ERROR, "two files are called {names!r}; runs need names of their own"),
+    "incomplete-runs": Entry(
+        ERROR,
+        "{said}; a mean over {column}s needs the same items in each: complete the files, or score what all of them have with {--allow-missing}",
+    ),
+    "no-common-item": Entry(ERROR, "no item is in every {column}; there is nothing to take a mean over"),
+    "no-metric/say": Entry(
+        ERROR, "say what to measure: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m min_dcf})"
+    ),
+    "track-two": Entry(
+        ERROR,
+        "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, nontarget or spoof, and two classes would merge spoof with nontarget. hitmiss.metrics has min_a_dcf, min_t_dcf and t_eer for them",
+        fix="for Track 1 give a file of utterances and CM scores",
+    ),
+    "no-metric/say-compare": Entry(
+        ERROR, "say what to compare: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m roc_auc})"
+    ),
+    "no-metric/protocol": Entry(ERROR, "no metric of the protocol fits these runs", fix="name one with -m"),
+    "two-runs": Entry(ERROR, "{protocol_name} compares two runs, each of one model", fix="give two"),
+    "no-metric/say-rank": Entry(ERROR, "say what to rank by: a protocol or metrics"),
+    "one-run": Entry(ERROR, "a board ranks two submissions or more; found {n_runs}"),
+    "same-name/submissions": Entry(ERROR, "two submissions are called {twice!r}", fix="give each its own name"),
+    "missing-protocol": Entry(ERROR, "no protocol file {path}"),
+    "bad-protocol": Entry(ERROR, "{name} is not TOML: {error}"),
+    "bad-protocol/refused": Entry(ERROR, "{name}: {fault}"),
+    "read-twice": Entry(ERROR, "these trials are read already; a key and read options belong to files"),
+    "wrong-layout": Entry(ERROR, "{part} does not score these files: {why}"),
+    "no-folder": Entry(ERROR, "{folder} is not a folder", fix="give the folder of the submissions"),
+    "wants-sound-hz-says": Entry(ERROR, "{model_name} wants sound at {own} Hz; {--sample-rate?} says {asked}"),
+    "runs-clip-goes-through": Entry(
+        ERROR, "{--codecs?} and {--manipulate?} are two runs; a clip goes through one of them"
+    ),
+    "changes-sound-texts-pictures": Entry(
+        ERROR, "{--manipulate?} changes sound, texts and pictures, which {--input?} {input} does not load"
+    ),
+    "bad-column": Entry(
+        ERROR,
+        "{wrong}= names a column of the table, as {wrong}='name'; found a {name}",
+        fix="for arrays leave the table out: {ARRAYS}",
+    ),
+    "nothing-to-read": Entry(ERROR, "give a file or a table, or arrays by name: {ARRAYS}; found neither"),
+    "nameless-array": Entry(
+        ERROR,
+        "this is a {name} of values, and nothing says which are labels and which scores",
+        fix="name them: {ARRAYS}, or hm.Trials.of(y, s)",
+    ),
+    "several-splits": Entry(ERROR, "this dataset has the splits {value}", fix="give one of them"),
+    "not-a-table/2": Entry(ERROR, "this is not a table: {error}"),
+    "not-trials": Entry(
+        ERROR,
+        "{verb} takes trials, a file or a table, but this is a {name}",
+        fix="make trials of arrays with hm.Trials.of(y, s)",
+    ),
+    "columns-takes-our-names": Entry(
+        ERROR, "columns= takes our names with those of the file, as {{'label': 'truth'}}; found {value!r}"
+    ),
+    "no-class": Entry(
+        ERROR,
+        "{scores} has no labels, so it does not say which class a higher score means",
+        fix="say it with {--positive?}",
+    ),
+    "raw-scores": Entry(
+        ERROR,
+        "these are {kind} scores, which have no probabilities",
+        fix="declare what they are ({--score-kind probability} or logit), or calibrate them",
+    ),
+    "bad-costs": Entry(ERROR, "costs are two numbers, as 1,10; found {costs!r}"),
+}
