@@ -9,7 +9,7 @@ from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import CERTAINTY, MEASURING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -32,7 +32,6 @@ def threshold(
     write: Annotated[bool, opt("Put best_threshold into the test files.", common=True)] = False,
     output_dir: Annotated[str | None, opt("Write copies here and leave the test files unchanged.")] = None,
     group: Annotated[str | None, opt("Column that defines the groups, if not language.", MEASURING)] = None,
-    missing: Annotated[str, opt("refuse, or drop rows without label or score.", READING)] = "refuse",
     *,
     reading: ReadSpec,
     asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
@@ -53,7 +52,7 @@ def threshold(
         maximize=maximize,
         search=search,
         group=group,
-        spec=reading.changed(missing=None if missing == "refuse" else missing),
+        spec=reading,
         plan=asked.plan,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}

@@ -56,9 +56,6 @@ def toxicity(
     spreadsheet_safe: Annotated[bool, opt("Escape cells that a spreadsheet would run as formulas.", WRITING)] = False,
     group: Annotated[str | None, opt("Column of FILES that defines the groups, if not language.", MEASURING)] = None,
     key: Annotated[str | None, opt(KEY, READING)] = None,
-    label_cut: Annotated[
-        float | None, opt("Labels are shares of annotators: toxic from this share on, for example 0.5.", MEASURING)
-    ] = None,
     identity: Annotated[
         list[str] | None, opt("Column(s) that mark identities: bias metrics.", MEASURING, takes_words=True)
     ] = None,
@@ -69,7 +66,6 @@ def toxicity(
         str, opt("same, first or per-row, if a file has several thresholds.", MEASURING)
     ] = "same",
     missing_language: Annotated[str, opt("refuse, or skip a language without a file.", READING)] = "refuse",
-    missing: Annotated[str, opt("refuse, or drop rows without label, score or decision.", READING)] = "refuse",
     scores: Annotated[str, opt("probability, or any (a threshold must then be given).", READING)] = "probability",
     undefined: Annotated[str, opt("zero as documented, or null, for empty denominators.", MEASURING)] = "zero",
     *,
@@ -90,7 +86,6 @@ def toxicity(
 
     _refuse_unknown(scores, undefined, missing_language)
     spec = reading.changed(
-        missing=None if missing == "refuse" else missing,
         threshold_rule=None if threshold_rule == "same" else threshold_rule,
         score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
         identities=tuple(identity or ()),
@@ -98,7 +93,7 @@ def toxicity(
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
-    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, label_cut)
+    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, reading.label_cut)
     run = _load(files, where, settings, spec, threshold, dump_errors)
     _honour(settings, run)
     _refuse_overwriting(run, output, results)

@@ -391,6 +391,9 @@ def _obstacles(
                 "unread-option",
                 f"{option_name(name)} needs the whole table beside --where; leave --stream out",
             )
+    for name in ("label_cut", "missing", "pairs"):
+        if getattr(options, name):
+            yield "needs-every-trial", f"{option_name(name)} needs the rows, {rows}"
     if options.dedupe or find_expanding(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
     if options.weight is not None:
