@@ -83,6 +83,7 @@ class Metric:
     ranks: bool = False
     answered: str = ""
     covers: Of = ""
+    brought: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

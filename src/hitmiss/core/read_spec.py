@@ -75,6 +75,8 @@ class ReadSpec(Spec):
         Name of a known layout, or of a plug-in's reader, to use instead of recognising the layout.
     separator, encoding, decimal
         Of text files, if they are not recognised or recognised wrongly.
+    asv, asv_key
+        Scores of the speaker verifier and the key of its trials, for the tandem costs of a protocol that uses them.
     pairs
         For wide files with several labels of a text side by side: label column -> score column. Without it, labels and
         scores with matching names are found (`toxic` and `toxic_prob`, or `toxic` in scores and key).
@@ -168,6 +170,8 @@ class ReadSpec(Spec):
     separator: Annotated[str | None, opt("Separator of the columns.", READING)] = None
     encoding: Annotated[str | None, opt("Encoding of the files.", READING)] = None
     decimal: Annotated[str | None, opt("Decimal sign, `.` or `,`.", READING, metavar=".|,")] = None
+    asv: Annotated[str | None, opt("Scores of the speaker verifier, for tandem costs.", READING)] = None
+    asv_key: Annotated[str | None, opt("Key of the speaker verifier's trials.", READING)] = None
     pairs: Annotated[
         Mapping[str, str],
         opt("In a wide file: a label column = its score column, `toxic=toxic_prob`.", READING, "--pair", read=as_pairs),

@@ -62,6 +62,8 @@ def metric(
     ranks: bool = False,
     answered: str = "",
     covers: Of = "",
+    name: str = "",
+    brought: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -121,6 +123,10 @@ def metric(
         The metric with the same meaning over the answered trials, by which a system that abstains is judged.
     covers
         The trials of which the metric is the share that was answered: `all`, `positives` or `negatives`.
+    name
+        The name of the metric, if it is not that of the function.
+    brought
+        Settings that trials may bring with them, each slice its own: the error rates of a speaker verifier.
 
     Returns
     -------
@@ -142,9 +148,9 @@ def metric(
 
     def register(function: F) -> F:
         columns, defaults = _read_signature(function)
-        name = function.__name__
+        called = name or function.__name__
         entry = Metric(
-            name,
+            called,
             function,
             best,
             range,
@@ -171,8 +177,9 @@ def metric(
             ranks,
             answered,
             covers,
+            brought,
         )
-        add("metric", name, entry, origin=function.__module__)
+        add("metric", called, entry, origin=function.__module__)
         return function
 
     return register
