@@ -324,7 +324,7 @@ def _other_name(family: Family, positive: str) -> str:
 def _by_family(found: Sequence[str], family: Family, positive: str | None, negative: str | None) -> Reading:
     ours, theirs = family.sides(positive)
     if negative is not None and spelt(negative) in spellings(ours):
-        raise UsageError(f"{positive or ours[0]!r} and {negative!r} name the same class")
+        raise UsageError.of("name-same-class", positive=positive or ours[0], negative=negative)
     extra = (negative,) if negative is not None and spelt(negative) not in spellings(theirs) else ()
     theirs = (*theirs, *extra)
     ours, theirs = ((*side, *_respelt(found, side)) for side in (ours, theirs))

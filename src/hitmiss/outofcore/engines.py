@@ -192,7 +192,7 @@ def _database() -> tuple[Any, Any]:
     try:
         import duckdb
     except ImportError as error:
-        raise EnvironmentFault(f"--engine duckdb needs a package ({error}): pip install 'hitmiss[duckdb]'") from None
+        raise EnvironmentFault.of("duckdb-needs-package-pip", error=error) from None
     return duckdb, duckdb.connect(config={"memory_limit": DUCKDB_MEMORY})
 
 

@@ -117,7 +117,7 @@ def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> Sh
     if moved and waiting and disk is not None:
         waiting = [_moved(_merged(waiting), disk)]
     if not (moved or waiting):
-        raise DataError("there is no tally to merge; count at least one shard")
+        raise DataError.of("no-tally-merge")
     merged = _merged([*moved, *waiting])
     _refuse_twice(merged)
     return merged
@@ -132,9 +132,7 @@ def _refuse_twice(merged: ShardTally) -> None:
     seen: dict[str, str] = {}
     for shard in merged.shards:
         if shard.sha256 and shard.sha256 in seen:
-            raise DataError(
-                f"{shard.name} has the same content as {seen[shard.sha256]}: the shard was given twice; leave one out"
-            )
+            raise DataError.of("same-content-shard-given", shard_name=shard.name, seen=seen[shard.sha256])
         seen[shard.sha256] = shard.name
 
 
@@ -242,11 +240,7 @@ def _slot(keys: Keys) -> Numbers:
 def refuse_cells(n: int, names: Sequence[str]) -> None:
     """Refuse more cells than can be counted apart."""
     if n > MOST_CELLS:
-        raise UsageError(
-            f"{', '.join(names[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
-            "leave one of them out, or --stream",
-            code="too-many-values",
-        )
+        raise UsageError.of("too-many-values", names=tuple(names[1:]), MOST_CELLS=MOST_CELLS)
 
 
 def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Numbers, pl.DataFrame]:
