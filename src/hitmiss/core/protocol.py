@@ -34,7 +34,7 @@ class Gap:
         column, equals, values = text.partition("=")
         inside, _, outside = values.partition(":")
         if not column or not equals or not inside:
-            raise UsageError(f"gap {text!r}: write column=in, column=in1+in2 or column=in:out", code="bad-gap")
+            raise UsageError.of("bad-gap/write", text=text)
         return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
 
     def __str__(self) -> str:

@@ -200,14 +200,11 @@ class ReadSpec(Spec):
                 raise UnknownName(what, value, known)
         refuse_unkind(self.weight, self.weight_kind)
         if self.separator is not None and len(self.separator.encode()) != 1:
-            raise UsageError(f"a separator is one character; found {self.separator!r}", code="bad-separator")
+            raise UsageError.of("bad-separator", separator=self.separator)
         if self.label_cut is not None and not 0 < self.label_cut <= 1:
-            raise UsageError(
-                f"labels are cut at a share of annotators above 0 and at most 1; found {self.label_cut:g}",
-                code="bad-label-cut",
-            )
+            raise UsageError.of("bad-label-cut", label_cut=self.label_cut)
         if self.decimal not in (None, ".", ","):
-            raise UsageError(f"the decimal sign is '.' or ','; found {self.decimal!r}", code="bad-decimal")
+            raise UsageError.of("bad-decimal", decimal=self.decimal)
 
     @property
     def kind(self) -> ScoreKind:
@@ -290,13 +287,9 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
     """Refuse a weight without its kind, and a kind without a weight."""
     if weight is not None and kind is None:
         ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
-        raise UsageError(
-            f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind", weight=weight, ways=ways)
     if weight is None and kind is not None:
-        raise UsageError(
-            f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind/needs", kind=kind)
 
 
 def label_text(value: object) -> object:

@@ -92,4 +92,20 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="declare what they are ({--score-kind probability} or logit), or calibrate them",
     ),
     "bad-costs": Entry(ERROR, "costs are two numbers, as 1,10; found {costs!r}"),
+    "no-rates": Entry(
+        ERROR, "{file} does not state the {name} of the detector", fix="measure it with {-m <plain>} and a threshold"
+    ),
+    "missing-column/needs": Entry(
+        ERROR, "{name} needs a column of flagged items ({FLAGGED}) and one of all items ({TOTAL}); it has {columns}"
+    ),
+    "missing-column/labels": Entry(ERROR, "{name} has labels, but no column {lacking}"),
+    "bad-rate/stated": Entry(ERROR, "{name} is stated as counts, as 180/200; found {text!r}"),
+    "bad-count": Entry(
+        ERROR, "{name}, row {row}, column {column}: a count is a whole number from 0 on; found {value!r}"
+    ),
+    "no-rates/say": Entry(
+        ERROR,
+        "say how well the detector does ({--detector results.json}, or {--sensitivity 180/200} {--specificity 380/400}), or give labels of some items",
+    ),
+    "several-runs": Entry(ERROR, "{file} holds several runs", fix="give the results of one detector"),
 }

@@ -105,11 +105,7 @@ def measure_prevalence(
         if one.labelled is not None:
             labelled = labelled_prevalence(one.flagged, one.n, level=level, **one.labelled)
         if corrected is None and labelled is None:
-            raise UsageError(
-                "say how well the detector does (--detector results.json, or --sensitivity 180/200 --specificity 380/400), "
-                "or give labels of some items",
-                code="no-rates",
-            )
+            raise UsageError.of("no-rates/say")
         found.append(GroupPrevalence(one.group, one.n, one.flagged, corrected, labelled))
     return found
 
@@ -131,15 +127,17 @@ def read_counts(given: str) -> list[CountedGroup]:
     flagged = next((names[name] for name in FLAGGED if name in names), None)
     total = next((names[name] for name in TOTAL if name in names), None)
     if flagged is None or total is None:
-        raise DataError(
-            f"{Path(given).name} needs a column of flagged items ({FLAGGED[0]}) and one of all items ({TOTAL[0]}); it has "
-            f"{', '.join(frame.columns)}",
-            code="missing-column",
+        raise DataError.of(
+            "missing-column/needs",
+            name=Path(given).name,
+            FLAGGED=FLAGGED[0],
+            TOTAL=TOTAL[0],
+            columns=tuple(frame.columns),
         )
     labels = [names[name] for name in LABELLED if name in names]
     if labels and len(labels) < len(LABELLED):
         lacking = next(name for name in LABELLED if name not in names)
-        raise DataError(f"{Path(given).name} has labels, but no column {lacking}", code="missing-column")
+        raise DataError.of("missing-column/labels", name=Path(given).name, lacking=lacking)
     groups = [name for name in frame.columns if name not in (flagged, total, *labels)]
     return [
         CountedGroup(
@@ -178,7 +176,7 @@ def stated_rate(text: str, name: str) -> KnownRate:
     """
     counts = re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", text)
     if counts is None or not int(counts[2]) > 0 or int(counts[1]) > int(counts[2]):
-        raise UsageError(f"{name} is stated as counts, as 180/200; found {text!r}", code="bad-rate")
+        raise UsageError.of("bad-rate/stated", name=name, text=text)
     hits, of = int(counts[1]), int(counts[2])
     low, high = wilson(hits, of)
     return KnownRate(hits / of, of, low, high)
@@ -188,7 +186,7 @@ def _rate(results: Results, file: str, name: str, plain: str, opposite: str, whe
     for metric, turned in ((plain, False), (opposite, True)):
         own = [e for e in results if e.metric == metric and dict(e.slice) == where and e.average is None]
         if len(own) > 1:
-            raise DataError(f"{file} holds several runs; give the results of one detector", code="several-runs")
+            raise DataError.of("several-runs", file=file)
         if own and own[0].value is not None:
             e, value = own[0], own[0].value
             low, high = e.low, e.high
@@ -197,9 +195,7 @@ def _rate(results: Results, file: str, name: str, plain: str, opposite: str, whe
                 low, high = (None, None) if low is None or high is None else (1.0 - high, 1.0 - low)
             n = e.n_positive if name == "sensitivity" else e.n - e.n_positive
             return KnownRate(value, effective_size(value, n, low, high), low, high)
-    raise DataError(
-        f"{file} does not state the {name} of the detector; measure it with -m {plain} and a threshold", code="no-rates"
-    )
+    raise DataError.of("no-rates", file=file, name=name, plain=plain)
 
 
 def effective_size(value: float, n: float, low: float | None, high: float | None) -> float:
@@ -231,8 +227,5 @@ def _whole(value: object, file: str, row: int, column: str) -> int:
     except ValueError:
         number = -1.0
     if number < 0 or number != int(number):
-        raise DataError(
-            f"{Path(file).name}, row {row}, column {column}: a count is a whole number from 0 on; found {value!r}",
-            code="bad-count",
-        )
+        raise DataError.of("bad-count", name=Path(file).name, row=row, column=column, value=value)
     return int(number)
