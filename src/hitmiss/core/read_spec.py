@@ -75,6 +75,8 @@ class ReadSpec(Spec):
         Name of a known layout, or of a plug-in's reader, to use instead of recognising the layout.
     separator, encoding, decimal
         Of text files, if they are not recognised or recognised wrongly.
+    asv, asv_key
+        Scores of the speaker verifier and the key of its trials, for the tandem costs of a protocol that uses them.
     pairs
         For wide files with several labels of a text side by side: label column -> score column. Without it, labels and
         scores with matching names are found (`toxic` and `toxic_prob`, or `toxic` in scores and key).
@@ -168,6 +170,8 @@ class ReadSpec(Spec):
     separator: Annotated[str | None, opt("Separator of the columns.", READING)] = None
     encoding: Annotated[str | None, opt("Encoding of the files.", READING)] = None
     decimal: Annotated[str | None, opt("Decimal sign, `.` or `,`.", READING, metavar=".|,")] = None
+    asv: Annotated[str | None, opt("Scores of the speaker verifier, for tandem costs.", READING)] = None
+    asv_key: Annotated[str | None, opt("Key of the speaker verifier's trials.", READING)] = None
     pairs: Annotated[
         Mapping[str, str],
         opt("In a wide file: a label column = its score column, `toxic=toxic_prob`.", READING, "--pair", read=as_pairs),
@@ -196,14 +200,11 @@ class ReadSpec(Spec):
                 raise UnknownName(what, value, known)
         refuse_unkind(self.weight, self.weight_kind)
         if self.separator is not None and len(self.separator.encode()) != 1:
-            raise UsageError(f"a separator is one character; found {self.separator!r}", code="bad-separator")
+            raise UsageError.of("bad-separator", separator=self.separator)
         if self.label_cut is not None and not 0 < self.label_cut <= 1:
-            raise UsageError(
-                f"labels are cut at a share of annotators above 0 and at most 1; found {self.label_cut:g}",
-                code="bad-label-cut",
-            )
+            raise UsageError.of("bad-label-cut", label_cut=self.label_cut)
         if self.decimal not in (None, ".", ","):
-            raise UsageError(f"the decimal sign is '.' or ','; found {self.decimal!r}", code="bad-decimal")
+            raise UsageError.of("bad-decimal", decimal=self.decimal)
 
     @property
     def kind(self) -> ScoreKind:
@@ -286,13 +287,9 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
     """Refuse a weight without its kind, and a kind without a weight."""
     if weight is not None and kind is None:
         ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
-        raise UsageError(
-            f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind", weight=weight, ways=ways)
     if weight is None and kind is not None:
-        raise UsageError(
-            f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind/needs", kind=kind)
 
 
 def label_text(value: object) -> object:
