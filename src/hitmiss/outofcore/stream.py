@@ -53,16 +53,10 @@ from hitmiss.stats.forms.base import Form
 from hitmiss.stats.stored import StoredTrials
 
 MEMORY: Final = 10**9
-
-
 KEY_BYTES: Final = 32
 """The memory per key that is kept, of a score or of an id: the key, and copies of it while keys are sorted."""
-
-
 OVERHEAD: Final = 3 * 10**8
 """The memory of the program, of the table library and of the pieces that are being read."""
-
-
 UNIT_BYTES: Final = 200
 """The memory per trial if units are resampled in memory: its score in its place in the order, with its unit."""
 
