@@ -146,7 +146,7 @@ WHOLE = ("Accumulator", "Trials", "Results", "Design", "ReadSpec", "Comparison",
 """Classes whose methods are listed too."""
 CLI = """# Commands
 
-<!-- Written by `python docs/reference.py` from `hitmiss VERB --help`; do not edit. -->
+<!-- Written by `python docs/reference.py` from `hitmiss VERB --help-all`; do not edit. -->
 
 An option that takes one value is given once: a second value is an error that names both. Options that take several
 (`-m`, `--by`, `--unit`, `--gap`, `--where`, `--column`, `--fail-if` …) are repeated, and all of them are used.
@@ -160,9 +160,11 @@ def cli() -> str:
 
 
 def shown_helps() -> list[str]:
-    """What `hitmiss VERB --help` prints for each verb where nobody looks at a terminal, 100 columns wide."""
+    """What `hitmiss VERB --help-all` prints for each verb where nobody looks at a terminal, 100 columns wide."""
     plain = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
-    every = "from hitmiss.cli.main import VERBS, run\nfor verb in VERBS:\n    run([verb, '--help'])\n    print('\\x1e')"
+    every = (
+        "from hitmiss.cli.main import VERBS, run\nfor verb in VERBS:\n    run([verb, '--help-all'])\n    print('\\x1e')"
+    )
     done = subprocess.run([sys.executable, "-c", every], capture_output=True, encoding="utf-8", env=plain, check=True)
     texts = done.stdout.split("\x1e")[:-1]
     return ["\n".join(line.rstrip() for line in text.strip().splitlines()) for text in texts]

@@ -6,7 +6,9 @@ from typing import Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.cli.shared import JSON, field_option
+from hitmiss.core.design import Design
+from hitmiss.core.spec import MEASURING, READING, WRITING, opt
 
 
 def prevalence(
@@ -26,11 +28,11 @@ def prevalence(
     specificity: Annotated[
         str | None, opt("Instead: negatives that it passed, as 380/400.", MEASURING, metavar="PASSES/N", common=True)
     ] = None,
-    level: Annotated[float, opt("Level of the intervals.", CERTAINTY)] = 0.95,
+    level: Annotated[float, field_option(Design, "level")] = 0.95,
     rates: Annotated[
         str | None, opt("Write the detector's rates with their intervals (JSON) here.", WRITING, metavar="FILE")
     ] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Correct the share of flagged items for the detector's own errors, with an interval that carries all uncertainty.
 
