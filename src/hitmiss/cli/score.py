@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
 from hitmiss.cli.shared import CALIBRATE_KEY, JSON, KEY, MEMORY, RESULTS
 from hitmiss.core.columns import user_name
@@ -134,7 +134,7 @@ def _executor(cluster: str | None) -> Iterator[Executor]:
     from hitmiss.cluster.tasks import RayTasks
 
     with joined(cluster) as found:
-        common.note(f"cluster: {found}")
+        printing.note(f"cluster: {found}")
         yield RayTasks(found)
 
 
@@ -229,7 +229,7 @@ def score(
         from hitmiss.evaluation.protocol import measure_files, read_side
 
         is_whole = bool(json or output or report or calibrate_on)
-        trials = read_side(common.expanded(scores) if seeds else scores, key, reading, asked, is_whole=is_whole)
+        trials = read_side(printing.expanded(scores) if seeds else scores, key, reading, asked, is_whole=is_whole)
         if calibrate_on is not None:
             development = read_side([calibrate_on], calibrate_key, reading, replace(asked, seeds=False, threshold=None))
         results = measure_files(trials, development, asked)
@@ -240,7 +240,7 @@ def score(
         _keep(results, trials, drawn, output, report, asked, scores[0])
     found = _emit(results, trials, json, asked)
     _refuse_alarms(results, strict)
-    common.refuse_unmet(found)
+    printing.refuse_unmet(found)
 
 
 def _keep(
@@ -271,7 +271,7 @@ def _keep(
         finder = None if isinstance(trials, TalliedTrials) else finder_beside(source, trials)
         run = RunData(name, results, tuple(drawn), trials, finder)
         size = write_report([run], report, Options(compare=asked))
-        common.note(f"wrote {report}: {size / 1e6:.2f} MB")
+        printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
 
 def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdict:
@@ -279,12 +279,12 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdic
 
     found = conclude(results, asked.protocol.primary if asked.protocol else "")
     if json:
-        common.out_with_verdict(results.to_dict(), found)
+        printing.out_with_verdict(results.to_dict(), found)
         return found
     from hitmiss.reports import grids, result_tables, terminal
 
     head = trials.header
-    common.out(_title(trials, asked.protocol))
+    printing.out(_title(trials, asked.protocol))
     shown = result_tables.tables(results, head.positive)
     if asked.matrix:
         names = asked.matrix
@@ -294,9 +294,9 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdic
             result_tables.matrix(results, names[0], names[1], m, run) for run in grids.runs(results) for m in metrics
         ]
     terminal.write_tables(shown)
-    terminal.write_verdict(found, results.warnings, brief=common.is_quiet())
-    common.sampled(results)
-    common.out(f"\n{results.signature}")
+    terminal.write_verdict(found, results.warnings, brief=printing.is_quiet())
+    printing.sampled(results)
+    printing.out(f"\n{results.signature}")
     return found
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.score import size
 from hitmiss.cli.shared import JSON, MEMORY, METRICS_OUTPUT, RESULTS, UNDEFINED
@@ -140,16 +140,16 @@ def triage(
     if output:
         from hitmiss.reports.pictures import save
 
-        save(evaluation.figures, evaluation.trials, output, common.plain_object(evaluation.asides_dict()))
+        save(evaluation.figures, evaluation.trials, output, printing.plain_object(evaluation.asides_dict()))
     if json:
-        document = {**common.plain_object(evaluation.to_dict()), "choice": common.plain(choice)}
-        common.out_with_verdict(document, _concluded(evaluation))
+        document = {**printing.plain_object(evaluation.to_dict()), "choice": printing.plain(choice)}
+        printing.out_with_verdict(document, _concluded(evaluation))
         return
     if reliability:
         extra.append(_reliability(trials, rule, question))
     _show(evaluation, choice, asked, extra, rule)
     if team is not None:
-        common.out(f"with people:\n{team.figures.signature}")
+        printing.out(f"with people:\n{team.figures.signature}")
 
 
 def _read(results: list[str], dataset: str | None, reading: ReadSpec, room: int | None) -> Trials:
@@ -334,14 +334,14 @@ def _show(
     from hitmiss.reports import terminal
     from hitmiss.reports.triage_tables import tables
 
-    common.out(_title(evaluation, rule))
+    printing.out(_title(evaluation, rule))
     if choice is not None:
-        common.out(_judgement(evaluation, choice, asked))
+        printing.out(_judgement(evaluation, choice, asked))
     terminal.write_tables([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
-    terminal.write_verdict(_concluded(evaluation), warnings, brief=common.is_quiet())
-    common.sampled(evaluation.figures)
-    common.out(f"\n{evaluation.figures.signature}")
+    terminal.write_verdict(_concluded(evaluation), warnings, brief=printing.is_quiet())
+    printing.sampled(evaluation.figures)
+    printing.out(f"\n{evaluation.figures.signature}")
 
 
 def _concluded(evaluation: Triage) -> Verdict:
