@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.score import size
-from hitmiss.cli.shared import JSON, MEMORY, METRICS_OUTPUT, RESULTS, UNDEFINED
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT, RESULTS, UNDEFINED, field_option
 from hitmiss.core.design import Bands, Design, LeastConfidence
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, READING, opt
+from hitmiss.outofcore.evaluate import Counting, memory_size
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
@@ -102,7 +102,7 @@ def triage(
     stream: Annotated[
         bool, opt("Read the files piece by piece: their texts need not fit into memory.", READING)
     ] = False,
-    memory: Annotated[str, MEMORY] = "1GB",
+    memory: Annotated[str, field_option(Counting, "memory")] = "1GB",
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times.
@@ -112,7 +112,7 @@ def triage(
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.protocols.triage import decided, evaluate_design, unit_of, write_metrics
 
-    room = size(memory) if stream else None
+    room = memory_size(memory) if stream else None
     trials = _read(results, dataset, reading, room)
     unit = unit_of(question) if choose is not None else None
     rates = (max_slip, max_false_flag)
