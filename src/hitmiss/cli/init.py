@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import field_option
+from hitmiss.core import progress
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.settings import NAME
@@ -98,7 +99,8 @@ def _typed(question: Question) -> Choice | None:
     while True:
         printing.out(f"{hint}: ")
         sys.stdout.flush()
-        line = sys.stdin.readline()
+        with progress.paused():
+            line = sys.stdin.readline()
         text = line.strip()
         if not line:
             return None
