@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -75,18 +75,18 @@ def replace(
         from hitmiss.io.write import write_csv
 
         write_csv(found.flips, flips)
-        common.note(f"wrote {flips}: {found.flips.height:,} texts")
+        printing.note(f"wrote {flips}: {found.flips.height:,} texts")
     if report:
         from hitmiss.reports.replacement import write_page
 
-        common.note(f"wrote {report}: {write_page(found, report) / 1e3:.0f} kB")
+        printing.note(f"wrote {report}: {write_page(found, report) / 1e3:.0f} kB")
     if json:
-        common.out_json(document)
+        printing.out_json(document)
         return
     from hitmiss.reports.replacement import headline, replacement_tables
     from hitmiss.reports.terminal import write_tables
 
-    common.out(headline(found))
+    printing.out(headline(found))
     write_tables(replacement_tables(found))
 
 
