@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
+from hitmiss.cli.shared import field_option
 from hitmiss.core import artifacts
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.spec import MEASURING, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ def export(
     results: Annotated[
         list[str] | None, arg("Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
     ] = None,
-    to: Annotated[str | None, opt("latex, markdown, csv, xlsx, json or model-card.", WRITING, common=True)] = None,
+    to: Annotated[
+        Literal["latex", "markdown", "csv", "xlsx", "json", "model-card"] | None,
+        opt("Format of the export.", WRITING, common=True),
+    ] = None,
     output: Annotated[
         str | None, opt("File to write; its suffix sets --to.", WRITING, "--output", "-o", common=True)
     ] = None,
@@ -41,7 +46,7 @@ def export(
         str | None,
         opt("For a paper: write tables.tex and figures into -o FOLDER.", OTHERS, "--for", metavar="paper"),
     ] = None,
-    name: Annotated[list[str] | None, opt("A name for each run, in order.", WRITING)] = None,
+    name: Annotated[list[str] | None, field_option(ReportSpec, "name")] = None,
     model: Annotated[str, opt("Model card: the model's name.")] = "model",
     dataset: Annotated[str | None, opt("Model card: the dataset's name.", READING)] = None,
     schema: Annotated[bool, opt("Print the JSON Schema of results and stop.", WRITING)] = False,

@@ -129,7 +129,7 @@ def _option(part: Part, values: Mapping[str, Value]) -> Option:
 
 
 def _value(part: Part, value: Value, surface: Surface) -> str:
-    if value is None:
+    if value is None and not part.quoted:
         return ""
     if isinstance(value, Finding):
         return text(value, surface)
