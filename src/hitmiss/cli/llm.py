@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.shared import JSON, METRICS_OUTPUT, ROOT, WEIGHTS
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
@@ -77,7 +77,7 @@ def llm(
 
     $ hitmiss llm --dataset dataset.jsonl --models openai/gpt-5 --output run.jsonl
     """
-    from hitmiss.cli.common import Progress
+    from hitmiss.cli.progress_bar import Progress
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models
     from hitmiss.llm.items import read_items
@@ -115,9 +115,9 @@ def llm(
         dataset, root=root, limit=running.limit, absent=absent if skip_missing_images else None, shuffle=order
     )
     if absent:
-        common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
+        printing.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
     for warning in (*doubts, *find_leaks(items)):
-        common.note(f"! {warning}")
+        printing.note(f"! {warning}")
     extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
@@ -131,10 +131,10 @@ def llm(
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
         report=Progress(),
-        tell=common.note,
+        tell=printing.note,
     )
     if outcome is None:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")
         return
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
@@ -213,9 +213,9 @@ def _write_metrics(outcome: Outcome, path: Path) -> None:
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     cells = _cells(outcome)
     if json:
-        told = [common.plain(o) for o in outcome.obedience]
+        told = [printing.plain(o) for o in outcome.obedience]
         about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
-        common.out_json({"schema": 1, **about, "cells": list(cells)})
+        printing.out_json({"schema": 1, **about, "cells": list(cells)})
         return
     header = [
         "model",
@@ -230,21 +230,23 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
         "tool calls (cached)",
     ]
     rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
-    common.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
+    printing.out_table(
+        header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
+    )
     for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
-        common.out(f"cost is undefined: {reason}")
+        printing.out(f"cost is undefined: {reason}")
     for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
-        common.note(text)
+        printing.note(text)
     unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
     if unsure:
-        common.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
+        printing.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
-        common.note(f"failed {n}×: {error}")
+        printing.note(f"failed {n}×: {error}")
     for found in outcome.obedience:
-        common.out(f"canaries: {found}")
+        printing.out(f"canaries: {found}")
     if not canaries:
-        common.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
-    common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+        printing.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
+    printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 
 def _dropped(row: Mapping[str, object]) -> Iterator[str]:
