@@ -57,6 +57,9 @@ def llm(
     structuring_model: Annotated[str | None, opt(STRUCTURING)] = None,
     max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6,
     timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600,
+    attempt_timeout: Annotated[int, opt("Seconds for one attempt; then it is repeated.")] = 150,
+    requests_per_minute: Annotated[int | None, opt("Most requests in a minute.", RUNNING)] = None,
+    tokens_per_minute: Annotated[int | None, opt("Most tokens in a minute, as far as known.", RUNNING)] = None,
     thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
     weights: Annotated[Path | None, opt("Checkpoint for a torch module.")] = None,
     outputs: Annotated[str, opt("What a detector gives: auto, logit, multilabel or probability.")] = "auto",
@@ -105,6 +108,9 @@ def llm(
         max_connections=max_connections,
         max_retries=max_retries,
         timeout=timeout,
+        attempt_timeout=attempt_timeout,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
     )
     absent: list[str] = []
     order = (running.seed or 0) if running.shuffle else None
@@ -212,7 +218,7 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     if json:
         told = [common.plain(o) for o in outcome.obedience]
         about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
-        common.out_json({"schema": 1, **about, "cells": list(cells)})
+        common.out_json({"schema": 1, **about, "cells": list(cells), "ledger": common.plain(outcome.account)})
         return
     header = [
         "model",
@@ -228,8 +234,16 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     ]
     rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
     common.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
-    for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
-        common.out(f"cost is undefined: {reason}")
+    reasons = Counter(str(row["cost_reason"]) for row in outcome.rows if row["cost_reason"])
+    for reason, n in reasons.items():
+        what = (
+            "cost is undefined"
+            if n == len(outcome.rows)
+            else f"the cost of {n:,} of {len(outcome.rows):,} calls is unknown"
+        )
+        common.out(f"{what}: {reason}")
+    if outcome.account.requests:
+        common.out(f"ledger: {outcome.account}")
     for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
         common.note(text)
     unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
@@ -284,7 +298,7 @@ def _cell(model: str, use_tools: bool, rows: list[dict[str, object]]) -> dict[st
         "failed": failed,
         "retries": sum(fit(int, row["retries"]) for row in rows),
         "tokens": sum(tokens) if tokens else None,
-        "cost": None if None in costs else round(sum(known), 6),
+        "cost": round(sum(known), 6) if known else None,
         "tool calls": len(calls),
         "cached": sum(bool(detail["cached"]) for detail in calls),
     }

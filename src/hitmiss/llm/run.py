@@ -18,6 +18,8 @@ from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.canaries import InjectionResult, obedience
 from hitmiss.llm.detectors import Model
+from hitmiss.llm.ledger import FOLDER as LEDGER
+from hitmiss.llm.ledger import Account, Ledger, account_of
 from hitmiss.llm.logs import write_logs
 from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.prices import Prices
@@ -43,6 +45,8 @@ class Outcome:
     trials: Trials
     rows: list[dict[str, object]]
     obedience: list[InjectionResult]
+    account: Account
+    """What all requests of the run add up to."""
 
 
 def run_llm(
@@ -113,7 +117,14 @@ def work_on_calls(
         tell=tell,
     )
     with open_run(worker, place, spec) as run:
-        end = run_loop(worker, run, spec, report)
+        settings = plan.settings
+        worker.ledger = Ledger(
+            place, worker.prices, worker.secrets, settings.requests_per_minute, settings.tokens_per_minute
+        )
+        try:
+            end = run_loop(worker, run, spec, report)
+        finally:
+            worker.ledger.close()
         end.require_hope(place, "calls", EnvironmentFault)
         if not run.is_done:
             return None
@@ -123,6 +134,7 @@ def work_on_calls(
                 f"run again with --resume --retry",
                 code="all-failed",
             )
+        end.require_few_failures(place, int(run.has_error.sum()), spec.fail_rate)
         contracts = {name: m.contract.stored for name, m in opened.items() if m.contract is not None}
         return _finish(run, plan, target, prices or Prices({}), contracts)
 
@@ -134,7 +146,7 @@ def _finish(run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: M
     own, tested = rows[:n], rows[n:]
     folder = run.folder
     replace_file(folder / RESULTS, as_lines(own).encode())
-    files = [RESULTS, *_save_files(plan, folder)]
+    files = [RESULTS, *_save_files(plan, folder), *(f"{LEDGER}/{p.name}" for p in (folder / LEDGER).glob("*.jsonl"))]
     if tested:
         replace_file(folder / CANARIES, as_lines(tested).encode())
         files.append(CANARIES)
@@ -145,7 +157,7 @@ def _finish(run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: M
     taken_for = {"contracts": dict(contracts)} if contracts else {}
     run.finish(trials.frame, files, **facts, **taken_for, **_media(plan, folder))
     replace_file(target, as_lines(own).encode())
-    return Outcome(folder, target, trials, own, obedience(tested))
+    return Outcome(folder, target, trials, own, obedience(tested), account_of(folder))
 
 
 def _save_files(plan: CallPlan, folder: Path) -> list[str]:

@@ -23,6 +23,7 @@ from hitmiss.llm.conversation import Conversation
 from hitmiss.llm.detectors import Model, call_record
 from hitmiss.llm.failures import broken, failure, fault_of, inner, kind_of, now
 from hitmiss.llm.language_models import open_language_models, open_roles
+from hitmiss.llm.ledger import Ledger
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.rows import cost_of, tokens_used
@@ -54,6 +55,8 @@ class CallWorker:
     ) -> None:
         self.plan, self.models, self.secrets, self.key = plan, models, secrets, key
         self.cache, self.prices, self.tell = cache, prices or Prices({}), tell
+        self.ledger: Ledger | None = None
+        """Where requests are written before they are sent."""
         self.calls = plan.calls
         self.items = [call.key for call in self.calls]
         self.n_unparsed = 0
@@ -132,7 +135,7 @@ class CallWorker:
             at,
             clean,
             fault_of(str(clean.get("error_type"))) if has_failed else "item",
-            calls=int(str(clean.get("requests") or 1)),
+            calls=max(int(str(clean.get("requests", 1))), 1),
             tokens=tokens_used(clean),
             cost=cost_of(self.plan, call, clean, self.prices)[0] or 0.0,
         )
@@ -196,9 +199,10 @@ class _Conversations:
         require_plain_environment()
         logging.getLogger("inspect_ai").setLevel(logging.CRITICAL)  # failures are reported by our own rows
         names = [name for name in worker.plan.models if name not in worker.models]
+        given = worker.plan.settings, worker.key, worker.secrets, worker.ledger
         with _quiet():
-            self._models = open_language_models(names, worker.plan.settings, worker.key, worker.secrets)
-            self._roles = open_roles(worker.plan.settings, worker.key, worker.secrets)
+            self._models = open_language_models(names, *given)
+            self._roles = open_roles(*given)
             self._loop = asyncio.new_event_loop()
 
     def _wait(self) -> None:

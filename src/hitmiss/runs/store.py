@@ -148,12 +148,16 @@ class Run:
         with suppress(OSError, HitmissError):
             if self._owner.is_held and _state(self.folder) != "complete":
                 self._save("interrupted" if isinstance(error, KeyboardInterrupt) else "stopped")
-            if self._owner.is_held and error is not None and self.is_new and not segments(self.folder):
+            if self._owner.is_held and error is not None and self.is_new and self._is_bare():
                 self._remove()
         self._owner.leave()
         self._claims.close()
         with suppress(OSError):
             self.folder.rmdir()  # only if it is empty
+
+    def _is_bare(self) -> bool:
+        """Return whether the folder holds nothing but what every run begins with."""
+        return not segments(self.folder) and {p.name for p in self.folder.iterdir()} <= {MANIFEST, CLAIMS, OWNER, ITEMS}
 
     def _remove(self) -> None:
         """Remove a run that this process began and that ended before its first result."""
