@@ -27,6 +27,7 @@ def test_exit_codes() -> None:
         "UsageError": 2,
         "UnknownName": 2,
         "DataError": 3,
+        "MissingFile": 3,
         "IncompleteRun": 4,
         "EnvironmentFault": 5,
     }

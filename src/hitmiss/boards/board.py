@@ -299,7 +299,7 @@ def _settled(design: Design) -> Design:
     """Return the design with the metrics that are measured: those asked for, or those of the protocol."""
     metrics = design.metrics or (design.protocol.metrics if design.protocol is not None else ())
     if not metrics:
-        raise UsageError("say what to rank by: a protocol (-p asvspoof5) or a metric (-m eer)", code="no-metric")
+        raise UsageError.of("no-metric/say-rank-protocol")
     if not design.metrics and design.protocol is not None and design.protocol.primary:
         first = design.protocol.primary
         metrics = (first, *(m for m in metrics if m != first))
@@ -341,7 +341,7 @@ def _ranked(
     one = next(iter(able.values()))
     unlike = [name for name, own in able.items() if own.questions != one.questions]
     if unlike:
-        raise DataError(f"{next(iter(able))} and {unlike[0]} were not measured on the same trials", code="unpaired")
+        raise DataError.of("unpaired/not", able=next(iter(able)), unlike=unlike[0])
     from hitmiss.core.trials import Trials
 
     question = prepare_metric(metric, Trials.of([1, 0], [1.0, 0.0]), design.settled)

@@ -117,17 +117,15 @@ def read_published(path: str | Path) -> list[PublishedResult]:
     try:
         data = YAML(typ="safe").load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, YAMLError) as error:
-        raise DataError(f"{file.name} cannot be read as YAML: {error}", code="not-published") from None
+        raise DataError.of("not-published/cannot", file_name=file.name, error=error) from None
     try:
         if isinstance(data, Mapping) and data.get("schema_version") == 1:
             return _of_arena(data)
         if isinstance(data, list):
             return [_of_hub(entry) for entry in data]
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{file.name} lacks or misstates a field: {error}", code="not-published") from None
-    raise DataError(
-        f"{file.name} is neither a result.yaml of the Arena nor a list of Hugging Face's results", code="not-published"
-    )
+        raise DataError.of("not-published/lacks", file_name=file.name, error=error) from None
+    raise DataError.of("not-published", file_name=file.name)
 
 
 def slug_of(name: str) -> str:
@@ -142,13 +140,10 @@ def slug_of(name: str) -> str:
 def _cells(board: Board) -> Iterator[tuple[BoardRow, Dataset, BoardNumber]]:
     named = [d for d in board.datasets if d.id]
     if not named:
-        raise UsageError(
-            'no data set of the board says where it is published; give [datasets.NAME] id = "ORG/NAME" in board.toml',
-            code="unpublished-data-set",
-        )
+        raise UsageError.of("unpublished-data-set")
     slugs = [slug_of(row.system) for row in board.rows]
     if twice := next((s for s in slugs if slugs.count(s) > 1), None):
-        raise UsageError(f"two systems would be written as {twice!r}; give them names that differ", code="same-name")
+        raise UsageError.of("same-name/systems", twice=twice)
     for row in board.rows:
         for dataset in named:
             if row.cells[dataset.name].value is not None:

@@ -72,22 +72,17 @@ def find_plan(submissions: str | Path, keys: str | Path) -> BoardPlan:
     """
     folder, truth = Path(submissions), Path(keys)
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder; give the folder of the submissions", code="no-folder")
+        raise UsageError.of("no-folder/2", folder=folder)
     datasets = find_keys(truth)
     names = {d.name for d in datasets}
     plain = [path for path in _files(folder) if path.resolve() != truth.resolve()]
     folders = sorted(p for p in folder.iterdir() if p.is_dir() and p.resolve() != truth.resolve())
     if plain and len(datasets) > 1:
-        raise UsageError(
-            f"{plain[0]} names no data set, and there are {len(datasets)}; use SYSTEM/DATASET{plain[0].suffix} folders",
-            code="no-data-set",
-        )
+        raise UsageError.of("no-data-set", plain=plain[0], n_datasets=len(datasets), suffix=plain[0].suffix)
     by_dataset = [p for p in folders if p.name in names]
     if by_dataset and len(by_dataset) < len(folders):
-        raise UsageError(
-            f"{by_dataset[0]} is named like a data set, {next(p for p in folders if p not in by_dataset)} is not; use "
-            "SYSTEM/DATASET or DATASET/SYSTEM folders, or a board.toml",
-            code="mixed-folders",
+        raise UsageError.of(
+            "mixed-folders", by_dataset=by_dataset[0], folders=next(p for p in folders if p not in by_dataset)
         )
     files: dict[str, dict[str, str]] = {}
     unknown: list[str] = []
@@ -105,7 +100,7 @@ def find_plan(submissions: str | Path, keys: str | Path) -> BoardPlan:
     for system, file in _by_stem(plain, str(folder)).items():
         files.setdefault(system, {})[datasets[0].name] = file
     if not files:
-        raise UsageError(f"{folder} holds no submission", code="no-submission")
+        raise UsageError.of("no-submission", folder=folder)
     return BoardPlan(datasets, files, unknown=tuple(unknown))
 
 
@@ -121,7 +116,7 @@ def plan_of(
             return find_plan(submissions, keys)
         submissions = {p.name: files_of(p) for p in sorted(Path(submissions).iterdir()) if p.is_dir()}
     if keys is None:
-        raise UsageError("say where the keys are: a key, a folder of keys, or keys by data set", code="no-key")
+        raise UsageError.of("no-key/say")
     if isinstance(keys, Mapping):
         datasets = tuple(Dataset(str(name), str(key)) for name, key in keys.items())
     else:
@@ -132,10 +127,7 @@ def plan_of(
     for system, given in submissions.items():
         own = given if isinstance(given, Mapping) else {datasets[0].name: given}
         if not isinstance(given, Mapping) and len(datasets) > 1:
-            raise UsageError(
-                f"{system} is one file, and there are {len(datasets)} data sets; give {{data set: file}}",
-                code="no-data-set",
-            )
+            raise UsageError.of("no-data-set/file", system=system, n_datasets=len(datasets))
         if unknown := next((name for name in own if name not in names), None):
             raise UnknownName(f"data set of {system}", unknown, names)
         files[str(system)] = {str(name): str(path) for name, path in own.items()}
@@ -151,12 +143,12 @@ def find_keys(keys: str | Path) -> tuple[Dataset, ...]:
     """Return the data sets of a folder with one key for each, or of a single key."""
     truth = Path(keys)
     if not truth.exists():
-        raise UsageError(f"there is no {truth}; give the key, or the folder of the keys", code="no-folder")
+        raise UsageError.of("no-folder/3", truth=truth)
     if truth.is_file():
         return (Dataset(ALL, str(truth)),)
     found = _by_stem(_files(truth), "keys")
     if not found:
-        raise UsageError(f"{truth} holds no key; it needs one file for each data set", code="no-key")
+        raise UsageError.of("no-key/holds", truth=truth)
     return tuple(Dataset(name, path) for name, path in found.items())
 
 
@@ -193,7 +185,7 @@ def read_plan(path: str | Path) -> BoardPlan:
     try:
         stated = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{file} cannot be read as a board: {error}", code="bad-board") from None
+        raise UsageError.of("bad-board/cannot", file=file, error=error) from None
     for name in stated:
         if name not in TOP:
             raise UnknownName(f"field of {file.name}", name, TOP)
@@ -211,11 +203,7 @@ def read_plan(path: str | Path) -> BoardPlan:
             systems.setdefault(system, {})[dataset] = str(here / str(score_file))
         systems.setdefault(system, {})
     if not own or not systems:
-        raise UsageError(
-            f"{file} names no {'system' if own else 'data set'}; give submissions and keys, or [datasets.NAME] and "
-            "[systems.NAME]",
-            code="bad-board",
-        )
+        raise UsageError.of("bad-board", file=file, part="system" if own else "data set")
     texts = {name: str(stated[name]) for name in ("title", "protocol", "rank_by") if name in stated}
     return BoardPlan(own, systems, unknown=plan.unknown, **texts)
 
@@ -230,7 +218,7 @@ def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dat
         before = known.get(name, Dataset(name))
         weight = given.get("weight", before.weight)
         if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 < weight < float("inf"):
-            raise UsageError(f"{file}: the weight of {name} must be a number above 0", code="bad-weight")
+            raise UsageError.of("bad-weight/number", file=file, name=name)
         known[name] = Dataset(
             name,
             str(file.parent / str(given["key"])) if "key" in given else before.key,
@@ -244,14 +232,14 @@ def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dat
 
 def _table(value: object, name: str, file: Path) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise UsageError(f"{file}: [{name}] must be a table", code="bad-board")
+        raise UsageError.of("bad-board/table", file=file, name=name)
     return value
 
 
 def _text(stated: Mapping[str, object], name: str, file: Path) -> str:
     value = stated.get(name)
     if not isinstance(value, str):
-        raise UsageError(f"{file}: `{name}` must be a path; submissions and keys go together", code="bad-board")
+        raise UsageError.of("bad-board/path", file=file, name=name)
     return value
 
 
@@ -283,9 +271,6 @@ def _by_stem(files: Iterable[Path], where: str) -> dict[str, str]:
     for path in files:
         stem = name_of(path)
         if stem in found:
-            raise UsageError(
-                f"{where}: {Path(found[stem]).name} and {path.name} have one name; which of them counts?",
-                code="same-name",
-            )
+            raise UsageError.of("same-name/counts", where_2=where, name=Path(found[stem]).name, path_name=path.name)
         found[stem] = str(path)
     return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -56,7 +57,7 @@ def board(
     scores_url: Annotated[
         str, opt("Address of the score files, with {slug} and {dataset}, for --arena.", WRITING)
     ] = "",
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Rank systems over one or several data sets, each number with its interval; bad submissions are listed and skipped.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import ComparisonRules, Design, Languages
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -40,9 +41,13 @@ def compare(
     key: Annotated[
         list[str] | None, opt(f"Key or protocol file with the labels; {EACH}.", READING, common=True)
     ] = None,
-    test: Annotated[str, opt("auto, mcnemar, delong, bootstrap or permutation.", CERTAINTY, common=True)] = "auto",
+    test: Annotated[
+        Literal["auto", "mcnemar", "delong", "bootstrap", "permutation"],
+        opt("Test of differences.", CERTAINTY, common=True),
+    ] = "auto",
     correction: Annotated[
-        str, opt("holm, bh, none or max-t: over slices, or over pairs of many runs.", CERTAINTY)
+        Literal["auto", "holm", "bh", "none", "max-t"],
+        opt("Correction over slices, or over pairs of many runs.", CERTAINTY),
     ] = "auto",
     threshold: Annotated[list[float] | None, opt(f"Decide positive if score >= this; {EACH}.", MEASURING)] = None,
     score_column: Annotated[list[str] | None, opt(f"The score column; {EACH}, or of one file.", READING)] = None,
@@ -59,7 +64,7 @@ def compare(
     output: Annotated[
         str | None, opt("Write the comparison (JSON) here too.", WRITING, "--output", "-o", common=True)
     ] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values.
 

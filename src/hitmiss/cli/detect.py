@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import fields
+from hitmiss.cli.shared import JSON, ROOT, RULES, RUN_FOLDER, SUFFIX, WEIGHTS
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.core.spec import MEASURING, READING, RUNNING, WRITING, opt
+from hitmiss.core.spec import READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
@@ -33,26 +34,26 @@ SHOWN_FAILURES = 5
 def detect(
     detector: Annotated[str, opt(DETECTOR, common=True)],
     data: Annotated[str, opt(DATA, metavar="FILE", common=True)],
-    output: Annotated[Path, opt("The run folder.", WRITING, "--output", "-o", metavar="FOLDER", common=True)],
-    weights: Annotated[Path | None, opt("Checkpoint for a torch module (.safetensors, .pt).")] = None,
-    protocol: Annotated[
-        str | None, opt("Read labels by a protocol's rules.", MEASURING, "--protocol", "-p", common=True)
-    ] = None,
-    root: Annotated[Path | None, opt("Folder of the files (default: the manifest's).", READING)] = None,
-    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
+    output: Annotated[Path, RUN_FOLDER],
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    protocol: Annotated[str | None, RULES] = None,
+    root: Annotated[Path | None, ROOT] = None,
+    suffix: Annotated[str, SUFFIX] = "",
     file_column: Annotated[str | None, opt("Column with the paths, if it is not the id.", READING)] = None,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
     running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
-    input_: Annotated[str, opt("What an item is: audio, image, text (of a column) or path.")] = "audio",
+    input_: Annotated[Literal["audio", "image", "text", "path"], opt("What an item is; text: of a column.")] = "audio",
     picture: Annotated[str | None, opt(PICTURE, metavar="SETTINGS")] = None,
     text_column: Annotated[str, opt("Column with the texts.", READING)] = "text",
     sample_rate: Annotated[int | None, opt("Sample rate that the detector needs (default: its own).")] = None,
     cut_length: Annotated[int | None, opt("Repeat or cut each clip to this number of samples.")] = None,
-    length_rule: Annotated[str, opt("For short clips: tile, mirror, zero or truncate.")] = "tile",
+    length_rule: Annotated[
+        Literal["tile", "mirror", "zero", "truncate"], opt("What is done with short clips.")
+    ] = "tile",
     window: Annotated[float | None, opt("Score windows of this many seconds.")] = None,
     hop: Annotated[float | None, opt("Seconds between windows (default: half a window).")] = None,
-    pooling: Annotated[str, opt("One score from windows: mean, median, min or max.")] = "mean",
+    pooling: Annotated[Literal["mean", "median", "min", "max"], opt("One score from windows.")] = "mean",
     codecs: Annotated[
         list[str] | None, opt("Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.", common=True)
     ] = None,
@@ -60,8 +61,8 @@ def detect(
     only: Annotated[str | None, opt("With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, opt("Output column of the positive class.")] = None,
     outputs: Annotated[
-        str,
-        opt("What the model gives: auto, logit, multilabel (a sigmoid per label), probability or raw."),
+        Literal["auto", "logit", "multilabel", "probability", "raw"],
+        opt("What the model gives; multilabel: a sigmoid per label."),
     ] = "auto",
     higher: Annotated[str | None, opt("The class that a higher single output means.", READING)] = None,
     embed: Annotated[list[str] | None, opt("Keep this layer's embeddings; may be repeated.")] = None,
@@ -74,14 +75,19 @@ def detect(
     device: Annotated[
         str, opt("auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).", RUNNING, common=True)
     ] = "auto",
-    precision: Annotated[str, opt("auto (float32), tf32, bfloat16, float16, int8 (CPU).", RUNNING)] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
+        opt("Numbers of the network; auto is float32, int8 is for the CPU.", RUNNING),
+    ] = "auto",
     compile_: Annotated[
         bool, opt("Compile a torch module; worth it for long runs of clips of one length.", RUNNING)
     ] = False,
     check: Annotated[int, opt("Number of clips scored again one by one, as a check.", RUNNING)] = 8,
     scores: Annotated[Path | None, opt("Write a score file here too.", WRITING)] = None,
-    score_form: Annotated[str, opt("table, official or unpaired (`- - real 0.85`).", WRITING)] = "table",
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    score_form: Annotated[
+        Literal["table", "official", "unpaired"], opt("Form of --scores; unpaired: `- - real 0.85`.", WRITING)
+    ] = "table",
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores.
 

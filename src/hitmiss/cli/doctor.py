@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss._version import __version__
 from hitmiss.cli import common
+from hitmiss.cli.shared import JSON
 from hitmiss.core.machine import cores
-from hitmiss.core.spec import WRITING, opt
 
 if TYPE_CHECKING:
     from packaging.requirements import Requirement
@@ -32,7 +32,7 @@ class Finding:
     advice: str = ""
 
 
-def doctor(json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False) -> None:
+def doctor(json: Annotated[bool, JSON] = False) -> None:
     """Check versions, packages, threads and the clock. Exit code 5 if something that is needed is missing.
 
     $ hitmiss doctor

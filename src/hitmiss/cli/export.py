@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
+from hitmiss.cli.shared import field_option
 from hitmiss.core import artifacts
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.spec import MEASURING, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ def export(
     results: Annotated[
         list[str] | None, arg("Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
     ] = None,
-    to: Annotated[str | None, opt("latex, markdown, csv, xlsx, json or model-card.", WRITING, common=True)] = None,
+    to: Annotated[
+        Literal["latex", "markdown", "csv", "xlsx", "json", "model-card"] | None,
+        opt("Format of the export.", WRITING, common=True),
+    ] = None,
     output: Annotated[
         str | None, opt("File to write; its suffix sets --to.", WRITING, "--output", "-o", common=True)
     ] = None,
@@ -41,7 +46,7 @@ def export(
         str | None,
         opt("For a paper: write tables.tex and figures into -o FOLDER.", OTHERS, "--for", metavar="paper"),
     ] = None,
-    name: Annotated[list[str] | None, opt("A name for each run, in order.", WRITING)] = None,
+    name: Annotated[list[str] | None, field_option(ReportSpec, "name")] = None,
     model: Annotated[str, opt("Model card: the model's name.")] = "model",
     dataset: Annotated[str | None, opt("Model card: the dataset's name.", READING)] = None,
     schema: Annotated[bool, opt("Print the JSON Schema of results and stop.", WRITING)] = False,
@@ -60,7 +65,7 @@ def export(
         return
     if not results:
         raise UsageError("give the results to export: the file that `hitmiss score … -o FILE` wrote")
-    from hitmiss.reports.contests import contest_tables, is_contest, read_contest
+    from hitmiss.reports.contests import contest_tables, contest_verdict, is_contest, read_contest
     from hitmiss.reports.exports import Export, export_tables
     from hitmiss.reports.exports import export as exported
     from hitmiss.reports.sources import open_results
@@ -73,7 +78,8 @@ def export(
     if len(results) == 1 and is_contest(results[0]):
         found = read_contest(results[0])
         signature = "" if isinstance(found, list) else found.signature
-        _write(export_tables(contest_tables(found), wanted, signature, raw=raw), output)
+        told = contest_verdict(found)
+        _write(export_tables(contest_tables(found), wanted, signature, raw=raw, verdict=told), output)
         return
     how = Export(
         wanted,
@@ -98,7 +104,7 @@ def _paper(
     from hitmiss.engine.ranking import Ranking
     from hitmiss.reports.contests import read_contest
     from hitmiss.reports.evaluations import evaluations
-    from hitmiss.reports.paper_kit import CITE, paper_tables, short_signatures, write_figures
+    from hitmiss.reports.paper_kit import CITE, figure_floats, paper_tables, short_signatures, write_figures
     from hitmiss.reports.significance import read_marks
 
     if purpose != "paper":
@@ -116,7 +122,10 @@ def _paper(
         artifacts.write(target / "tables.tex", text)
         contest = read_contest(comparison) if comparison else None
         written = write_figures(evaluation, target, ranked=contest if isinstance(contest, Ranking) else None)
-        common.note(f"wrote {target / 'tables.tex'} and {len(written)} figures: {', '.join(p.name for p in written)}")
+        artifacts.write(target / "figures.tex", figure_floats(written))
+        common.note(
+            f"wrote {target / 'tables.tex'}, figures.tex and {len(written)} figures: {', '.join(p.name for p in written)}"
+        )
         for line in short_signatures(evaluation.results):
             common.note(f"signature: {line}")
         common.note(f"cite: {CITE}")

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import field_option
+from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.settings import NAME
-from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, WRITING, opt
+from hitmiss.core.spec import CERTAINTY, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.evaluation.proposing import Choice, Look, Proposal, Question
@@ -28,13 +30,9 @@ def init(
     key: Annotated[
         str | None, opt("Which file has the labels, if the files do not show it.", READING, common=True)
     ] = None,
-    protocol: Annotated[
-        str | None, opt("A protocol, or a .toml file.", MEASURING, "--protocol", "-p", common=True)
-    ] = None,
-    metric: Annotated[
-        list[str] | None, opt("A metric; may be repeated.", MEASURING, "--metric", "-m", common=True)
-    ] = None,
-    by: Annotated[list[str] | None, opt("Slice column(s), `codec` or `codec,codec_q`.", MEASURING, common=True)] = None,
+    protocol: Annotated[str | None, field_option(Design, "protocol")] = None,
+    metric: Annotated[list[str] | None, field_option(Design, "metrics")] = None,
+    by: Annotated[list[str] | None, field_option(Design, "by")] = None,
     unit: Annotated[
         str | None, opt("Column(s) whose values are resampled as a whole; none for no unit.", CERTAINTY, common=True)
     ] = None,

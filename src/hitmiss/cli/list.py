@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import WRITING, opt
+from hitmiss.cli.shared import JSON
 
 if TYPE_CHECKING:
     from hitmiss.core import registry
@@ -19,7 +19,7 @@ Kind = Literal["metrics", "protocols", "readers", "attacks", "detectors", "codec
 
 def list_(
     kind: Annotated[Kind, arg("What to list.")],
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """List metrics, protocols, readers, attack families, kinds of detectors or codecs, with one line about each.
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT, ROOT, WEIGHTS
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
@@ -31,15 +32,17 @@ def llm(
     output: Annotated[
         Path, opt("The result rows (JSON lines).", WRITING, "--output", "-o", metavar="FILE", common=True)
     ] = Path("results.jsonl"),
-    tools: Annotated[str, opt("both, tools or no-tools.", common=True)] = "no-tools",
+    tools: Annotated[
+        Literal["both", "tools", "no-tools"], opt("With which tools the models are asked.", common=True)
+    ] = "no-tools",
     trials: Annotated[int, opt("How often each item is asked.", common=True)] = 1,
     temperature: Annotated[float, opt("Temperature of the answers; 0 if the model allows it.", common=True)] = 0.0,
-    metrics_output: Annotated[Path | None, opt("Write the documented metrics.json here.", WRITING)] = None,
+    metrics_output: Annotated[Path | None, METRICS_OUTPUT] = None,
     base_url: Annotated[str | None, opt("Any server that speaks the OpenAI protocol.", common=True)] = None,
     api_key_env: Annotated[str | None, opt(KEY, metavar="NAME")] = None,
     provider: Annotated[str | None, opt("Provider of inspect_ai for all models.")] = None,
     prompt: Annotated[Path | None, opt("Your own instructions (the system message).", metavar="FILE")] = None,
-    root: Annotated[Path | None, opt("Folder of the files (default: the dataset's).", READING)] = None,
+    root: Annotated[Path | None, ROOT] = None,
     canaries: Annotated[int, opt("Items with an injected instruction, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[
         bool, opt("Compute every tool call, or keep results.", OTHERS, "--disable-tool-cache/--enable-tool-cache")
@@ -61,8 +64,8 @@ def llm(
     requests_per_minute: Annotated[int | None, opt("Most requests in a minute.", RUNNING)] = None,
     tokens_per_minute: Annotated[int | None, opt("Most tokens in a minute, as far as known.", RUNNING)] = None,
     thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
-    weights: Annotated[Path | None, opt("Checkpoint for a torch module.")] = None,
-    outputs: Annotated[str, opt("What a detector gives: auto, logit, multilabel or probability.")] = "auto",
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    outputs: Annotated[Literal["auto", "logit", "multilabel", "probability"], opt("What a detector gives.")] = "auto",
     positive_index: Annotated[int | None, opt("Output column that means fake.")] = None,
     image_size: Annotated[int | None, opt("Pixels per side that a detector needs.")] = None,
     prices: Annotated[Path | None, opt("TOML or JSON: price per million tokens, by model.", metavar="FILE")] = None,
@@ -71,7 +74,7 @@ def llm(
     ] = None,
     *,
     running: RunSpec,
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash.
 
@@ -121,7 +124,7 @@ def llm(
         common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
     for warning in (*doubts, *find_leaks(items)):
         common.note(f"! {warning}")
-    extraction = Extraction(positive_index, outputs)  # type: ignore[arg-type]
+    extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
     outcome = work_on_calls(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from hitmiss.cli.options import Verb
 
 JOBS: Final[Mapping[str, tuple[str, ...]]] = {
-    "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse"),
+    "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse", "prevalence"),
     "Compare and decide": ("compare", "board", "gate", "plan", "verify"),
     "Run models": ("detect", "attack", "llm", "probe", "shortcuts"),
     "People": ("review",),

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, KEY
 from hitmiss.core.design import ComparisonRules, Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import READING, WRITING, opt
+from hitmiss.core.spec import opt
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Estimate
@@ -57,7 +58,7 @@ class Planned:
 
 def plan(
     pilot: Annotated[list[str] | None, arg(PILOT)] = None,
-    key: Annotated[str | None, opt("Key or protocol file with the labels of the pilot.", READING, common=True)] = None,
+    key: Annotated[str | None, KEY] = None,
     width: Annotated[float | None, opt("Width of the interval, end to end, as 0.02.", common=True)] = None,
     difference: Annotated[float | None, opt("Difference of two systems to be shown, as 0.01.", common=True)] = None,
     power: Annotated[float, opt("How often a true difference is to be shown.", common=True)] = 0.8,
@@ -71,7 +72,7 @@ def plan(
     *,
     asked: Annotated[Design, fields(without=("by", "matrix", "gap", "interval", "stratify"), bootstrap=1000)],
     reading: ReadSpec,
-    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Compute how many trials or units are needed for an interval of a given width, or to show a given difference.
 

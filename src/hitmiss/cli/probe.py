@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import READING, WRITING, opt
@@ -37,7 +38,7 @@ def probe(
         Path | None, opt("Draw the curve: .png, .svg or .pdf.", WRITING, metavar="FILE", common=True)
     ] = None,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Measure how well a linear probe predicts the domain from fixed embeddings; lower is more domain-invariant.
 

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.report_spec import ReportSpec
@@ -28,7 +29,7 @@ def report(
     asked: Annotated[Design, fields(without=("matrix",), bootstrap=1000)],
     reading: ReadSpec,
     page: ReportSpec,
-    json: Annotated[bool, opt("What was written, as JSON to stdout.", WRITING)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Write one self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary.
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.cli.shared import JSON, ROOT, SUFFIX, field_option
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.errors import Fault
@@ -25,9 +27,9 @@ SHOWN_FAULTS = 5
 def review(
     run: Annotated[str, arg(RUN)],
     dataset: Annotated[str | None, opt("A table that names the media.", READING, "--dataset", "--data")] = None,
-    root: Annotated[Path | None, opt("Folder of the media (default: of the table that names them).", READING)] = None,
+    root: Annotated[Path | None, ROOT] = None,
     media: Annotated[str | None, opt("Column with the file or the text of an item.", READING)] = None,
-    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
+    suffix: Annotated[str, SUFFIX] = "",
     ecg: Annotated[str | None, opt("Recordings (.npz) with a record for each item.")] = None,
     fs: Annotated[float | None, opt("Samples per second of .npy files with ECGs.")] = None,
     verdicts: Annotated[list[str] | None, opt(VERDICTS)] = None,
@@ -41,8 +43,8 @@ def review(
     ] = None,
     per_item: Annotated[int, opt("Number of verdicts per item, from different people.")] = 1,
     question: Annotated[str | None, opt("What is asked (default: `Real or fake?`).")] = None,
-    positive: Annotated[str | None, opt("Name of the positive class.", READING)] = None,
-    negative: Annotated[str | None, opt("Name of the other class.", READING)] = None,
+    positive: Annotated[str | None, field_option(ReadSpec, "positive")] = None,
+    negative: Annotated[str | None, field_option(ReadSpec, "negative")] = None,
     higher: Annotated[str | None, opt("With --thresholds: the class that a higher score means.", READING)] = None,
     not_blind: Annotated[bool, opt("Show the label and the system's answer.")] = False,
     allow_missing: Annotated[bool, opt("Leave out items that cannot be shown.", READING)] = False,
@@ -56,7 +58,7 @@ def review(
     lease: Annotated[float, opt("Minutes that an item is reserved for the person who has it open.")] = 15.0,
     export: Annotated[Path | None, opt("Write the verdicts (.jsonl, .csv, .parquet) and stop.", common=True)] = None,
     status: Annotated[bool, opt("Print the progress and stop.")] = False,
-    json: Annotated[bool, opt("JSON on stdout, with --status or --export.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item.
 

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
+from hitmiss.cli.shared import CALIBRATE_KEY, JSON, KEY, MEMORY, RESULTS
 from hitmiss.core.columns import user_name
 from hitmiss.core.design import Design
 from hitmiss.core.protocol import Protocol
@@ -189,30 +190,30 @@ CLUSTER = "Count the files on a Ray cluster: auto (this machine's cores), HOST:P
 
 def score(
     scores: Annotated[list[str], arg(FILES)],
-    key: Annotated[str | None, opt("Key or protocol file with the labels.", READING, common=True)] = None,
+    key: Annotated[str | None, KEY] = None,
     *,
     asked: Design,
     seeds: Annotated[bool, opt("Each file is one seed: mean, sd, min, max.", MEASURING)] = False,
     reading: ReadSpec,
     calibrate_on: Annotated[str | None, opt("Development scores to fit a calibration on.", MEASURING)] = None,
-    calibrate_key: Annotated[str | None, opt("Key of the development scores.", MEASURING)] = None,
-    calibration: Annotated[str, opt("affine or pav.", MEASURING)] = "affine",
+    calibrate_key: Annotated[str | None, CALIBRATE_KEY] = None,
+    calibration: Annotated[
+        Literal["affine", "pav"], opt("How scores are calibrated on the development scores.", MEASURING)
+    ] = "affine",
     stream: Annotated[bool, opt("Count the files piece by piece: they need not fit into memory.", READING)] = False,
     counts: Annotated[
         bool, opt("The files hold counts by score, as the SQL of `hitmiss sql` makes them.", READING)
     ] = False,
-    memory: Annotated[str, opt("Memory that --stream may use, such as 500MB or 2GB.", READING)] = "1GB",
+    memory: Annotated[str, MEMORY] = "1GB",
     scratch: Annotated[str | None, opt("Folder for temporary files of --stream.", READING, metavar="FOLDER")] = None,
-    engine: Annotated[str | None, opt(ENGINE, READING, metavar="|".join(ENGINES))] = None,
+    engine: Annotated[Literal["polars", "duckdb", "spark", "ray"] | None, opt(ENGINE, READING)] = None,
     cluster: Annotated[str | None, opt(CLUSTER, READING, metavar="auto|ADDRESS")] = None,
     strict: Annotated[bool, opt("Fail if the scores are reversed or constant.", CERTAINTY)] = False,
-    output: Annotated[
-        str | None, opt("Write the results (JSON) here too.", WRITING, "--output", "-o", common=True)
-    ] = None,
+    output: Annotated[str | None, RESULTS] = None,
     report: Annotated[
         str | None, opt("Write a report (HTML) here too; more in `hitmiss report`.", WRITING, common=True)
     ] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Compute figures from score files, overall and per domain, with intervals, averages, warnings and a signature.
 

@@ -7,8 +7,10 @@ from typing import Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, ROOT, RULES, SUFFIX, field_option
+from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import CERTAINTY, MEASURING, opt
 
 
 def shortcuts(
@@ -17,16 +19,14 @@ def shortcuts(
     unit: Annotated[
         str | None, opt("Column whose values stay together in folds and intervals, `speaker`.", CERTAINTY, common=True)
     ] = None,
-    protocol: Annotated[
-        str, opt("How labels are read.", MEASURING, "--protocol", "-p", common=True)
-    ] = "deepfake-audio",
-    root: Annotated[Path | None, opt("Folder of the files (default: the manifest's).", READING, common=True)] = None,
-    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
-    bootstrap: Annotated[int, opt("Replicates of the bootstrap; 0 for none.", CERTAINTY)] = 0,
-    seed: Annotated[int, opt("Seed of the bootstrap.", CERTAINTY)] = 0,
+    protocol: Annotated[str, RULES] = "deepfake-audio",
+    root: Annotated[Path | None, ROOT] = None,
+    suffix: Annotated[str, SUFFIX] = "",
+    bootstrap: Annotated[int, field_option(Design, "bootstrap")] = 0,
+    seed: Annotated[int, field_option(Design, "seed")] = 0,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Measure AUC and EER of duration, silence and level alone. A detector must do better to show that it is useful.
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
+from hitmiss.cli.shared import JSON
 from hitmiss.core.registry import Kind
-from hitmiss.core.spec import WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.metric import Metric
@@ -19,7 +19,7 @@ OTHERS: Final[tuple[Kind, ...]] = ("protocol", "reader", "detector", "codec")
 
 def show(
     name: Annotated[str, arg("A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")],
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Show what a metric or an attack does and which settings it has, or what a protocol or a reader declares.
 

@@ -6,12 +6,14 @@ from typing import Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import MEASURING, READING, WRITING, opt
+from hitmiss.cli.shared import JSON, field_option
+from hitmiss.core.design import Design
+from hitmiss.core.spec import READING, opt
 
 
 def sql(
     table: Annotated[str, arg("Table (`schema.table`), or the path or pattern of Parquet files.")],
-    by: Annotated[list[str] | None, opt("Slice column(s), `codec` or `codec,codec_q`.", MEASURING, common=True)] = None,
+    by: Annotated[list[str] | None, field_option(Design, "by")] = None,
     dialect: Annotated[str, opt("duckdb, bigquery, databricks, postgres, snowflake, spark or trino.")] = "duckdb",
     score: Annotated[str, opt("The table's column with the score.")] = "score",
     label: Annotated[str, opt("The table's column with the label.")] = "label",
@@ -20,7 +22,7 @@ def sql(
         str | None, opt("Table with labels and slices, joined by --item (`item` if not given).", READING)
     ] = None,
     step: Annotated[int | None, opt("Count scores rounded down to multiples of 1/STEP (a power of two).")] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of text.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` reads its answer.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import GROUP, JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import CERTAINTY, MEASURING, opt
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -23,7 +24,7 @@ def threshold(
         str, opt("A figure of decisions: f1, accuracy, mcc, balanced_accuracy …", MEASURING, common=True)
     ] = "f1",
     search: Annotated[
-        str, opt("exact (over observed scores) or grid (0.10, 0.11 … 0.90).", MEASURING, common=True)
+        Literal["exact", "grid"], opt("exact: over observed scores; grid: 0.10, 0.11 … 0.90.", MEASURING, common=True)
     ] = "exact",
     test: Annotated[
         list[str] | None,
@@ -31,12 +32,11 @@ def threshold(
     ] = None,
     write: Annotated[bool, opt("Put best_threshold into the test files.", common=True)] = False,
     output_dir: Annotated[str | None, opt("Write copies here and leave the test files unchanged.")] = None,
-    group: Annotated[str | None, opt("Column that defines the groups, if not language.", MEASURING)] = None,
-    missing: Annotated[str, opt("refuse, or drop rows without label or score.", READING)] = "refuse",
+    group: Annotated[str | None, GROUP] = None,
     *,
     reading: ReadSpec,
     asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
-    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Choose thresholds on validation data, and show how much of the gain remains on test data.
 
@@ -53,7 +53,7 @@ def threshold(
         maximize=maximize,
         search=search,
         group=group,
-        spec=reading.changed(missing=None if missing == "refuse" else missing),
+        spec=reading,
         plan=asked.plan,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import GROUP, JSON, UNDEFINED
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, READING, WRITING, opt
@@ -54,11 +55,8 @@ def toxicity(
         list[str] | None, opt("File(s) with id, text and perhaps language.", READING, takes_words=True)
     ] = None,
     spreadsheet_safe: Annotated[bool, opt("Escape cells that a spreadsheet would run as formulas.", WRITING)] = False,
-    group: Annotated[str | None, opt("Column of FILES that defines the groups, if not language.", MEASURING)] = None,
+    group: Annotated[str | None, GROUP] = None,
     key: Annotated[str | None, opt(KEY, READING)] = None,
-    label_cut: Annotated[
-        float | None, opt("Labels are shares of annotators: toxic from this share on, for example 0.5.", MEASURING)
-    ] = None,
     identity: Annotated[
         list[str] | None, opt("Column(s) that mark identities: bias metrics.", MEASURING, takes_words=True)
     ] = None,
@@ -66,19 +64,21 @@ def toxicity(
         float | None, opt("Decide at this threshold, not at those in the files.", MEASURING, common=True)
     ] = None,
     threshold_rule: Annotated[
-        str, opt("same, first or per-row, if a file has several thresholds.", MEASURING)
+        Literal["same", "first", "per-row"],
+        opt("If a file has several thresholds: refuse, take the first, or that of each row.", MEASURING),
     ] = "same",
-    missing_language: Annotated[str, opt("refuse, or skip a language without a file.", READING)] = "refuse",
-    missing: Annotated[str, opt("refuse, or drop rows without label, score or decision.", READING)] = "refuse",
-    scores: Annotated[str, opt("probability, or any (a threshold must then be given).", READING)] = "probability",
-    undefined: Annotated[str, opt("zero as documented, or null, for empty denominators.", MEASURING)] = "zero",
+    missing_language: Annotated[Literal["refuse", "skip"], opt("A language without a file.", READING)] = "refuse",
+    scores: Annotated[
+        Literal["probability", "any"], opt("What scores may be; with any, a threshold must be given.", READING)
+    ] = "probability",
+    undefined: Annotated[Literal["zero", "null"], UNDEFINED] = "zero",
     *,
     reading: ReadSpec,
     asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
     documented: Annotated[
         bool, opt("Print the documented table (8 columns, 4 places) and no more.", WRITING, common=True)
     ] = False,
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Score a toxicity classifier per language: ROC-AUC, F1 and more, with intervals and macro, micro and worst rows.
 
@@ -88,9 +88,7 @@ def toxicity(
     """
     from hitmiss.io.predictions import any_scores
 
-    _refuse_unknown(scores, undefined, missing_language)
     spec = reading.changed(
-        missing=None if missing == "refuse" else missing,
         threshold_rule=None if threshold_rule == "same" else threshold_rule,
         score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
         identities=tuple(identity or ()),
@@ -98,7 +96,7 @@ def toxicity(
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
-    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, label_cut)
+    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, reading.label_cut)
     run = _load(files, where, settings, spec, threshold, dump_errors)
     _honour(settings, run)
     _refuse_overwriting(run, output, results)
@@ -106,17 +104,6 @@ def toxicity(
     if dump_errors:
         folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
         _dump(run, folder, max_errors, spreadsheet_safe, texts)
-
-
-def _refuse_unknown(scores: str, undefined: str, missing_language: str) -> None:
-    from hitmiss.core.errors import UnknownName
-
-    if missing_language not in ("refuse", "skip"):
-        raise UnknownName("rule for missing languages", missing_language, ("refuse", "skip"))
-    if scores not in ("probability", "any"):
-        raise UnknownName("kind of scores", scores, ("probability", "any"))
-    if undefined not in ("zero", "null"):
-        raise UnknownName("rule for undefined figures", undefined, ("zero", "null"))
 
 
 def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: str | None) -> None:

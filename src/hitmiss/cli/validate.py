@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg
+from hitmiss.cli.shared import JSON, KEY, RULES
 from hitmiss.core.options import option_words
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.io import Examination
@@ -20,13 +20,11 @@ SHOWN_VALUES = 8
 
 def validate(
     scores: Annotated[list[str], arg(FILES)],
-    key: Annotated[str | None, opt("Key or protocol file with the labels.", READING, common=True)] = None,
-    protocol: Annotated[
-        str | None, opt("Read by the rules of a protocol.", MEASURING, "--protocol", "-p", common=True)
-    ] = None,
+    key: Annotated[str | None, KEY] = None,
+    protocol: Annotated[str | None, RULES] = None,
     *,
     reading: ReadSpec,
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> int:
     """Check files without scoring them: the recognised layout and all faults with file, row and value (exit code 3).
 

@@ -6,9 +6,10 @@ from typing import Annotated
 
 from hitmiss.cli import common
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import CALIBRATE_KEY, JSON
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import MEASURING, READING, opt
 
 
 def verify(
@@ -23,14 +24,14 @@ def verify(
     calibrate_on: Annotated[
         str | None, opt("Development scores (or rows) that the claim was calibrated on.", MEASURING)
     ] = None,
-    calibrate_key: Annotated[str | None, opt("Key of the development scores.", MEASURING)] = None,
+    calibrate_key: Annotated[str | None, CALIBRATE_KEY] = None,
     signers: Annotated[
         str | None,
         opt("File of trusted SSH keys (allowed_signers); the claim must be signed.", metavar="FILE", common=True),
     ] = None,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    json: Annotated[bool, opt("JSON to stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Recompute results from their files. Exit code 0 if every choice and figure is the same, 1 if not.
 

@@ -75,9 +75,19 @@ class ReadSpec(Spec):
         Name of a known layout, or of a plug-in's reader, to use instead of recognising the layout.
     separator, encoding, decimal
         Of text files, if they are not recognised or recognised wrongly.
-    missing, threshold_rule, identities
-        For prediction files (toxicity): what to do with rows without label, score or decision; what to do with
-        different thresholds in one group; and the columns that say how far a text mentions an identity.
+    asv, asv_key
+        Scores of the speaker verifier and the key of its trials, for the tandem costs of a protocol that uses them.
+    pairs
+        For wide files with several labels of a text side by side: label column -> score column. Without it, labels and
+        scores with matching names are found (`toxic` and `toxic_prob`, or `toxic` in scores and key).
+    label_cut
+        Labels are shares of annotators: a row is positive from this share on.
+    missing
+        `refuse` (default), or `drop`: rows without label, score or decision are left out and counted; so are labels of
+        -1, which mark rows that are not scored.
+    threshold_rule, identities
+        For prediction files (toxicity): what to do with different thresholds in one group, and the columns that say how
+        far a text mentions an identity.
 
     Raises
     ------
@@ -160,9 +170,16 @@ class ReadSpec(Spec):
     separator: Annotated[str | None, opt("Separator of the columns.", READING)] = None
     encoding: Annotated[str | None, opt("Encoding of the files.", READING)] = None
     decimal: Annotated[str | None, opt("Decimal sign, `.` or `,`.", READING, metavar=".|,")] = None
-    missing: Annotated[
-        Missing | None, keyword("Prediction files: what to do with rows without label, score or decision.")
+    asv: Annotated[str | None, opt("Scores of the speaker verifier, for tandem costs.", READING)] = None
+    asv_key: Annotated[str | None, opt("Key of the speaker verifier's trials.", READING)] = None
+    pairs: Annotated[
+        Mapping[str, str],
+        opt("In a wide file: a label column = its score column, `toxic=toxic_prob`.", READING, "--pair", read=as_pairs),
+    ] = field(default_factory=dict)
+    label_cut: Annotated[
+        float | None, opt("Labels are shares of annotators: positive from this share on, such as 0.5.", READING)
     ] = None
+    missing: Annotated[Missing | None, opt("What to do with rows without label, score or decision.", READING)] = None
     threshold_rule: Annotated[
         ThresholdRule | None, keyword("Prediction files: what to do with different thresholds in one group.")
     ] = None
@@ -177,14 +194,17 @@ class ReadSpec(Spec):
             ("score kind", self.score_kind, SCORE_KINDS),
             ("way to match ids", self.match, MATCHING),
             ("kind of weight", self.weight_kind, tuple(WEIGHT_KINDS)),
+            ("rule for missing values", self.missing, ("refuse", "drop")),
         ):
             if value is not None and value not in known:
                 raise UnknownName(what, value, known)
         refuse_unkind(self.weight, self.weight_kind)
         if self.separator is not None and len(self.separator.encode()) != 1:
-            raise UsageError(f"a separator is one character; found {self.separator!r}", code="bad-separator")
+            raise UsageError.of("bad-separator", separator=self.separator)
+        if self.label_cut is not None and not 0 < self.label_cut <= 1:
+            raise UsageError.of("bad-label-cut", label_cut=self.label_cut)
         if self.decimal not in (None, ".", ","):
-            raise UsageError(f"the decimal sign is '.' or ','; found {self.decimal!r}", code="bad-decimal")
+            raise UsageError.of("bad-decimal", decimal=self.decimal)
 
     @property
     def kind(self) -> ScoreKind:
@@ -238,7 +258,7 @@ class ReadSpec(Spec):
         if self.positive is not None and self.positive_value is None and code_of(self.positive) is not None:
             return replace(self, positive=None, positive_value=self.positive).over(base)  # it names a value
         said = {name: getattr(self, name) for name in self.stated}
-        for name in ("columns", "key_columns", "rename", "itself", "where"):
+        for name in ("columns", "key_columns", "rename", "itself", "where", "pairs"):
             if name in said:
                 said[name] = {**getattr(base, name), **said[name]}
         return replace(base._for_class(self.positive, self.negative), **said)
@@ -267,13 +287,9 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
     """Refuse a weight without its kind, and a kind without a weight."""
     if weight is not None and kind is None:
         ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
-        raise UsageError(
-            f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind", weight=weight, ways=ways)
     if weight is None and kind is not None:
-        raise UsageError(
-            f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind/needs", kind=kind)
 
 
 def label_text(value: object) -> object:

@@ -91,17 +91,17 @@ def load(path: str | Path) -> Settings:
         artifacts.note_input(file)
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"no settings file {path}; `hitmiss init FILE` writes one", code="missing-settings") from None
+        raise UsageError.of("missing-settings", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{file.name} is not TOML: {error}", code="bad-settings") from None
+        raise UsageError.of("bad-settings/not", file_name=file.name, error=error) from None
     for name in data:
         if name not in TOP and (table := _table_of(name)):
-            raise UsageError(f"{file.name}: {name} belongs into the table [{table}]", code="bad-settings")
+            raise UsageError.of("bad-settings/belongs", file_name=file.name, name=name, table=table)
         if name not in TOP:
             raise _placed(UnknownName("key", name, (*TOP, *_fields())), file.name, "")
     for name in ("protocol", "key"):
         if not isinstance(data.get(name, ""), str):
-            raise UsageError(f"{file.name}: {name} must be a text; found {data[name]!r}", code="bad-settings")
+            raise UsageError.of("bad-settings/text", file_name=file.name, name=name, data=data[name])
     read, ask = (_table(data, name, file.name) for name in ("read", "ask"))
     for name in ask:
         if name not in ASKED:
@@ -148,7 +148,7 @@ def _table_of(name: str) -> str:
 def _table(data: Mapping[str, object], name: str, file: str) -> dict[str, object]:
     found = data.get(name, {})
     if not isinstance(found, dict):
-        raise UsageError(f"{file}: [{name}] must be a table; found {found!r}", code="bad-settings")
+        raise UsageError.of("bad-settings", file=file, name=name, found=found)
     return found
 
 

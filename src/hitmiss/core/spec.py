@@ -134,7 +134,7 @@ class Spec:
             raise UsageError(f"{cls._option} {fault}; found {fault.value!r}", code=code) from None
         except NotPair as fault:
             spelling = options_of(cls)[name].spellings(name)[0]  # type: ignore[arg-type]
-            raise UsageError(f"{spelling} {fault}: write name=value, for example item=utt", code="bad-pair") from None
+            raise UsageError.of("bad-pair/write", spelling=spelling, fault=fault) from None
 
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed, each checked alone."""
@@ -187,7 +187,7 @@ def make(kind: type[S], *layers: Layer) -> tuple[S, dict[str, str]]:
         except UsageError as error:
             if not layer.place:
                 raise
-            raise UsageError(f"{layer.place}: {error.args[0]}", code="bad-settings") from None
+            raise UsageError.of("bad-settings/refused", place=layer.place, args=error.args[0]) from None
         for name, value in said.items():
             inner = [f"{name}.{key}" for key in value] if isinstance(value, Mapping) else [name]
             origins |= dict.fromkeys(inner, layer.origin)

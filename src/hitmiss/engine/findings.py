@@ -8,6 +8,11 @@ from typing import Final
 from hitmiss.core.finding import ERROR, INFO, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "no-asv/rates": Entry(
+        ERROR,
+        "{metric} needs the error rates of a speaker verifier",
+        fix="give its scores and key with {--asv?} and {--asv-key?}",
+    ),
     # requirements
     "requirement-met": Entry(INFO, "PASS: {rule}; {figure} is {value}.", "PASS: {rule}"),
     "requirement-broken": Entry(WARNING, "FAIL: {rule}; {figure} is {value}.", "FAIL: {rule}"),

@@ -48,7 +48,7 @@ from hitmiss.engine.interval import area_interval
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.paired_samples import each_once, same_columns
 from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
-from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.prepare import prepare_metric, prepared_for
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.ranking import MAX_T, Duel, RankedRun, Ranking
 from hitmiss.engine.samples import samples_of_runs, samples_of_slices
@@ -396,7 +396,7 @@ class Field:
                 for s in mine:
                     own = samples[s].of(self.columns[k])
                     draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
-                    unseen[s, :, k] = [unseen_errors(q, own) for q in self.questions[k]]
+                    unseen[s, :, k] = [unseen_errors(prepared_for(q, own[0]), own) for q in self.questions[k]]
                     if s < len(wholes):
                         warned.look(self.names[k], own, self.questions[k])
                 return warned
@@ -550,7 +550,7 @@ class Shared:
 
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
         """Compute figures and replicates of one run on one sample, as the mean over repetitions."""
-        questions = self.runs.questions[k]
+        questions = [prepared_for(q, samples[0]) for q in self.runs.questions[k]]
         for stream, kind in ((self.by_class, False), (self.free, True)):
             at = [i for i in asked if questions[i].metric.interval and questions[i].metric.prevalence == kind]
             if stream is None or not at:

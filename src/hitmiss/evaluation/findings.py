@@ -28,9 +28,17 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "track-two": Entry(
         ERROR,
-        "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, nontarget or spoof, and two classes would merge spoof with nontarget. hitmiss.metrics has min_a_dcf, min_t_dcf and t_eer for them",
+        "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, nontarget or spoof, and two classes would merge spoof with nontarget. score them with {-p asvspoof5-track2}, or with {-p asvspoof5-track2-single} if there is one score only",
         fix="for Track 1 give a file of utterances and CM scores",
     ),
+    "no-asv/key": Entry(ERROR, "{--asv-key?} belongs to {--asv?}: give the scores of the speaker verifier too"),
+    "unused-asv": Entry(ERROR, "{protocol_name} uses no scores of a speaker verifier", fix="leave {--asv?} out"),
+    "bad-asv-label/trials": Entry(
+        ERROR,
+        "{n:,} trials have an asv-label that does not fit: {item} is {word!r} and its cm-label is {label}",
+        fix="targets and nontargets are bona fide, spoofs are spoof",
+    ),
+    "bad-asv-key": Entry(ERROR, "the key of the ASV must say target, nontarget or spoof; {file} does not"),
     "no-metric/say-compare": Entry(
         ERROR, "say what to compare: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m roc_auc})"
     ),
@@ -84,4 +92,20 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="declare what they are ({--score-kind probability} or logit), or calibrate them",
     ),
     "bad-costs": Entry(ERROR, "costs are two numbers, as 1,10; found {costs!r}"),
+    "no-rates": Entry(
+        ERROR, "{file} does not state the {name} of the detector", fix="measure it with {-m <plain>} and a threshold"
+    ),
+    "missing-column/needs": Entry(
+        ERROR, "{name} needs a column of flagged items ({FLAGGED}) and one of all items ({TOTAL}); it has {columns}"
+    ),
+    "missing-column/labels": Entry(ERROR, "{name} has labels, but no column {lacking}"),
+    "bad-rate/stated": Entry(ERROR, "{name} is stated as counts, as 180/200; found {text!r}"),
+    "bad-count": Entry(
+        ERROR, "{name}, row {row}, column {column}: a count is a whole number from 0 on; found {value!r}"
+    ),
+    "no-rates/say": Entry(
+        ERROR,
+        "say how well the detector does ({--detector results.json}, or {--sensitivity 180/200} {--specificity 380/400}), or give labels of some items",
+    ),
+    "several-runs": Entry(ERROR, "{file} holds several runs", fix="give the results of one detector"),
 }

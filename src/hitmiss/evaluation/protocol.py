@@ -30,6 +30,7 @@ from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
 from hitmiss.evaluation.given import reading_of, table_of
+from hitmiss.evaluation.tandem import complete, with_speaker_column
 
 if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
@@ -331,7 +332,11 @@ def read_trials(
             return found.retitle(reading=said)
     from hitmiss.io.reader import read
 
-    return read(scores, key, said.over(protocol.read) if protocol else said, memory=memory, needed=needed)
+    asked = said.over(protocol.read) if protocol else said
+    if protocol is not None and protocol.pairs:
+        asked = with_speaker_column(asked, key)
+    trials = read(scores, key, asked, memory=memory, needed=needed)
+    return complete(trials, key, protocol or Protocol(), said)
 
 
 def read_runs(
@@ -622,6 +627,7 @@ def fitting(metrics: list[str], trials: Trials, protocol: Protocol | None = None
     for text in metrics:
         has_columns = all(c in trials.frame.columns for c in find_metric(parse(text).name).columns)
         is_fit = _of_kind(text, trials) and has_columns and not _is_unweighted(text, trials, protocol)
+        is_fit = is_fit and not _lacks_asv(text, trials, protocol)
         (fits if is_fit else rest).append(text)
     return fits, rest
 
@@ -644,6 +650,11 @@ def _is_unweighted(text: str, trials: Trials, protocol: Protocol | None) -> bool
     return trials.header.weight is not None and needs_whole_trials(*_settings(text, protocol))
 
 
+def _lacks_asv(text: str, trials: Trials, protocol: Protocol | None) -> bool:
+    """Return whether a metric needs the trials of a speaker verifier that were not given."""
+    return trials.header.brought is None and _settings(text, protocol)[1].get("asv") == "trials"
+
+
 def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
     """Return the metrics of a protocol that the score kind and the columns of all runs allow."""
 
@@ -653,6 +664,7 @@ def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
             (not entry.kinds or "score" not in entry.columns or t.header.score_kind in entry.kinds)
             and all(c in t.frame.columns for c in entry.columns)
             and not _is_unweighted(text, t, protocol)
+            and not _lacks_asv(text, t, protocol)
             for t in runs
         )
 
@@ -665,10 +677,16 @@ def left_out(metrics: list[str], trials: Trials, protocol: Protocol | None = Non
     columns = sorted({c for names in absent.values() for c in names})
     lacking = [f"{', '.join(m for m in metrics if absent[m])} left out: there is no {' and no '.join(columns)}"]
     there = [m for m in metrics if not absent[m]]
+    alone = [m for m in there if _lacks_asv(m, trials, protocol)]
+    tandem = [
+        f"{' and '.join(alone)} left out: give the scores and the key of the speaker verifier, --asv and --asv-key"
+    ]
+    there = [m for m in there if m not in alone]
     kinds = {m: find_metric(parse(m).name).kinds for m in there}
     unfit = [m for m in there if kinds[m] and trials.header.score_kind not in kinds[m]]
     return (
         (lacking if columns else [])
+        + (tandem if alone else [])
         + _unfit(unfit, trials)
         + _unweighted([m for m in there if m not in unfit], protocol)
     )

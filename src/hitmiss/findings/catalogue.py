@@ -12,7 +12,7 @@ from hitmiss.core.finding import Entry
 
 HOMES: Final = (
     "core", "conclude", "engine", "io", "evaluation", "protocols", "cli", "stats", "derive", "claims", "outofcore", "reports",
-    "verdicts", "robustness", "detection", "media", "llm", "attacks", "probes", "cluster", "review", "bridges", "metrics",
+    "verdicts", "robustness", "boards", "runs", "detection", "media", "llm", "attacks", "probes", "cluster", "review", "bridges", "metrics",
 )  # fmt: skip
 """The packages with entries, those that are needed most first."""
 FREE: Final = "free-text"

@@ -12,19 +12,10 @@ from typing import Final
 
 from hitmiss.core.finding import Amount, Decimals, Finding, Option, PValue, Severity, Value
 from hitmiss.core.results import Estimate
+from hitmiss.core.tex import tex
 from hitmiss.findings import catalogue
 from hitmiss.findings.options import as_keywords, on_command_line, option
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
-
-_TEX: Final = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        **{c: f"\\{c}" for c in "&%$#_{}"},
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
-)
-
 
 _INSIDE: Final = re.compile(r"<(\w+)>")
 """A value inside an option of a template."""
@@ -32,10 +23,6 @@ _INSIDE: Final = re.compile(r"<(\w+)>")
 
 def _same(text: str) -> str:
     return text
-
-
-def _tex(text: str) -> str:
-    return text.translate(_TEX)
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,7 @@ class Surface:
 TERMINAL: Final = Surface("terminal")
 PYTHON: Final = Surface("python", options=as_keywords)
 HTML: Final = Surface("html", html.escape, code=("<code>", "</code>"))
-LATEX: Final = Surface("latex", _tex, code=(r"\texttt{", "}"))
+LATEX: Final = Surface("latex", tex, code=(r"\texttt{", "}"))
 JSON: Final = Surface("json")
 """A file is read by command lines and by programs: its texts are those of the terminal."""
 
@@ -142,7 +129,7 @@ def _option(part: Part, values: Mapping[str, Value]) -> Option:
 
 
 def _value(part: Part, value: Value, surface: Surface) -> str:
-    if value is None:
+    if value is None and not part.quoted:
         return ""
     if isinstance(value, Finding):
         return text(value, surface)

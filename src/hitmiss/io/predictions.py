@@ -33,7 +33,7 @@ from hitmiss.io.cells import check_numbers, check_weight, read_scores, read_shar
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.columns import Match, no_column, no_weight, recognise
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
-from hitmiss.io.labels import check_labels, read_words
+from hitmiss.io.labels import DROP, check_labels, read_words
 from hitmiss.io.languages import language_of, one_spelling
 from hitmiss.io.layouts import Layout
 from hitmiss.io.reader import normalise_values
@@ -57,7 +57,6 @@ KINDS: Final[Kinds] = {
 """The types of the cells of a file without irregular values."""
 FILES_AT_ONCE: Final = 4
 """Files that are read in parallel, if polars has as many threads: hashing and parsing release the interpreter lock."""
-DROP: Final = "fix them, or leave such rows out with --missing drop"
 LAYOUT: Final = Layout(
     "predictions",
     "the output of a text classifier: id, y_true, y_prob, and y_pred, best_threshold, language if there are any",
@@ -394,9 +393,7 @@ def _classes(stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> l
     reading = read_words(found["label"], found["decision"], spec)
     for name in texts:
         is_dropped = spec.missing == "drop"
-        stack = check_labels(
-            stack, name, reading[name], ledger, spec.abstain, is_dropped=is_dropped, is_needed=True, fix=DROP
-        )
+        stack = check_labels(stack, name, reading[name], ledger, spec.abstain, is_dropped=is_dropped, is_needed=True)
         if name == "decision" and stack.frame[name].null_count() == stack.frame.height:
             column = stack.title("decision")
             ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")

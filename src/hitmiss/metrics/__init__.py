@@ -41,6 +41,7 @@ from hitmiss.metrics.selective import (
     risk_coverage,
 )
 from hitmiss.metrics.tandem import AsvRates, TandemCosts, asv_rates, min_a_dcf, min_t_dcf, t_eer
+from hitmiss.metrics.tandem_trials import min_t_dcf_legacy, sasv_eer, spf_eer, sv_eer
 from hitmiss.metrics.triage import (
     abstain_rate,
     accuracy_answered,
@@ -121,6 +122,7 @@ __all__ = [
     "min_cllr",
     "min_dcf",
     "min_t_dcf",
+    "min_t_dcf_legacy",
     "p95_seconds",
     "pr_curve",
     "precision",
@@ -135,12 +137,15 @@ __all__ = [
     "robust_accuracy",
     "roc_auc",
     "roc_curve",
+    "sasv_eer",
     "shift_fake",
     "shift_real",
     "smooth_ece",
     "smoothness_uv2",
     "snr_db",
     "specificity",
+    "spf_eer",
+    "sv_eer",
     "t_eer",
     "target_base",
     "target_eligible",

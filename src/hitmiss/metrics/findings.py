@@ -8,6 +8,10 @@ from typing import Final
 from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "bad-asv-label/word": Entry(ERROR, "asv_label is target, nontarget or spoof; found {word!r}"),
+    "nan-score/named": Entry(
+        ERROR, "{n:,} of {of:,} scores are missing", fix="drop these trials, or give their scores"
+    ),
     "not-bits": Entry(ERROR, "{name} must be a flat column of 0 and 1 (NaN: does not count)"),
     "not-a-table": Entry(ERROR, "labels and scores must be record × class; found {shape} and {shape_2}"),
     "power-mean-numbers": Entry(ERROR, "a power mean is of numbers that are not negative; found {held}"),

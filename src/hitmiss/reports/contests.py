@@ -12,6 +12,7 @@ from hitmiss.core import artifacts
 from hitmiss.core.convert import InvalidField, declare, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import coded
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison, Difference, Discordance
 from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 from hitmiss.engine.requirement import Check
@@ -99,6 +100,11 @@ def contest_tables(found: Comparison | Ranking | list[Check], numbers: ComparedN
     return ranking_tables.ranking_tables(found, numbers) if isinstance(found, Ranking) else [gate_report.table(found)]
 
 
+def contest_verdict(found: Comparison | Ranking | list[Check]) -> Verdict:
+    """Return the verdict of a comparison, a ranking or a gate."""
+    return conclude_gate(found) if isinstance(found, list) else conclude_comparison(found)
+
+
 def contest_page(given: str | Path | Comparison | Ranking, title: str = "") -> Page:
     """Compose the page of a comparison, a ranking or a gate, or of a file that holds one."""
     found = read_contest(given) if isinstance(given, str | Path) else given
@@ -112,14 +118,14 @@ def contest_page(given: str | Path | Comparison | Ranking, title: str = "") -> P
             TextBlock(f"A = {found.names[0]}, B = {found.names[1]}."),
             TextBlock(comparison_tables.LEGEND),
         )
-        card = Summary(title or name, tested, (), (), conclude_comparison(found))
+        card = Summary(title or name, tested, (), (), contest_verdict(found))
         return _page(card, blocks, found.signature, [d.metric for d in found])
     if isinstance(found, Ranking):
-        card = Summary(title or f"{len(found.names)} runs", "every pair compared", (), (), conclude_comparison(found))
+        card = Summary(title or f"{len(found.names)} runs", "every pair compared", (), (), contest_verdict(found))
         blocks = (*_ranks(found), *tables, TextBlock(ranking_tables.SHARED_LETTER))
         return _page(card, blocks, found.signature, [d.difference.metric for d in found.duels])
     rules = f"{len(found)} rule{'s' if len(found) != 1 else ''}"
-    return _page(Summary(title or "Gate", rules, (), (), conclude_gate(found)), tables, "", [])
+    return _page(Summary(title or "Gate", rules, (), (), contest_verdict(found)), tables, "", [])
 
 
 def _ranks(found: Ranking) -> list[Block]:

@@ -31,7 +31,8 @@ class Bar:
 class TableCell:
     """A figure and its interval as text, with what a page or a paper adds; control characters are escaped.
 
-    `strong` highlights it, `about` is its tooltip, `mark` its superscript, `bar` its drawn interval.
+    `strong` highlights it, `about` is its tooltip, `mark` its superscript, `bar` its drawn interval, `shade` how dark it is
+    (0 to 9).
     """
 
     text: str
@@ -40,6 +41,7 @@ class TableCell:
     about: str = ""
     mark: str = ""
     bar: Bar | None = None
+    shade: str = ""
 
     def __post_init__(self) -> None:
         for name in ("text", "below"):
