@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +14,7 @@ from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.llm.detectors import Model
+    from hitmiss.llm.estimate import CostEstimate
     from hitmiss.llm.items import Item
     from hitmiss.llm.plan import CallPlan, Settings
     from hitmiss.llm.run import Outcome
@@ -61,6 +62,9 @@ def llm(
     max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6,
     timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600,
     attempt_timeout: Annotated[int, opt("Seconds for one attempt; then it is repeated.")] = 150,
+    parser: Annotated[str, opt("How answers are read: lenient or strict.")] = "lenient",
+    reparse: Annotated[bool, opt("Read the answers of the run again; nothing is asked.", RUNNING)] = False,
+    dry_run: Annotated[bool, opt("Only estimate calls, tokens and money.", RUNNING)] = False,
     requests_per_minute: Annotated[int | None, opt("Most requests in a minute.", RUNNING)] = None,
     tokens_per_minute: Annotated[int | None, opt("Most tokens in a minute, as far as known.", RUNNING)] = None,
     thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
@@ -83,6 +87,7 @@ def llm(
     from hitmiss.cli.common import Progress
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models
+    from hitmiss.llm.estimate import estimate_run
     from hitmiss.llm.items import read_items
     from hitmiss.llm.leaks import find_leaks
     from hitmiss.llm.plan import Settings
@@ -127,6 +132,9 @@ def llm(
     extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
+    if dry_run:
+        _emit_estimate(estimate_run(plan, read_prices(prices), run or output.with_suffix(".run"), running), json)
+        return
     outcome = work_on_calls(
         plan,
         running,
@@ -136,6 +144,8 @@ def llm(
         key=key_of(api_key_env),
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
+        parser=parser,
+        reparse=reparse,
         report=Progress(),
         tell=common.note,
     )
@@ -216,11 +226,32 @@ def _write_metrics(outcome: Outcome, path: Path) -> None:
     write_metrics(evaluate_trials(outcome.trials, bootstrap=0), path, made_at=time.time())
 
 
+def _emit_estimate(found: Sequence[CostEstimate], json: bool) -> None:
+    """Print what a run would take."""
+    if json:
+        common.out_json({"schema": 1, "dry_run": True, "cells": [common.plain(cell) for cell in found]})
+        return
+    header = ["model", "tools", "calls", "requests", "input tokens", "output tokens", "cost"]
+    rows = [[c.model, c.mode, c.calls, c.requests, c.input_tokens, c.output_tokens, c.cost] for c in found]
+    common.out_table(header, [[str(value) for value in row] for row in rows])
+    if not all(cell.is_measured for cell in found):
+        common.note(
+            "assumed: 4 characters a token, 1,000 tokens a picture or sound, 200 tokens an answer, two requests where "
+            "tools are used"
+        )
+    if any(cell.cost is None for cell in found):
+        common.note("cost is unknown: --prices FILE gives the price of a million tokens, by model")
+    common.out("nothing was asked")
+
+
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
+    from hitmiss.llm.outcomes import outcome_rates
+
     cells = _cells(outcome)
     if json:
         told = [common.plain(o) for o in outcome.obedience]
-        about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
+        rates = [common.plain(rate) for rate in outcome_rates(outcome.rows)]
+        about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told, "outcomes": rates}
         common.out_json({"schema": 1, **about, "cells": list(cells), "ledger": common.plain(outcome.account)})
         return
     header = [
@@ -245,6 +276,9 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
             else f"the cost of {n:,} of {len(outcome.rows):,} calls is unknown"
         )
         common.out(f"{what}: {reason}")
+    for rate in outcome_rates(outcome.rows):
+        if rate.outcome != "answered":
+            common.out(f"{rate.model}|{rate.mode}: {rate}")
     if outcome.account.requests:
         common.out(f"ledger: {outcome.account}")
     for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):

@@ -7,13 +7,13 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import need
-from hitmiss.llm.answers import read_answer
 from hitmiss.llm.cache import ToolCache
 from hitmiss.llm.ledger import Asking, asking
+from hitmiss.llm.parsers import LENIENT, parse_record
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prompts import DESCRIBED, STRUCTURING, VISION, as_data
 from hitmiss.llm.sound import to_send
@@ -25,14 +25,6 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Content, ModelOutput, ModelUsage
     from inspect_ai.model import Model as LanguageModel
     from inspect_ai.tool import ToolDef
-
-
-ENDS: Final = {
-    "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
-    "model_length": ": it was cut off where the model takes no more",
-    "content_filter": ": the provider held it back",
-}
-"""Why an answer may have ended too early."""
 
 
 @dataclass(frozen=True)
@@ -208,20 +200,11 @@ def _whole(output: ModelOutput) -> ModelOutput:
 
 
 def _record(output: ModelOutput) -> dict[str, object]:
-    """Return the answer in stored form, with its full text."""
-    text = str(output.completion)
-    found = read_answer(text)
-    record: dict[str, object] = {
-        "prediction": found.verdict,
-        "confidence": found.confidence,
-        "rationale": found.rationale,
-        "answer": text,
-        "stop_reason": str(output.stop_reason),
-    }
-    if not found.problem:
-        return record
-    why = "" if found.is_parsed else ENDS.get(str(output.stop_reason), "")
-    return {**record, "problem": found.problem + why, "raw": text}
+    """Return the answer in stored form: its full text, how it ended, and what it says."""
+    content = output.message.content if output.choices else ""
+    refused = not isinstance(content, str) and any(getattr(part, "refusal", False) for part in content)
+    record: dict[str, object] = {"answer": str(output.completion), "stop_reason": str(output.stop_reason)}
+    return parse_record({**record, **({"refusal": True} if refused else {})}, LENIENT)
 
 
 def tokens_of(usages: Sequence[ModelUsage]) -> dict[str, int]:
