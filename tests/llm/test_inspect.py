@@ -391,7 +391,7 @@ class TestKinds:
             code, _, err = done([*words, "--resume", "--prompt", str(tmp_path / "prompt.txt")], tmp_path)
             assert code == 4 and "prompts.system: " in err
             code, _, err = done([*(w.replace("judge-1", "judge-2") for w in words), "--resume"], tmp_path)
-            assert code == 4 and "models.judge-2" in err
+            assert code == 4 and "models.judge-1" in err
             assert len(server.requests) == 2
 
 

@@ -41,6 +41,8 @@ class CallWorker:
     """Asks models."""
 
     kind = "llm"
+    grows = ("dataset", "canaries", "prompts", "models", "modes", "tools", "trials", "thresholds")
+    """Items, trials, models and modes may be added; what was answered is not asked again."""
 
     def __init__(
         self,
@@ -68,9 +70,9 @@ class CallWorker:
         return self.plan.config
 
     def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
-        """Return nothing: the content of the items is part of the configuration."""
-        del records
-        return []
+        """Return the items whose content is not what it was when they were asked about."""
+        asked = ((self.calls[at].item, record["pin"]) for at, record in records if "pin" in record)
+        return list(dict.fromkeys(item.id for item, pin in asked if item.sha256 != pin))
 
     def details(self) -> str:
         """Return how many answers were not understood."""
@@ -129,6 +131,7 @@ class CallWorker:
     def result(self, at: int, call: Call, record: Mapping[str, object]) -> Result:
         """Return a record as a result: without keys, with whose fault a failure is, and what it has used."""
         clean = {name: self.secrets.clean(value) for name, value in record.items()}
+        clean["pin"] = call.item.sha256
         has_failed = "error" in clean
         self.n_unparsed += not has_failed and clean.get("prediction") is None
         return Result(

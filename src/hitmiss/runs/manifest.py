@@ -108,7 +108,7 @@ def require_complete(folder: str | Path) -> dict[str, object]:
     """Return the manifest of a finished run with unchanged files; an unfinished run is exit code 4."""
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
-        done = len({at for at, _ in _all(Path(folder), None)})
+        done = len({record.get("item") for _, record in _all(Path(folder), None)})
         raise IncompleteRun(
             f"{folder}: the run is not finished ({manifest['state']}, {done:,} of {manifest['n_items']:,} items); "
             f"go on with the same command and --resume"
@@ -179,22 +179,35 @@ def items_digest(items: Sequence[str]) -> str:
 
 
 def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[str, object]]]:
+    places = Places(items)
     for path in segments(folder):
         for record in SegmentReader(path).records():
-            yield _position(record, items, path), record
+            yield places.of(record, path), record
 
 
-def _position(record: dict[str, object], items: Sequence[str] | None, path: Path) -> int:
-    at = record.get("at")
-    if (
-        not isinstance(at, int)
-        or at < 0
-        or (items is not None and (at >= len(items) or items[at] != record.get("item")))
-    ):
-        raise DataError(
-            f"{path.name} holds a record of {record.get('item')!r}, which is not among the items of the run"
-        )
-    return at
+class Places:
+    """Positions of records: as they say, or by the name of their item if the run has grown since."""
+
+    def __init__(self, items: Sequence[str] | None) -> None:
+        self._items = items
+        self._by_name: dict[str, int] | None = None
+
+    def of(self, record: Mapping[str, object], path: Path) -> int:
+        """Return the position of a record; refuse one of an item that is not in the run."""
+        at, name, items = record.get("at"), record.get("item"), self._items
+        if not isinstance(at, int) or at < 0:
+            raise _foreign(path, name)
+        if items is None or (at < len(items) and items[at] == name):
+            return at
+        if self._by_name is None:
+            self._by_name = {item: i for i, item in enumerate(items)}
+        if name not in self._by_name:
+            raise _foreign(path, name)
+        return self._by_name[str(name)]
+
+
+def _foreign(path: Path, name: object) -> DataError:
+    return DataError(f"{path.name} holds a record of {name!r}, which is not among the items of the run")
 
 
 def _sha(path: Path) -> str:

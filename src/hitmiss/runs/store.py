@@ -22,7 +22,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +41,7 @@ from hitmiss.runs.manifest import (
     OWNER,
     SCHEMA,
     TABLE,
-    _position,
+    Places,
     _sha,
     as_manifest,
     chosen,
@@ -70,6 +70,7 @@ class Run:
         self._done = np.zeros(len(items), dtype=bool)
         self._owner, self._claims = owner, claims
         self._readers: dict[Path, SegmentReader] = {}
+        self._places = Places(items)
         self._writer = SegmentWriter(folder / ITEMS)
         self._end = threading.Event()
         self._heart = threading.Thread(target=self._beat, daemon=True)
@@ -176,7 +177,7 @@ class Run:
                 continue
             reader = self._readers.setdefault(path, SegmentReader(path))
             for record in reader.records():
-                at = _position(record, self.items, path)
+                at = self._places.of(record, path)
                 self.has_error[at] = "error" in record and (self.has_error[at] or not self._done[at])
                 self._done[at] = True
 
@@ -195,11 +196,13 @@ def start(
     items: Sequence[str],
     resume: bool = False,
     join: bool = False,
+    grows: Collection[str] = (),
 ) -> Run:
     """Begin a run, continue one (`resume`), or work beside its owner (`join`).
 
     `config` pins everything that could change a result; a resumed run must have the same configuration. A folder that
     already holds a run is refused unless the run is resumed or joined. A run in which nothing succeeded begins afresh.
+    `grows`: parts of the configuration to which something may be added when a run is resumed, and items with them.
     """
     folder = Path(folder)
     wanted = json.loads(json.dumps(config))
@@ -208,12 +211,17 @@ def start(
     claims, owner = Claims(folder / CLAIMS), Owner(folder / OWNER)
     try:
         with claims.guard():
-            if not join or owner.standing() is None:
+            is_alone = not join or owner.standing() is None
+            if is_alone:
                 owner.take()
                 if not fresh and _has_no_success(folder):
                     _forget(folder)
                     fresh = True
-            manifest = _begin(folder, kind, wanted, items) if fresh else _continue(folder, kind, wanted, items)
+            manifest = (
+                _begin(folder, kind, wanted, items)
+                if fresh
+                else _continue(folder, kind, wanted, items, grows if is_alone else ())
+            )
             torn = sum(map(cut_torn_tail, segments(folder)))
         run = Run(folder, manifest, items, owner, claims)
         run.torn, run.is_new = torn, fresh
@@ -276,21 +284,43 @@ def _begin(folder: Path, kind: str, config: dict[str, object], items: Sequence[s
     return manifest
 
 
-def _continue(folder: Path, kind: str, config: dict[str, object], items: Sequence[str]) -> dict[str, object]:
+def _continue(
+    folder: Path, kind: str, config: dict[str, object], items: Sequence[str], grows: Collection[str]
+) -> dict[str, object]:
     manifest = load_manifest(folder)
     known = as_manifest(manifest)
+    now: dict[str, object] = {"n_items": len(items), "items_digest": items_digest(items), "config": config}
+    has_grown = now != {name: manifest[name] for name in now}
     before = {"kind": known.kind, "items": [known.n_items, known.items_digest], **known.config}
-    differing = differences(before, {"kind": kind, "items": [len(items), items_digest(items)], **config})
+    wanted = {"kind": kind, "items": [len(items), now["items_digest"]], **config}
+    if has_grown and grows:
+        _require_growth(folder, before, wanted, items, grows)
+    differing = differences(before, wanted)
     if differing:
         raise IncompleteRun(
             f"{folder} was begun with another configuration: {'; '.join(differing)}; "
             f"give what it was begun with, or another folder",
             code="other-configuration",
         )
-    if manifest["state"] != "complete":
-        manifest["state"] = "running"
+    if manifest["state"] != "complete" or has_grown:
+        manifest |= {**now, "state": "running"}
         replace_file(folder / MANIFEST, sealed(manifest))
     return manifest
+
+
+def _require_growth(
+    folder: Path, before: dict[str, object], wanted: dict[str, object], items: Sequence[str], grows: Collection[str]
+) -> None:
+    """Leave of two configurations what may not differ: additions are left out if every item that is done is still asked for."""
+    asked = set(items)
+    if all(record["item"] in asked for path in segments(folder) for record in SegmentReader(path).records()):
+        before["items"] = wanted["items"]
+    for name in grows:
+        old, new = before.get(name), wanted.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            wanted[name] = {key: new.get(key) for key in old}
+        else:
+            before[name] = new
 
 
 def _state(folder: Path) -> str:
