@@ -13,7 +13,7 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -102,8 +102,10 @@ class Ledger:
         self._requests.add(1)
 
     def close(self) -> None:
-        """Sync and close."""
+        """Sync and close; a ledger without a request leaves nothing."""
         self._writer.close()
+        with suppress(OSError):
+            self._writer.path.parent.rmdir()
 
 
 @dataclass

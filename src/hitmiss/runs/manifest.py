@@ -144,16 +144,18 @@ def segments(folder: Path) -> list[Path]:
     return [p for p in sorted((folder / ITEMS).glob("*.jsonl")) if p.stat().st_size]
 
 
-def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[int, dict[str, object]]]:
+def chosen(
+    folder: Path, items: Sequence[str] | None, n: int, may_grow: bool = False
+) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield position and record of each of `n` items: its first success, else its last failure.
 
-    With `items`, the ids are checked.
+    With `items`, the ids are checked; in a run that may grow, they decide the position.
     """
     best, is_good = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=bool)
-    for line, (at, record) in enumerate(_all(folder, items)):
+    for line, (at, record) in enumerate(_all(folder, items, may_grow)):
         if not is_good[at]:
             best[at], is_good[at] = line, "error" not in record
-    yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items)) if best[at] == line)
+    yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items, may_grow)) if best[at] == line)
 
 
 def sealed(manifest: Mapping[str, object]) -> bytes:
@@ -178,8 +180,8 @@ def items_digest(items: Sequence[str]) -> str:
     return _hash("\x1f".join(items).encode("utf-8", "surrogatepass"))[:16]
 
 
-def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[str, object]]]:
-    places = Places(items)
+def _all(folder: Path, items: Sequence[str] | None, may_grow: bool = False) -> Iterator[tuple[int, dict[str, object]]]:
+    places = Places(items, may_grow)
     for path in segments(folder):
         for record in SegmentReader(path).records():
             yield places.of(record, path), record
@@ -188,8 +190,8 @@ def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[
 class Places:
     """Positions of records: as they say, or by the name of their item if the run has grown since."""
 
-    def __init__(self, items: Sequence[str] | None) -> None:
-        self._items = items
+    def __init__(self, items: Sequence[str] | None, may_grow: bool = False) -> None:
+        self._items, self._may_grow = items, may_grow
         self._by_name: dict[str, int] | None = None
 
     def of(self, record: Mapping[str, object], path: Path) -> int:
@@ -200,7 +202,7 @@ class Places:
         if items is None or (at < len(items) and items[at] == name):
             return at
         if self._by_name is None:
-            self._by_name = {item: i for i, item in enumerate(items)}
+            self._by_name = {item: i for i, item in enumerate(items)} if self._may_grow else {}
         if name not in self._by_name:
             raise _foreign(path, name)
         return self._by_name[str(name)]

@@ -62,7 +62,13 @@ class Run:
     """A run in progress; see `start`."""
 
     def __init__(
-        self, folder: Path, manifest: dict[str, object], items: Sequence[str], owner: Owner, claims: Claims
+        self,
+        folder: Path,
+        manifest: dict[str, object],
+        items: Sequence[str],
+        owner: Owner,
+        claims: Claims,
+        may_grow: bool = False,
     ) -> None:
         self.folder, self.manifest, self.items = folder, manifest, items
         self.torn, self.is_new = 0, False
@@ -70,7 +76,7 @@ class Run:
         self._done = np.zeros(len(items), dtype=bool)
         self._owner, self._claims = owner, claims
         self._readers: dict[Path, SegmentReader] = {}
-        self._places = Places(items)
+        self._places, self._may_grow = Places(items, may_grow), may_grow
         self._writer = SegmentWriter(folder / ITEMS)
         self._end = threading.Event()
         self._heart = threading.Thread(target=self._beat, daemon=True)
@@ -116,7 +122,7 @@ class Run:
 
     def records(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield position and record of every item done, once each: its first success, else a failure."""
-        yield from chosen(self.folder, self.items, len(self.items))
+        yield from chosen(self.folder, self.items, len(self.items), self._may_grow)
 
     @property
     def segment(self) -> str:
@@ -223,7 +229,7 @@ def start(
                 else _continue(folder, kind, wanted, items, grows if is_alone else ())
             )
             torn = sum(map(cut_torn_tail, segments(folder)))
-        run = Run(folder, manifest, items, owner, claims)
+        run = Run(folder, manifest, items, owner, claims, bool(grows))
         run.torn, run.is_new = torn, fresh
         run._look()
     except BaseException:
