@@ -6,7 +6,7 @@ import json as json_text
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import fields
 from hitmiss.cli.shared import JSON, RUN_FOLDER, WEIGHTS
 from hitmiss.core.run_spec import RunSpec
@@ -87,7 +87,7 @@ def attack(
     """
     from hitmiss.attacks.campaign import prepare_campaign, work_on_campaign
     from hitmiss.attacks.table import LEFT_OUT
-    from hitmiss.cli.common import Progress
+    from hitmiss.cli.progress_bar import Progress
 
     campaigner = prepare_campaign(
         detector,
@@ -117,14 +117,14 @@ def attack(
         limit=running.limit,
         seed=seed,
     )
-    common.note(str(campaigner.contract))
+    printing.note(str(campaigner.contract))
     trials = work_on_campaign(campaigner, output, running, report=Progress(), save_signals=save_signals)
     if trials is None:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")
         return
     for note in trials.header.notes:
         if LEFT_OUT in note:
-            common.note(f"! {note}")
+            printing.note(f"! {note}")
     if figures is not None:
         _draw(figures, campaigner, trials, output if save_signals else None)
     _emit(output, campaigner, json)
@@ -136,7 +136,7 @@ def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | Non
     from hitmiss.robustness.attacks import measure_attacks
 
     drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials, kept))
-    common.note(f"drew {len(drawn)} figures into {folder}")
+    printing.note(f"drew {len(drawn)} figures into {folder}")
 
 
 def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
@@ -144,7 +144,7 @@ def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
     attacks = [name for name, _ in plan.steps]
     if json:
         about = {"records": n, "attacks": attacks, "forward_passes": n_forward, "control": plan.control}
-        common.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
+        printing.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
         return
-    common.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
-    common.out(f"score them: hitmiss score {folder} -p ecg-attacks")
+    printing.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
+    printing.out(f"score them: hitmiss score {folder} -p ecg-attacks")

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing, progress_bar
 from hitmiss.cli.options import fields
 from hitmiss.cli.shared import JSON, ROOT, RULES, RUN_FOLDER, SUFFIX, WEIGHTS
 from hitmiss.core.errors import UsageError
@@ -104,7 +104,7 @@ def detect(
     from hitmiss.detection.opening import open_detector
     from hitmiss.evaluation.detecting import Batching, Job, find_manifest
 
-    reading = reading.changed(where=common.either(reading.where))
+    reading = reading.changed(where=printing.either(reading.where))
     manifest = find_manifest(
         data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=running.limit
     )
@@ -140,7 +140,7 @@ def detect(
             batching=Batching(batch_seconds, batch_items, pad, workers, check),
         )
         for line in job.notes:
-            common.note(line)
+            printing.note(line)
         outcome = run_detector(
             model,
             job.manifest,
@@ -150,8 +150,8 @@ def detect(
             load=job.load,
             transform=job.transform,
             fit=job.fit,
-            report=common.Progress(),
-            tell=common.note,
+            report=progress_bar.Progress(),
+            tell=printing.note,
         )
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
@@ -231,10 +231,10 @@ def _opened(
     from hitmiss.detection.cluster import RayDetector
 
     with joined(cluster) as found:
-        common.note(f"cluster: {found}")
+        printing.note(f"cluster: {found}")
         with RayDetector(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
             yield fleet
-        common.note(fleet.words())
+        printing.note(fleet.words())
 
 
 def _export(folder: Path, path: Path, form: str) -> None:
@@ -242,15 +242,15 @@ def _export(folder: Path, path: Path, form: str) -> None:
     from hitmiss.io.write import write_scores
 
     write_scores(read(str(folder)), path, form)  # type: ignore[arg-type]
-    common.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
+    printing.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
 
 
 def _emit(outcome: Outcome, json: bool) -> None:
     progress = outcome.progress
     for item, why in outcome.failures[:SHOWN_FAILURES]:
-        common.note(f"failed: {item}: {why}")
+        printing.note(f"failed: {item}: {why}")
     for alarm in outcome.alarms:
-        common.note(f"! {alarm}")
+        printing.note(f"! {alarm}")
     if json:
         shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
         about = {
@@ -259,14 +259,14 @@ def _emit(outcome: Outcome, json: bool) -> None:
             "shares": outcome.clock.shares(),
             "rate": progress.rate,
         }
-        common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain_object(about)})
+        printing.out_json({"schema": 1, "run": str(outcome.folder), **shown, **printing.plain_object(about)})
         return
-    common.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
+    printing.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
     if progress.n_done:
-        common.out(progress.line())
+        printing.out(progress.line())
     for note in outcome.notes:
-        common.out(note)
+        printing.out(note)
     if outcome.is_complete:
-        common.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
+        printing.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
     else:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")

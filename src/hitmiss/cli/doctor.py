@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
 from hitmiss._version import __version__
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.shared import JSON
 from hitmiss.core.machine import cores
 
@@ -39,10 +39,10 @@ def doctor(json: Annotated[bool, JSON] = False) -> None:
     """
     findings = list(examine())
     if json:
-        common.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
+        printing.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
     else:
         rows = [[f.what, f.state, f.found, f.advice] for f in findings]
-        common.out_table(["what", "state", "found", "advice"], rows)
+        printing.out_table(["what", "state", "found", "advice"], rows)
     broken = [f.what for f in findings if f.state == "broken"]
     if broken:
         from hitmiss.core.errors import EnvironmentFault

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import JSON, KEY, RESULTS, RULES
 from hitmiss.core.design import Design, Drift, parse_by
@@ -58,9 +58,9 @@ def drift(
     if output:
         results.save(output)
     if json:
-        common.out_with_verdict(results.to_dict(), conclude(results))
+        printing.out_with_verdict(results.to_dict(), conclude(results))
         return
     terminal.write_tables([drift_table(results)])
-    terminal.write_verdict(conclude(results), results.warnings, brief=common.is_quiet())
-    common.sampled(results)
-    common.out(f"\n{results.signature}")
+    terminal.write_verdict(conclude(results), results.warnings, brief=printing.is_quiet())
+    printing.sampled(results)
+    printing.out(f"\n{results.signature}")

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import JSON, KEY
 from hitmiss.core.design import ComparisonRules, Design, parse_by
@@ -229,19 +229,19 @@ def _write(
         gate_report.append_summary(os.environ[SUMMARY], gate_report.markdown(run, checks, warnings))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in gate_report.error_lines(checks):
-            common.note(line)
+            printing.note(line)
     if json:
         passed = all(c.passed for c in checks)
-        found = {"run": run, "passed": passed, "warnings": list(warnings), "checks": common.plain(checks)}
-        told = {**found, **common.taken(), "verdict": conclude_gate(checks, run).to_dict()}
-        common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **told}))
+        found = {"run": run, "passed": passed, "warnings": list(warnings), "checks": printing.plain(checks)}
+        told = {**found, **printing.taken(), "verdict": conclude_gate(checks, run).to_dict()}
+        printing.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **told}))
         return
-    common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
+    printing.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
     terminal.write_tables([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
     noun = "check" if len(checks) == 1 else "checks"
-    common.out(
+    printing.out(
         f"\n{conclude_gate(checks).headline}\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed"
     )
     for warning in warnings:
-        common.out(f"\n! {warning}")
+        printing.out(f"\n! {warning}")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.shared import JSON, METRICS_OUTPUT, ROOT, WEIGHTS
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
@@ -84,7 +84,7 @@ def llm(
 
     $ hitmiss llm --dataset dataset.jsonl --models openai/gpt-5 --output run.jsonl
     """
-    from hitmiss.cli.common import Progress
+    from hitmiss.cli.progress_bar import Progress
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models
     from hitmiss.llm.estimate import estimate_run
@@ -126,9 +126,9 @@ def llm(
         dataset, root=root, limit=running.limit, absent=absent if skip_missing_images else None, shuffle=order
     )
     if absent:
-        common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
+        printing.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
     for warning in (*doubts, *find_leaks(items)):
-        common.note(f"! {warning}")
+        printing.note(f"! {warning}")
     extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
@@ -147,10 +147,10 @@ def llm(
         parser=parser,
         reparse=reparse,
         report=Progress(),
-        tell=common.note,
+        tell=printing.note,
     )
     if outcome is None:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")
         return
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
@@ -229,19 +229,19 @@ def _write_metrics(outcome: Outcome, path: Path) -> None:
 def _emit_estimate(found: Sequence[CostEstimate], json: bool) -> None:
     """Print what a run would take."""
     if json:
-        common.out_json({"schema": 1, "dry_run": True, "cells": [common.plain(cell) for cell in found]})
+        printing.out_json({"schema": 1, "dry_run": True, "cells": [printing.plain(cell) for cell in found]})
         return
     header = ["model", "tools", "calls", "requests", "input tokens", "output tokens", "cost"]
     rows = [[c.model, c.mode, c.calls, c.requests, c.input_tokens, c.output_tokens, c.cost] for c in found]
-    common.out_table(header, [[str(value) for value in row] for row in rows])
+    printing.out_table(header, [[str(value) for value in row] for row in rows])
     if not all(cell.is_measured for cell in found):
-        common.note(
+        printing.note(
             "assumed: 4 characters a token, 1,000 tokens a picture or sound, 200 tokens an answer, two requests where "
             "tools are used"
         )
     if any(cell.cost is None for cell in found):
-        common.note("cost is unknown: --prices FILE gives the price of a million tokens, by model")
-    common.out("nothing was asked")
+        printing.note("cost is unknown: --prices FILE gives the price of a million tokens, by model")
+    printing.out("nothing was asked")
 
 
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
@@ -249,10 +249,10 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
 
     cells = _cells(outcome)
     if json:
-        told = [common.plain(o) for o in outcome.obedience]
-        rates = [common.plain(rate) for rate in outcome_rates(outcome.rows)]
+        told = [printing.plain(o) for o in outcome.obedience]
+        rates = [printing.plain(rate) for rate in outcome_rates(outcome.rows)]
         about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told, "outcomes": rates}
-        common.out_json({"schema": 1, **about, "cells": list(cells), "ledger": common.plain(outcome.account)})
+        printing.out_json({"schema": 1, **about, "cells": list(cells), "ledger": printing.plain(outcome.account)})
         return
     header = [
         "model",
@@ -267,7 +267,9 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
         "tool calls (cached)",
     ]
     rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
-    common.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
+    printing.out_table(
+        header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
+    )
     reasons = Counter(str(row["cost_reason"]) for row in outcome.rows if row["cost_reason"])
     for reason, n in reasons.items():
         what = (
@@ -275,24 +277,24 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
             if n == len(outcome.rows)
             else f"the cost of {n:,} of {len(outcome.rows):,} calls is unknown"
         )
-        common.out(f"{what}: {reason}")
+        printing.out(f"{what}: {reason}")
     for rate in outcome_rates(outcome.rows):
         if rate.outcome != "answered":
-            common.out(f"{rate.model}|{rate.mode}: {rate}")
+            printing.out(f"{rate.model}|{rate.mode}: {rate}")
     if outcome.account.requests:
-        common.out(f"ledger: {outcome.account}")
+        printing.out(f"ledger: {outcome.account}")
     for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
-        common.note(text)
+        printing.note(text)
     unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
     if unsure:
-        common.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
+        printing.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
-        common.note(f"failed {n}×: {error}")
+        printing.note(f"failed {n}×: {error}")
     for found in outcome.obedience:
-        common.out(f"canaries: {found}")
+        printing.out(f"canaries: {found}")
     if not canaries:
-        common.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
-    common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+        printing.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
+    printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 
 def _dropped(row: Mapping[str, object]) -> Iterator[str]:

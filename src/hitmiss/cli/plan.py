@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import JSON, KEY
 from hitmiss.core.design import ComparisonRules, Design
@@ -86,15 +86,17 @@ def plan(
     assumed = Assumed(value, positives, correlation, per_unit, alike)
     found = _from_pilot(pilot, key, asked, reading, wish) if pilot else _from_assumptions(asked, wish, assumed)
     if json:
-        common.out_json({"schema": 1, "plan": common.plain(wish), "needs": common.plain(found), **common.taken()})
+        printing.out_json(
+            {"schema": 1, "plan": printing.plain(wish), "needs": printing.plain(found), **printing.taken()}
+        )
         return
     kind = "half width" if difference is None else "shown"
     rows = [[p.metric, f"{p.count:,} {p.of}", f"{p.trials:,}", f"{p.reached:.4f}", p.basis] for p in found]
     goal = (
         f"an interval of width {width:g}" if difference is None else f"a difference of {difference:g}, power {power:g}"
     )
-    common.out(f"needed for {goal} at level {asked.level:g}")
-    common.out_table(["metric", "needed", "trials", kind, "from"], rows)
+    printing.out(f"needed for {goal} at level {asked.level:g}")
+    printing.out_table(["metric", "needed", "trials", kind, "from"], rows)
 
 
 def _planned(metric: str, error: Error, wish: Wish, of: str, per: float, basis: str) -> Planned:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
 from hitmiss.cli.shared import JSON, field_option
 from hitmiss.core.design import Design
@@ -66,9 +66,9 @@ def prevalence(
         if known is None:
             raise UsageError("--rates needs the detector's rates", code="no-rates")
         artifacts.write(rates, known.to_json() + "\n")
-        common.note(f"wrote {rates}")
+        printing.note(f"wrote {rates}")
     if json:
-        common.out_json({"level": level, "rows": [one.to_dict() for one in found]})
+        printing.out_json({"level": level, "rows": [one.to_dict() for one in found]})
         return
     from hitmiss.reports.prevalence_table import prevalence_table
     from hitmiss.reports.terminal import write_tables

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
@@ -76,9 +76,9 @@ def probe(
     )
     if plot is not None:
         plot_probe(results, plot)
-        common.note(f"wrote {plot}")
+        printing.note(f"wrote {plot}")
     if json:
-        common.out_document(results.to_json())
+        printing.out_document(results.to_json())
     else:
         _print(results, labels, groups, asked.level)
 
@@ -103,10 +103,10 @@ def _print(results: Results, labels: str, groups: str | None, level: float) -> N
         rows.append([row.slice["layer"], values[0], interval(row).strip(), *values[1:]])
     first = results.estimates[0]
     how = first.method or "no interval"
-    common.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
-    common.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
+    printing.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
+    printing.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
     if groups is None:
-        common.note("no --groups: copies of one utterance, or one speaker, may be in several folds")
+        printing.note("no --groups: copies of one utterance, or one speaker, may be in several folds")
     for warning in results.warnings:
-        common.note(f"warning: {warning}")
-    common.note(results.signature)
+        printing.note(f"warning: {warning}")
+    printing.note(results.signature)

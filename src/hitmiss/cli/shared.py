@@ -22,7 +22,6 @@ RUN_FOLDER: Final = opt("The run folder.", WRITING, "--output", "-o", metavar="F
 ROOT: Final = opt("Folder of the files (default: that of the table which names them).", READING)
 SUFFIX: Final = opt("Added to each file name, such as .flac.", READING)
 WEIGHTS: Final = opt("Checkpoint for a torch module (.safetensors, .pt).", OTHERS)
-MEMORY: Final = opt("Memory that --stream may use, such as 500MB or 2GB.", READING)
 CALIBRATE_KEY: Final = opt("Key of the development scores.", MEASURING)
 GROUP: Final = opt("Column that defines the groups, if not language.", MEASURING, complete="columns")
 UNDEFINED: Final = opt("Shares with an empty denominator; zero as documented.", MEASURING)

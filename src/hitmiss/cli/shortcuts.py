@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import JSON, ROOT, RULES, SUFFIX, field_option
 from hitmiss.core.design import Design
@@ -40,16 +40,16 @@ def shortcuts(
     from hitmiss.reports.shortcut_table import shortcut_table
 
     refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
-    options = reading.changed(where=common.either(reading.where)).over(find_protocol(protocol).read)
+    options = reading.changed(where=printing.either(reading.where)).over(find_protocol(protocol).read)
     manifest = read_manifest(data, root=root, suffix=suffix, options=options)
     features = read_features(manifest)
     results = shortcut_probe(manifest, features, by=by or (), unit=unit, bootstrap=bootstrap, seed=seed)
     if json:
-        common.out_document(results.to_json())
+        printing.out_document(results.to_json())
         return
     terminal.write_tables(
         [result_tables.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]
     )
     for warning in results.warnings:
-        common.out(f"\n! {warning}")
-    common.out(f"\n{results.signature}")
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{results.signature}")

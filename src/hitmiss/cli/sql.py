@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
 from hitmiss.cli.shared import JSON, field_option
 from hitmiss.core.design import Design
@@ -36,8 +36,8 @@ def sql(
     repeats = repeats_statement(table, {"item": same}, dialect=dialect) if item or key else None
     checks = {} if key is None else key_statements(table, key, same, dialect=dialect)
     if json:
-        common.out_json({"dialect": dialect, "counts": counting, "repeats": repeats, **checks})
+        printing.out_json({"dialect": dialect, "counts": counting, "repeats": repeats, **checks})
         return
     for check in filter(None, (repeats, *checks.values())):
-        common.out(f"-- must give no row: {check};")
-    common.out(counting)
+        printing.out(f"-- must give no row: {check};")
+    printing.out(counting)

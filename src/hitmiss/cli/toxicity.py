@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import GROUP, JSON, UNDEFINED
 from hitmiss.core.design import Design
@@ -154,7 +154,7 @@ def _honour(settings: ToxicityConfig, run: Run) -> None:
     is_asked = asked.threshold_metric is not None if asked.optimize_threshold is None else asked.optimize_threshold
     if is_asked and not by_files:
         best = asked.threshold_metric or "f1"
-        common.note(
+        printing.note(
             "! the configuration asks for thresholds that were chosen, and the files bring none: nothing is chosen on the data "
             f"that is scored. Choose on development data: hitmiss threshold DEV_FILES --maximize {best}"
         )
@@ -181,7 +181,7 @@ def _load(
                 code="group-of-files",
             )
         return load_any(
-            common.expanded(files),
+            printing.expanded(files),
             where.group,
             languages=where.languages,
             key=where.key,
@@ -233,12 +233,12 @@ def _evaluate(
         from hitmiss.reports.toxicity_tables import csv_text
 
         artifacts.write(output, csv_text(board))
-        common.note(f"wrote {output}")
+        printing.note(f"wrote {output}")
     if results:
         from hitmiss.reports.pictures import save
 
         save(board.results, run.trials, results)
-        common.note(f"wrote {results}")
+        printing.note(f"wrote {results}")
     _print(board, documented, json)
 
 
@@ -249,26 +249,26 @@ def _print(board: Board, documented: bool, json: bool) -> None:
 
     if json:
         document = {**board.results.to_dict(), "table": toxicity_tables.records(board)}
-        common.out_with_verdict(document, conclude(board.results, "roc_auc"))
+        printing.out_with_verdict(document, conclude(board.results, "roc_auc"))
         return
     if documented:
-        common.out(toxicity_tables.documented_text(board).rstrip("\n"))
+        printing.out(toxicity_tables.documented_text(board).rstrip("\n"))
         for warning in board.results.warnings:
-            common.note(f"! {escape_invisible(warning)}")
+            printing.note(f"! {escape_invisible(warning)}")
         return
     from hitmiss.reports import terminal
 
     run = board.run
-    common.out(f"{run.tag}: {_sizes(run)}")
+    printing.out(f"{run.tag}: {_sizes(run)}")
     if not run.measured.completeness.is_full:
-        common.out(f"covers {run.measured.completeness} texts of the key")
+        printing.out(f"covers {run.measured.completeness} texts of the key")
     terminal.write_tables(toxicity_tables.tables(board))
-    common.out()
+    printing.out()
     for line in toxicity_tables.remarks(board):
-        common.out(line)
-    terminal.write_verdict(conclude(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
-    common.sampled(board.results)
-    common.out(f"\n{board.results.signature}")
+        printing.out(line)
+    terminal.write_verdict(conclude(board.results, "roc_auc"), board.results.warnings, brief=printing.is_quiet())
+    printing.sampled(board.results)
+    printing.out(f"\n{board.results.signature}")
 
 
 def _sizes(run: Run) -> str:
@@ -285,7 +285,7 @@ def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] 
 
     written = dump_errors(run, folder, most=most, safe=safe, texts=_texts(texts))
     for path, (false_alarms, misses) in written.items():
-        common.note(f"wrote {path}: {false_alarms:,} FP, {misses:,} FN")
+        printing.note(f"wrote {path}: {false_alarms:,} FP, {misses:,} FN")
 
 
 def _texts(paths: list[str] | None) -> pl.DataFrame | None:
@@ -293,4 +293,4 @@ def _texts(paths: list[str] | None) -> pl.DataFrame | None:
         return None
     from hitmiss.io.texts import read_texts
 
-    return read_texts(common.expanded(paths))
+    return read_texts(printing.expanded(paths))

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.score import size
-from hitmiss.cli.shared import JSON, MEMORY, METRICS_OUTPUT, RESULTS, UNDEFINED
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT, RESULTS, UNDEFINED, field_option
 from hitmiss.core.design import Bands, Design, LeastConfidence
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, READING, opt
+from hitmiss.outofcore.evaluate import Counting, memory_size
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
@@ -102,7 +102,7 @@ def triage(
     stream: Annotated[
         bool, opt("Read the files piece by piece: their texts need not fit into memory.", READING)
     ] = False,
-    memory: Annotated[str, MEMORY] = "1GB",
+    memory: Annotated[str, field_option(Counting, "memory")] = "1GB",
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times.
@@ -112,7 +112,7 @@ def triage(
     from hitmiss.evaluation.protocol import find_protocol
     from hitmiss.protocols.triage import decided, evaluate_design, unit_of, write_metrics
 
-    room = size(memory) if stream else None
+    room = memory_size(memory) if stream else None
     trials = _read(results, dataset, reading, room)
     unit = unit_of(question) if choose is not None else None
     rates = (max_slip, max_false_flag)
@@ -140,16 +140,16 @@ def triage(
     if output:
         from hitmiss.reports.pictures import save
 
-        save(evaluation.figures, evaluation.trials, output, common.plain_object(evaluation.asides_dict()))
+        save(evaluation.figures, evaluation.trials, output, printing.plain_object(evaluation.asides_dict()))
     if json:
-        document = {**common.plain_object(evaluation.to_dict()), "choice": common.plain(choice)}
-        common.out_with_verdict(document, _concluded(evaluation))
+        document = {**printing.plain_object(evaluation.to_dict()), "choice": printing.plain(choice)}
+        printing.out_with_verdict(document, _concluded(evaluation))
         return
     if reliability:
         extra.append(_reliability(trials, rule, question))
     _show(evaluation, choice, asked, extra, rule)
     if team is not None:
-        common.out(f"with people:\n{team.figures.signature}")
+        printing.out(f"with people:\n{team.figures.signature}")
 
 
 def _read(results: list[str], dataset: str | None, reading: ReadSpec, room: int | None) -> Trials:
@@ -334,14 +334,14 @@ def _show(
     from hitmiss.reports import terminal
     from hitmiss.reports.triage_tables import tables
 
-    common.out(_title(evaluation, rule))
+    printing.out(_title(evaluation, rule))
     if choice is not None:
-        common.out(_judgement(evaluation, choice, asked))
+        printing.out(_judgement(evaluation, choice, asked))
     terminal.write_tables([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
-    terminal.write_verdict(_concluded(evaluation), warnings, brief=common.is_quiet())
-    common.sampled(evaluation.figures)
-    common.out(f"\n{evaluation.figures.signature}")
+    terminal.write_verdict(_concluded(evaluation), warnings, brief=printing.is_quiet())
+    printing.sampled(evaluation.figures)
+    printing.out(f"\n{evaluation.figures.signature}")
 
 
 def _concluded(evaluation: Triage) -> Verdict:
