@@ -72,7 +72,7 @@ def test_surfaces_write_options_and_names_in_their_own_way() -> None:
         "a &amp; b &lt;c&gt;: <code>--higher spoof</code>"
     )
     assert write("{text}: {o}", {"text": "50% of_x", "o": Option("higher", "spoof")}, LATEX) == (
-        r"50\% of\_x: \texttt{--higher spoof}"
+        r"50\% of\_x: \texttt{{-}{-}higher spoof}"
     )
     assert write("{o}", {"o": Option("higher", "spoof")}, PYTHON) == "higher='spoof'"
 

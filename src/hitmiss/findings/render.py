@@ -56,9 +56,17 @@ def severity_of(f: Finding) -> Severity:
 def text(f: Finding, surface: Surface = TERMINAL) -> str:
     """Return the sentence of a finding; one that is about one of several runs begins with its name."""
     template = catalogue.entry_of(f.code).sentence
+    if "text" in f.values and "{text" not in template:  # read from a file, which keeps the sentence
+        return surface.escape(str(f.values["text"]))
     made = filled(template, f, surface)
     named = f.values.get("who")
     return f"{surface.escape(str(named))}: {made}" if named and "{who}" not in template else made
+
+
+def brief(f: Finding) -> str:
+    """Return the short words of a finding, where it has some; of one that was read from a file, its sentence."""
+    words = catalogue.entry_of(f.code).short
+    return filled(words, f) if words and "text" not in f.values else text(f)
 
 
 def filled(template: str, f: Finding, surface: Surface = TERMINAL, where: str | None = None) -> str:

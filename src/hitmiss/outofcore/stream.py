@@ -12,12 +12,13 @@ import polars as pl
 from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, resolve
-from hitmiss.core.results import UNUSED, Remark, Results
+from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
 from hitmiss.derive.decisions import at_threshold
