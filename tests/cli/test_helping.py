@@ -82,7 +82,7 @@ def test_values_complete(tmp_path: Path) -> None:
     file = tmp_path / "key.tsv"
     file.write_text("item\tlabel\tcodec\tcodec_q\n")
     assert {"eer", "ece"} <= {*completed("score", "--metric", "e")}
-    assert completed("score", "-p", "asvspoof5") == ["asvspoof5"]
+    assert completed("score", "-p", "deepf") == ["deepfake-audio"]
     assert completed("score", str(file), "--by", "co") == ["codec", "codec_q"]
     assert completed("score", str(file), "--by", "label,co") == ["label,codec", "label,codec_q"]
     assert completed("score", "--on-nan", "d") == ["drop"]

@@ -344,3 +344,23 @@ def test_a_class_that_contradicts_the_label_is_refused(tmp_path: Path) -> None:
     with pytest.raises(hm.DataError) as refused:
         hm.evaluate(files / "sasv_scores.tsv", tmp_path / "key.tsv", "asvspoof5-track2", bootstrap=0, settings="none")
     assert refused.value.code == "bad-asv-label"
+
+
+def test_streamed_trials_give_the_digits_of_memory() -> None:
+    files = FOLDER / "asvspoof2021_la" / "01_plain"
+    keys = files / "keys" / "LA"
+    asked = {
+        "asv": str(keys / "ASV" / "ASVTorch_Kaldi" / "score.txt"),
+        "asv_key": str(keys / "ASV" / "trial_metadata.txt"),
+    }
+    whole = of_2021("la", "01_plain", "eval", ["min_t_dcf", "eer"], ["codec", "attack"])
+    found = hm.evaluate_streamed(
+        str(files / "score.txt"),
+        "asvspoof2021-la",
+        key=str(keys / "CM" / "trial_metadata.txt"),
+        metrics=["min_t_dcf", "eer"],
+        by=["codec", "attack"],
+        reading=asked,
+    )
+    numbers = {(e.metric, tuple(e.slice.items()), e.average): e.value for e in whole}
+    assert {(e.metric, tuple(e.slice.items()), e.average): e.value for e in found.results} == numbers

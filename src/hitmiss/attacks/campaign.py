@@ -200,6 +200,7 @@ def attack(
         If the records cannot be read, or the classes of model and data differ.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> x, y = np.zeros((4, 200, 2)), np.array([[1], [0], [1], [0]])
     >>> x[::2] = np.sin(np.arange(200) / 5)[:, None]
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import fields
+from hitmiss.cli.shared import JSON, RUN_FOLDER, WEIGHTS
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, RUNNING, WRITING, opt
+from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, RUNNING, opt
 
 if TYPE_CHECKING:
     from hitmiss.attacks.worker import Campaigner
@@ -30,7 +31,7 @@ STRENGTHS = "One or more strengths from 0 to 1."
 def attack(
     detector: Annotated[str, opt(DETECTOR, common=True)],
     data: Annotated[str, opt(DATA, metavar="FILE", common=True)],
-    output: Annotated[Path, opt("The run folder.", WRITING, "--output", "-o", metavar="FOLDER", common=True)],
+    output: Annotated[Path, RUN_FOLDER],
     family: Annotated[list[str] | None, opt(FAMILY, common=True)] = None,
     strengths: Annotated[list[float] | None, opt(STRENGTHS, takes_words=True, common=True)] = None,
     minimal: Annotated[
@@ -42,7 +43,9 @@ def attack(
     ] = None,
     window: Annotated[float | None, opt("Seconds of the window (default: the whole record).")] = None,
     center: Annotated[list[float] | None, opt("Centre(s) of the window in seconds.", takes_words=True)] = None,
-    attack_from: Annotated[str, opt("Climb away from y_true or from the clean prediction.")] = "y_true",
+    attack_from: Annotated[
+        Literal["y_true", "prediction"], opt("What is climbed away from: the true labels, or the clean prediction.")
+    ] = "y_true",
     criterion: Annotated[
         str | None, opt("What counts as success: any_bit, target_on, target_off, or file.py:function.")
     ] = None,
@@ -52,13 +55,15 @@ def attack(
     threshold: Annotated[
         list[float] | None, opt("Decide at this probability; several: one per class.", MEASURING, takes_words=True)
     ] = None,
-    weights: Annotated[Path | None, opt("Checkpoint for a torch module.")] = None,
-    layout: Annotated[str, opt("What the model takes: sample_lead or lead_sample.", READING)] = "sample_lead",
-    data_layout: Annotated[str, opt("Order of the axes in the data: sample_lead or lead_sample.")] = "sample_lead",
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    layout: Annotated[Literal["sample_lead", "lead_sample"], opt("What the model takes.", READING)] = "sample_lead",
+    data_layout: Annotated[
+        Literal["sample_lead", "lead_sample"], opt("Order of the axes in the data.")
+    ] = "sample_lead",
     labels: Annotated[Path | None, opt(LABELS, READING, metavar="FILE")] = None,
     fs: Annotated[float | None, opt("Samples per second, if the data does not say.")] = None,
     leads: Annotated[str | None, opt(LEADS, metavar="NAMES")] = None,
-    outputs: Annotated[str, opt("What the model gives: auto, logit or probability.")] = "auto",
+    outputs: Annotated[Literal["auto", "logit", "probability"], opt("What the model gives.")] = "auto",
     single_label: Annotated[
         bool | None,
         opt(
@@ -74,7 +79,7 @@ def attack(
     save_signals: Annotated[bool, opt("Keep the attacked signals in the run folder (float32).")] = False,
     figures: Annotated[Path | None, opt("Draw every figure into this folder.", metavar="FOLDER")] = None,
     running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm.
 
@@ -82,7 +87,7 @@ def attack(
     """
     from hitmiss.attacks.campaign import prepare_campaign, work_on_campaign
     from hitmiss.attacks.table import LEFT_OUT
-    from hitmiss.cli.common import Progress
+    from hitmiss.cli.progress_bar import Progress
 
     campaigner = prepare_campaign(
         detector,
@@ -112,14 +117,14 @@ def attack(
         limit=running.limit,
         seed=seed,
     )
-    common.note(str(campaigner.contract))
+    printing.note(str(campaigner.contract))
     trials = work_on_campaign(campaigner, output, running, report=Progress(), save_signals=save_signals)
     if trials is None:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")
         return
     for note in trials.header.notes:
         if LEFT_OUT in note:
-            common.note(f"! {note}")
+            printing.note(f"! {note}")
     if figures is not None:
         _draw(figures, campaigner, trials, output if save_signals else None)
     _emit(output, campaigner, json)
@@ -131,7 +136,7 @@ def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | Non
     from hitmiss.robustness.attacks import measure_attacks
 
     drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials, kept))
-    common.note(f"drew {len(drawn)} figures into {folder}")
+    printing.note(f"drew {len(drawn)} figures into {folder}")
 
 
 def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
@@ -139,7 +144,7 @@ def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
     attacks = [name for name, _ in plan.steps]
     if json:
         about = {"records": n, "attacks": attacks, "forward_passes": n_forward, "control": plan.control}
-        common.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
+        printing.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
         return
-    common.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
-    common.out(f"score them: hitmiss score {folder} -p ecg-attacks")
+    printing.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
+    printing.out(f"score them: hitmiss score {folder} -p ecg-attacks")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -56,7 +57,7 @@ def board(
     scores_url: Annotated[
         str, opt("Address of the score files, with {slug} and {dataset}, for --arena.", WRITING)
     ] = "",
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Rank systems over one or several data sets, each number with its interval; bad submissions are listed and skipped.
 
@@ -77,15 +78,15 @@ def board(
         from hitmiss.reports.codabench import write_bundle
 
         size = write_bundle(codabench, design, reading)
-        common.note(f"wrote {codabench}: {size / 1e6:.1f} MB; upload the keys as the reference data")
+        printing.note(f"wrote {codabench}: {size / 1e6:.1f} MB; upload the keys as the reference data")
     if json:
-        common.out_document(found.to_json())
+        printing.out_document(found.to_json())
         return
     from hitmiss.reports.board_tables import board_tables
     from hitmiss.reports.terminal import write_tables
 
     n, sets = len(found.rows), len(found.datasets)
-    common.out(found.title or f"{n} systems, {sets} data set{'s' * (sets > 1)}")
+    printing.out(found.title or f"{n} systems, {sets} data set{'s' * (sets > 1)}")
     write_tables(board_tables(found))
 
 
@@ -113,7 +114,7 @@ def _write(found: Board, site: str | None, tables: list[str]) -> None:
         from hitmiss.reports.board_site import write_site
 
         size = write_site(found, site)
-        common.note(f"wrote {site}: {len(found.rows) + 1} pages, {size / 1e6:.2f} MB")
+        printing.note(f"wrote {site}: {len(found.rows) + 1} pages, {size / 1e6:.2f} MB")
     for path in tables:
         from hitmiss.core import artifacts
         from hitmiss.core.errors import UnknownName
@@ -125,7 +126,7 @@ def _write(found: Board, site: str | None, tables: list[str]) -> None:
             raise UnknownName("ending of a table", suffix or path, ending)
         text = export_tables(board_tables(found), ending[suffix])
         artifacts.write(path, text)
-        common.note(f"wrote {path}")
+        printing.note(f"wrote {path}")
 
 
 def _publish(found: Board, hub: str | None, arena: str | None, arena_url: str, scores_url: str) -> None:
@@ -134,11 +135,11 @@ def _publish(found: Board, hub: str | None, arena: str | None, arena_url: str, s
     if hub:
         from hitmiss.boards.exchange import write_hub
 
-        common.note(f"wrote {len(write_hub(found, hub))} files below {hub}")
+        printing.note(f"wrote {len(write_hub(found, hub))} files below {hub}")
     if arena:
         from hitmiss.boards.exchange import write_arena
 
         if not arena_url or not scores_url:
             raise UsageError("--arena needs --arena-url and --scores-url, which its files state", code="no-address")
         written = write_arena(found, arena, arena_url=arena_url, scores_url=scores_url)
-        common.note(f"wrote {len(written)} files below {arena}")
+        printing.note(f"wrote {len(written)} files below {arena}")

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.score_models import COSTS, FOLDS, LAYOUT, PRIOR
+from hitmiss.cli.shared import APPLY_KEY, FITTED_KEY, JSON, SAVE
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -13,14 +14,14 @@ from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 def calibrate(
     scores: Annotated[str, arg("Development scores to fit on; with --model, the scores to map.", "SCORES")],
-    key: Annotated[str | None, opt("Key of these scores.", READING, common=True)] = None,
+    key: Annotated[str | None, FITTED_KEY] = None,
     method: Annotated[
-        Literal["affine", "pav"], opt("One slope and one offset, or any rising function.", MEASURING, common=True)
+        Literal["affine", "pav"], opt("One slope and one offset, or any rising function.", MEASURING)
     ] = "affine",
-    prior: Annotated[float, opt(PRIOR, MEASURING, common=True)] = 0.5,
+    prior: Annotated[float, opt(PRIOR, MEASURING)] = 0.5,
     costs: Annotated[str | None, opt(COSTS, MEASURING, metavar="MISS,FALSE_ALARM")] = None,
     apply: Annotated[str | None, opt("Other scores to map by the fit.", READING, metavar="FILE", common=True)] = None,
-    apply_key: Annotated[str | None, opt("Key of the other scores, to measure them too.", READING)] = None,
+    apply_key: Annotated[str | None, APPLY_KEY] = None,
     model: Annotated[str | None, opt("Map by a stored fit instead of fitting.", READING, metavar="FILE")] = None,
     folds: Annotated[int, opt(FOLDS, CERTAINTY)] = 5,
     *,
@@ -28,10 +29,8 @@ def calibrate(
     reading: ReadSpec,
     to: Annotated[str | None, opt("Write the mapped scores here.", WRITING, metavar="FILE", common=True)] = None,
     form: Annotated[Literal["official", "table"], opt(LAYOUT, WRITING)] = "official",
-    save: Annotated[
-        str | None, opt("Store the fit (sealed JSON), for --model.", WRITING, metavar="FILE", common=True)
-    ] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    save: Annotated[str | None, SAVE] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Fit scores to log-likelihood ratios on development data, show before and after, and map other scores.
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import ComparisonRules, Design, Languages
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -40,9 +41,13 @@ def compare(
     key: Annotated[
         list[str] | None, opt(f"Key or protocol file with the labels; {EACH}.", READING, common=True)
     ] = None,
-    test: Annotated[str, opt("auto, mcnemar, delong, bootstrap or permutation.", CERTAINTY, common=True)] = "auto",
+    test: Annotated[
+        Literal["auto", "mcnemar", "delong", "bootstrap", "permutation"],
+        opt("Test of differences.", CERTAINTY, common=True),
+    ] = "auto",
     correction: Annotated[
-        str, opt("holm, bh, none or max-t: over slices, or over pairs of many runs.", CERTAINTY)
+        Literal["auto", "holm", "bh", "none", "max-t"],
+        opt("Correction over slices, or over pairs of many runs.", CERTAINTY),
     ] = "auto",
     threshold: Annotated[list[float] | None, opt(f"Decide positive if score >= this; {EACH}.", MEASURING)] = None,
     score_column: Annotated[list[str] | None, opt(f"The score column; {EACH}, or of one file.", READING)] = None,
@@ -59,7 +64,7 @@ def compare(
     output: Annotated[
         str | None, opt("Write the comparison (JSON) here too.", WRITING, "--output", "-o", common=True)
     ] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values.
 
@@ -77,7 +82,7 @@ def compare(
 
         made = replace(made, design=with_contents(made.design, opened))
     _emit(made, opened, output, json)
-    common.refuse_unmet(made.verdict)
+    printing.refuse_unmet(made.verdict)
 
 
 def _open(
@@ -130,7 +135,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if output:
         artifacts.write(output, made.to_json() + "\n")
     if json:
-        common.out_with_verdict(made.to_dict(), made.verdict)
+        printing.out_with_verdict(made.to_dict(), made.verdict)
     else:
         _show(made, opened)
 
@@ -145,11 +150,11 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
         size = f"{row.n_pairs:,} pairs: {row.n_positive:,} {head.positive}, {row.n_pairs - row.n_positive:,} {head.negative}"
         if "attack" in head.runs:  # a pair is a record, which may have several labels
             size = f"{row.n_pairs:,} pairs (records) with {row.n_positive:,} {head.positive} labels"
-        common.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
+        printing.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
         terminal.write_tables(comparison_tables.tables(made, head.positive))
-        common.out(f"\n{comparison_tables.LEGEND}")
+        printing.out(f"\n{comparison_tables.LEGEND}")
     else:
-        common.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
+        printing.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
         terminal.write_tables(ranking_tables.ranking_tables(made))
-    terminal.write_verdict(made.verdict, made.warnings, brief=common.is_quiet())
-    common.out(f"\n{made.signature}")
+    terminal.write_verdict(made.verdict, made.warnings, brief=printing.is_quiet())
+    printing.out(f"\n{made.signature}")

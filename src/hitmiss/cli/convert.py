@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import MEASURING, READING, WRITING, opt
@@ -43,4 +43,4 @@ def convert(
     from hitmiss.io.write import write_scores
 
     write_scores(made, to, "official" if form == "official" else "table")
-    common.note(f"wrote {to}: {len(made):,} scores, higher means {made.header.positive}")
+    printing.note(f"wrote {to}: {len(made):,} scores, higher means {made.header.positive}")

@@ -11,7 +11,7 @@ from typing import Annotated, Final
 
 import click
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.demo_files import FILES
 from hitmiss.cli.demo_steps import SMALL, STEPS, WITH_FILES, Step
 from hitmiss.core.errors import EnvironmentFault, UnknownName
@@ -63,9 +63,9 @@ def run_steps(
         if short and step.brief is None:
             continue
         if step.lacks:
-            common.note(f"\n{step.about}: left out, {step.advice}")
+            printing.note(f"\n{step.about}: left out, {step.advice}")
             continue
-        common.note(f"\n{step.about} (simulated data, see README.txt beside it)")
+        printing.note(f"\n{step.about} (simulated data, see README.txt beside it)")
         data = step.simulate(output / (f"{step.name}_small" if small else step.name), SMALL if small else 1.0)
         with step.server() as address:
             commands = (step.brief if short and step.brief else step.commands)(data)
@@ -73,7 +73,7 @@ def run_steps(
                 kept = data / f"{number}_{words[0]}.txt" if brief else None
                 _run_as_typed([word.replace("{server}", address) for word in words], kept)
         if not short and not brief:
-            common.note(f"\nThe data is in {data}; change the command and run it again.")
+            printing.note(f"\nThe data is in {data}; change the command and run it again.")
         reported += [step.reports.format(data=data)] if step.reports else []
         media += ["--media", str(data)] if step.name in WITH_FILES else []
         media += ["--human", str(data / "people.jsonl")] if step.name == "triage" else []
@@ -82,12 +82,12 @@ def run_steps(
     _run_as_typed(
         ["report", *reported, *media, *few, "--title", "hitmiss demo: simulated evaluations", "-o", str(report)]
     )
-    common.note(f"\nThe report is {report}; open it in a browser.")
+    printing.note(f"\nThe report is {report}; open it in a browser.")
     if brief:
-        common.note(f"Data and whole outputs are in {output}; change a command and run it again.")
+        printing.note(f"Data and whole outputs are in {output}; change a command and run it again.")
     if short:
         rest = ", ".join(step.name for step in STEPS if step.brief is None)
-        common.note(f"More jobs: hitmiss demo --small --only JOB ({rest}); everything at full size: hitmiss demo")
+        printing.note(f"More jobs: hitmiss demo --small --only JOB ({rest}); everything at full size: hitmiss demo")
 
 
 def _write_files(root: Path, only: list[str] | None) -> None:
@@ -102,8 +102,8 @@ def _write_files(root: Path, only: list[str] | None) -> None:
         elif only:
             raise _missing(lacking[name])
         else:
-            common.note(f"! the files of {name} are left out: {lacking[name].advice}")
-    common.note("wrote simulated files; README.txt beside them says what they are")
+            printing.note(f"! the files of {name} are left out: {lacking[name].advice}")
+    printing.note("wrote simulated files; README.txt beside them says what they are")
 
 
 def demo_data(job: str, folder: str | Path, *, share: float = SMALL) -> Path:
@@ -158,7 +158,7 @@ def _run_as_typed(words: list[str], kept: Path | None = None) -> None:
     """
     from hitmiss.cli.main import run
 
-    common.note(f"\n$ {shlex.join(['hitmiss', *words])}" + ("" if kept else "\n"))
+    printing.note(f"\n$ {shlex.join(['hitmiss', *words])}" + ("" if kept else "\n"))
     if kept is None:
         code = run(words)
     else:
@@ -176,11 +176,11 @@ def _print_excerpt(text: str, kept: Path) -> None:
 
     lines = text.splitlines()
     if len(lines) <= LONGEST:
-        common.out(text.rstrip())
+        printing.out(text.rstrip())
         return
     kept.write_text(text, encoding="utf-8")
     end = lines.index(GOOD) if GOOD in lines else len(lines)
     before = [i for i, line in enumerate(lines[:end]) if line.strip()]
     start = next((i for i in reversed(range(end - 1)) if not lines[i].strip() and i < before[-1]), 0)
-    common.out("\n".join(line for line in lines[start:end] if line.strip()))
-    common.note(f"({len(lines)} lines in {kept})")
+    printing.out("\n".join(line for line in lines[start:end] if line.strip()))
+    printing.note(f"({len(lines)} lines in {kept})")

@@ -59,6 +59,19 @@ def score_files(root: Path) -> None:
     pl.DataFrame({**columns, "subject": [f"p{i % 50}" for i in range(n)]}).write_csv(root / "pad.csv")
 
 
+def clip_file(root: Path) -> None:
+    """Write `clips.csv`, the table of the README: scores of a detector of fake voices, through three codecs."""
+    import numpy as np
+
+    rng, rows = np.random.default_rng(4), ["file,label,score,codec,speaker"]
+    for i in range(900):
+        is_fake, codec = bool(i % 3 == 0), ("none", "opus", "phone")[i // 3 % 3]
+        middle = {"none": 2.2, "opus": 1.8, "phone": 0.9}[codec]
+        score = rng.normal(middle if is_fake else -middle, 1.4)
+        rows.append(f"clip{i:03d}.wav,{'fake' if is_fake else 'real'},{score:.3f},{codec},S{i // 15:02d}")
+    (root / "clips.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
 def prediction_files(root: Path) -> None:
     """Write predictions of toxicity in four languages, as `output/predictions` and `output/validation`."""
     data = simulate_toxicity(root / "demo/toxicity", 1.0)
@@ -109,6 +122,7 @@ def ecg_files(root: Path) -> None:
 
 
 FILES: dict[str, Callable[[Path], object]] = {
+    "clips": clip_file,
     "asvspoof5": score_files,
     "toxicity": prediction_files,
     "text": text_files,

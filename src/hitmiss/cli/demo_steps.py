@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 
 SMALL = 0.02
 """Share of the trials that `--small` simulates."""
@@ -166,9 +166,9 @@ def serve_standin() -> Iterator[str]:
     """Start the server of the stand-in if it is needed; otherwise print one line about what is left out."""
     from hitmiss.llm.standin import NOTE, StandIn
 
-    common.note(f"The model is {NOTE}.")
+    printing.note(f"The model is {NOTE}.")
     if not has_inspect():
-        common.note("Skipped: asking it over the OpenAI protocol, with tools and retries: pip install 'hitmiss[llm]'")
+        printing.note("Skipped: asking it over the OpenAI protocol, with tools and retries: pip install 'hitmiss[llm]'")
         yield ""
         return
     with StandIn() as server:

@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing, progress_bar
 from hitmiss.cli.options import fields
+from hitmiss.cli.shared import JSON, ROOT, RULES, RUN_FOLDER, SUFFIX, WEIGHTS
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.run_spec import RunSpec
-from hitmiss.core.spec import MEASURING, READING, RUNNING, WRITING, opt
+from hitmiss.core.spec import READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
@@ -33,26 +34,26 @@ SHOWN_FAILURES = 5
 def detect(
     detector: Annotated[str, opt(DETECTOR, common=True)],
     data: Annotated[str, opt(DATA, metavar="FILE", common=True)],
-    output: Annotated[Path, opt("The run folder.", WRITING, "--output", "-o", metavar="FOLDER", common=True)],
-    weights: Annotated[Path | None, opt("Checkpoint for a torch module (.safetensors, .pt).")] = None,
-    protocol: Annotated[
-        str | None, opt("Read labels by a protocol's rules.", MEASURING, "--protocol", "-p", common=True)
-    ] = None,
-    root: Annotated[Path | None, opt("Folder of the files (default: the manifest's).", READING)] = None,
-    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
+    output: Annotated[Path, RUN_FOLDER],
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    protocol: Annotated[str | None, RULES] = None,
+    root: Annotated[Path | None, ROOT] = None,
+    suffix: Annotated[str, SUFFIX] = "",
     file_column: Annotated[str | None, opt("Column with the paths, if it is not the id.", READING)] = None,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
     running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
-    input_: Annotated[str, opt("What an item is: audio, image, text (of a column) or path.")] = "audio",
+    input_: Annotated[Literal["audio", "image", "text", "path"], opt("What an item is; text: of a column.")] = "audio",
     picture: Annotated[str | None, opt(PICTURE, metavar="SETTINGS")] = None,
     text_column: Annotated[str, opt("Column with the texts.", READING)] = "text",
     sample_rate: Annotated[int | None, opt("Sample rate that the detector needs (default: its own).")] = None,
     cut_length: Annotated[int | None, opt("Repeat or cut each clip to this number of samples.")] = None,
-    length_rule: Annotated[str, opt("For short clips: tile, mirror, zero or truncate.")] = "tile",
+    length_rule: Annotated[
+        Literal["tile", "mirror", "zero", "truncate"], opt("What is done with short clips.")
+    ] = "tile",
     window: Annotated[float | None, opt("Score windows of this many seconds.")] = None,
     hop: Annotated[float | None, opt("Seconds between windows (default: half a window).")] = None,
-    pooling: Annotated[str, opt("One score from windows: mean, median, min or max.")] = "mean",
+    pooling: Annotated[Literal["mean", "median", "min", "max"], opt("One score from windows.")] = "mean",
     codecs: Annotated[
         list[str] | None, opt("Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.", common=True)
     ] = None,
@@ -60,8 +61,8 @@ def detect(
     only: Annotated[str | None, opt("With --manipulate: change this class only, `fake`.")] = None,
     positive_index: Annotated[int | None, opt("Output column of the positive class.")] = None,
     outputs: Annotated[
-        str,
-        opt("What the model gives: auto, logit, multilabel (a sigmoid per label), probability or raw."),
+        Literal["auto", "logit", "multilabel", "probability", "raw"],
+        opt("What the model gives; multilabel: a sigmoid per label."),
     ] = "auto",
     higher: Annotated[str | None, opt("The class that a higher single output means.", READING)] = None,
     embed: Annotated[list[str] | None, opt("Keep this layer's embeddings; may be repeated.")] = None,
@@ -74,14 +75,19 @@ def detect(
     device: Annotated[
         str, opt("auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).", RUNNING, common=True)
     ] = "auto",
-    precision: Annotated[str, opt("auto (float32), tf32, bfloat16, float16, int8 (CPU).", RUNNING)] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
+        opt("Numbers of the network; auto is float32, int8 is for the CPU.", RUNNING),
+    ] = "auto",
     compile_: Annotated[
         bool, opt("Compile a torch module; worth it for long runs of clips of one length.", RUNNING)
     ] = False,
     check: Annotated[int, opt("Number of clips scored again one by one, as a check.", RUNNING)] = 8,
     scores: Annotated[Path | None, opt("Write a score file here too.", WRITING)] = None,
-    score_form: Annotated[str, opt("table, official or unpaired (`- - real 0.85`).", WRITING)] = "table",
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    score_form: Annotated[
+        Literal["table", "official", "unpaired"], opt("Form of --scores; unpaired: `- - real 0.85`.", WRITING)
+    ] = "table",
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores.
 
@@ -98,7 +104,7 @@ def detect(
     from hitmiss.detection.opening import open_detector
     from hitmiss.evaluation.detecting import Batching, Job, find_manifest
 
-    reading = reading.changed(where=common.either(reading.where))
+    reading = reading.changed(where=printing.either(reading.where))
     manifest = find_manifest(
         data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=running.limit
     )
@@ -134,7 +140,7 @@ def detect(
             batching=Batching(batch_seconds, batch_items, pad, workers, check),
         )
         for line in job.notes:
-            common.note(line)
+            printing.note(line)
         outcome = run_detector(
             model,
             job.manifest,
@@ -144,8 +150,8 @@ def detect(
             load=job.load,
             transform=job.transform,
             fit=job.fit,
-            report=common.Progress(),
-            tell=common.note,
+            report=progress_bar.Progress(),
+            tell=printing.note,
         )
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
@@ -225,10 +231,10 @@ def _opened(
     from hitmiss.detection.cluster import RayDetector
 
     with joined(cluster) as found:
-        common.note(f"cluster: {found}")
+        printing.note(f"cluster: {found}")
         with RayDetector(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
             yield fleet
-        common.note(fleet.words())
+        printing.note(fleet.words())
 
 
 def _export(folder: Path, path: Path, form: str) -> None:
@@ -236,15 +242,15 @@ def _export(folder: Path, path: Path, form: str) -> None:
     from hitmiss.io.write import write_scores
 
     write_scores(read(str(folder)), path, form)  # type: ignore[arg-type]
-    common.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
+    printing.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
 
 
 def _emit(outcome: Outcome, json: bool) -> None:
     progress = outcome.progress
     for item, why in outcome.failures[:SHOWN_FAILURES]:
-        common.note(f"failed: {item}: {why}")
+        printing.note(f"failed: {item}: {why}")
     for alarm in outcome.alarms:
-        common.note(f"! {alarm}")
+        printing.note(f"! {alarm}")
     if json:
         shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
         about = {
@@ -253,14 +259,14 @@ def _emit(outcome: Outcome, json: bool) -> None:
             "shares": outcome.clock.shares(),
             "rate": progress.rate,
         }
-        common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain_object(about)})
+        printing.out_json({"schema": 1, "run": str(outcome.folder), **shown, **printing.plain_object(about)})
         return
-    common.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
+    printing.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
     if progress.n_done:
-        common.out(progress.line())
+        printing.out(progress.line())
     for note in outcome.notes:
-        common.out(note)
+        printing.out(note)
     if outcome.is_complete:
-        common.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
+        printing.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
     else:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, KEY, RESULTS, RULES
 from hitmiss.core.design import Design, Drift, parse_by
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import MEASURING, READING, opt
 
 
 def drift(
@@ -17,13 +18,8 @@ def drift(
     by: Annotated[
         str, opt("Column(s) of the conditions: `manipulation`, `codec,codec_q`.", MEASURING, common=True)
     ] = "manipulation",
-    key: Annotated[str | None, opt("Key file with the labels.", READING, common=True)] = None,
-    protocol: Annotated[
-        str | None,
-        opt(
-            "How a file is read (deepfake-audio); a run folder needs none.", MEASURING, "--protocol", "-p", common=True
-        ),
-    ] = None,
+    key: Annotated[str | None, KEY] = None,
+    protocol: Annotated[str | None, RULES] = None,
     *,
     asked: Annotated[
         Design, fields(without=("protocol", "metrics", "by", "matrix", "interval", "stratify", "gap"), bootstrap=1000)
@@ -35,8 +31,8 @@ def drift(
         float | None, opt("A threshold chosen elsewhere; score > t is accepted.", MEASURING, common=True)
     ] = None,
     stream: Annotated[bool, opt("One condition at a time: the run folder need not fit into memory.", READING)] = False,
-    output: Annotated[str | None, opt("Write the results (JSON) here too.", WRITING, "--output", "-o")] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
+    output: Annotated[str | None, RESULTS] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Show FAR and FRR per condition at one fixed threshold, their drift from clean clips, and the score shift.
 
@@ -62,9 +58,9 @@ def drift(
     if output:
         results.save(output)
     if json:
-        common.out_with_verdict(results.to_dict(), conclude(results))
+        printing.out_with_verdict(results.to_dict(), conclude(results))
         return
     terminal.write_tables([drift_table(results)])
-    terminal.write_verdict(conclude(results), results.warnings, brief=common.is_quiet())
-    common.sampled(results)
-    common.out(f"\n{results.signature}")
+    terminal.write_verdict(conclude(results), results.warnings, brief=printing.is_quiet())
+    printing.sampled(results)
+    printing.out(f"\n{results.signature}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
+from hitmiss.cli.shared import field_option
 from hitmiss.core import artifacts
+from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.spec import MEASURING, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
@@ -21,7 +23,10 @@ def export(
     results: Annotated[
         list[str] | None, arg("Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
     ] = None,
-    to: Annotated[str | None, opt("latex, markdown, csv, xlsx, json or model-card.", WRITING, common=True)] = None,
+    to: Annotated[
+        Literal["latex", "markdown", "csv", "xlsx", "json", "model-card"] | None,
+        opt("Format of the export.", WRITING, common=True),
+    ] = None,
     output: Annotated[
         str | None, opt("File to write; its suffix sets --to.", WRITING, "--output", "-o", common=True)
     ] = None,
@@ -41,7 +46,7 @@ def export(
         str | None,
         opt("For a paper: write tables.tex and figures into -o FOLDER.", OTHERS, "--for", metavar="paper"),
     ] = None,
-    name: Annotated[list[str] | None, opt("A name for each run, in order.", WRITING)] = None,
+    name: Annotated[list[str] | None, field_option(ReportSpec, "name")] = None,
     model: Annotated[str, opt("Model card: the model's name.")] = "model",
     dataset: Annotated[str | None, opt("Model card: the dataset's name.", READING)] = None,
     schema: Annotated[bool, opt("Print the JSON Schema of results and stop.", WRITING)] = False,
@@ -56,7 +61,7 @@ def export(
     if schema:
         from hitmiss.reports.schema import results_schema
 
-        common.out_json(results_schema())
+        printing.out_json(results_schema())
         return
     if not results:
         raise UsageError("give the results to export: the file that `hitmiss score … -o FILE` wrote")
@@ -109,7 +114,7 @@ def _paper(
         marks = read_marks(comparison, evaluation.results.estimates) if comparison else None
         made.append((evaluation, paper_tables(evaluation, metrics, marks)))
     if folder is None:
-        common.out("\n".join(text for _, text in made).rstrip("\n"))
+        printing.out("\n".join(text for _, text in made).rstrip("\n"))
         return
     for i, (evaluation, text) in enumerate(made):
         target = Path(folder) if len(made) == 1 else Path(folder) / f"{i + 1}"
@@ -118,12 +123,12 @@ def _paper(
         contest = read_contest(comparison) if comparison else None
         written = write_figures(evaluation, target, ranked=contest if isinstance(contest, Ranking) else None)
         artifacts.write(target / "figures.tex", figure_floats(written))
-        common.note(
+        printing.note(
             f"wrote {target / 'tables.tex'}, figures.tex and {len(written)} figures: {', '.join(p.name for p in written)}"
         )
         for line in short_signatures(evaluation.results):
-            common.note(f"signature: {line}")
-        common.note(f"cite: {CITE}")
+            printing.note(f"signature: {line}")
+        printing.note(f"cite: {CITE}")
 
 
 def _format(to: str | None, output: str | None) -> str:
@@ -147,9 +152,9 @@ def _write(made: str | bytes, output: str | None) -> None:
     elif output is not None:
         artifacts.write(output, made)
     elif sys.stdout.isatty():
-        common.out(made.rstrip("\n"))  # a terminal would obey control characters, so they are made visible
+        printing.out(made.rstrip("\n"))  # a terminal would obey control characters, so they are made visible
         return
     else:
-        common.out_document(made.rstrip("\n"))
+        printing.out_document(made.rstrip("\n"))
         return
-    common.note(f"wrote {output}")
+    printing.note(f"wrote {output}")

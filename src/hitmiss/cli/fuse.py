@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from hitmiss.cli.options import arg, fields
 from hitmiss.cli.score_models import COSTS, FOLDS, LAYOUT, PRIOR
+from hitmiss.cli.shared import APPLY_KEY, FITTED_KEY, JSON, SAVE
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
@@ -16,8 +17,8 @@ def fuse(
     scores: Annotated[
         list[str], arg("Development scores, one file per system; with --model, the scores to fuse.", "A B…")
     ],
-    key: Annotated[str | None, opt("Key of these scores.", READING, common=True)] = None,
-    prior: Annotated[float, opt(PRIOR, MEASURING, common=True)] = 0.5,
+    key: Annotated[str | None, FITTED_KEY] = None,
+    prior: Annotated[float, opt(PRIOR, MEASURING)] = 0.5,
     costs: Annotated[str | None, opt(COSTS, MEASURING, metavar="MISS,FALSE_ALARM")] = None,
     apply: Annotated[
         list[str] | None,
@@ -29,7 +30,7 @@ def fuse(
             common=True,
         ),
     ] = None,
-    apply_key: Annotated[str | None, opt("Key of the other scores, to measure them too.", READING)] = None,
+    apply_key: Annotated[str | None, APPLY_KEY] = None,
     model: Annotated[str | None, opt("Fuse by a stored fit instead of fitting.", READING, metavar="FILE")] = None,
     folds: Annotated[int, opt(FOLDS, CERTAINTY)] = 5,
     *,
@@ -37,10 +38,8 @@ def fuse(
     reading: ReadSpec,
     to: Annotated[str | None, opt("Write the fused scores here.", WRITING, metavar="FILE", common=True)] = None,
     form: Annotated[Literal["official", "table"], opt(LAYOUT, WRITING)] = "official",
-    save: Annotated[
-        str | None, opt("Store the fit (sealed JSON), for --model.", WRITING, metavar="FILE", common=True)
-    ] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    save: Annotated[str | None, SAVE] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Fuse several systems by logistic regression on development data, show before and after, and fuse other scores.
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import WRITING, opt
+from hitmiss.cli.shared import JSON
 
 if TYPE_CHECKING:
     from hitmiss.core import registry
@@ -19,7 +19,7 @@ Kind = Literal["metrics", "protocols", "readers", "attacks", "detectors", "codec
 
 def list_(
     kind: Annotated[Kind, arg("What to list.")],
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """List metrics, protocols, readers, attack families, kinds of detectors or codecs, with one line about each.
 
@@ -28,13 +28,13 @@ def list_(
     made = {"metrics": metric_rows, "attacks": attack_rows, "codecs": codec_rows}
     rows = made[kind]() if kind in made else other_rows(KINDS[kind])
     if json:
-        common.out_json({"schema": 1, kind: rows})
+        printing.out_json({"schema": 1, kind: rows})
     elif not rows:
-        common.note(f"there are no {kind}")
+        printing.note(f"there are no {kind}")
     else:
         hidden = ("settings", "name" if kind == "attacks" else "")  # `show` prints all of them; a line is too short
         shown = [name for name in rows[0] if name not in hidden]
-        common.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
+        printing.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
 
 
 KINDS: Final[Mapping[Kind, registry.Kind]] = {
@@ -53,7 +53,7 @@ def metric_rows() -> list[dict[str, object]]:
             "name": metric.name,
             "columns": list(metric.columns),
             "best": metric.best,
-            "settings": common.plain(metric.defaults),
+            "settings": printing.plain(metric.defaults),
             "about": first_line(metric.function),
         }
         for metric in all_metrics().values()
@@ -72,7 +72,7 @@ def attack_rows() -> list[dict[str, object]]:
     from hitmiss.attacks.catalogue import catalogue
 
     return [
-        {"name": f.name, "call": f.call, "for": f.medium, "settings": common.plain(f.settings), "about": f.about}
+        {"name": f.name, "call": f.call, "for": f.medium, "settings": printing.plain(f.settings), "about": f.about}
         for f in catalogue()
     ]
 

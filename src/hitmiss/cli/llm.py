@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT, ROOT, WEIGHTS
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
@@ -31,15 +32,17 @@ def llm(
     output: Annotated[
         Path, opt("The result rows (JSON lines).", WRITING, "--output", "-o", metavar="FILE", common=True)
     ] = Path("results.jsonl"),
-    tools: Annotated[str, opt("both, tools or no-tools.", common=True)] = "no-tools",
+    tools: Annotated[
+        Literal["both", "tools", "no-tools"], opt("With which tools the models are asked.", common=True)
+    ] = "no-tools",
     trials: Annotated[int, opt("How often each item is asked.", common=True)] = 1,
     temperature: Annotated[float, opt("Temperature of the answers; 0 if the model allows it.", common=True)] = 0.0,
-    metrics_output: Annotated[Path | None, opt("Write the documented metrics.json here.", WRITING)] = None,
+    metrics_output: Annotated[Path | None, METRICS_OUTPUT] = None,
     base_url: Annotated[str | None, opt("Any server that speaks the OpenAI protocol.", common=True)] = None,
     api_key_env: Annotated[str | None, opt(KEY, metavar="NAME")] = None,
     provider: Annotated[str | None, opt("Provider of inspect_ai for all models.")] = None,
     prompt: Annotated[Path | None, opt("Your own instructions (the system message).", metavar="FILE")] = None,
-    root: Annotated[Path | None, opt("Folder of the files (default: the dataset's).", READING)] = None,
+    root: Annotated[Path | None, ROOT] = None,
     canaries: Annotated[int, opt("Items with an injected instruction, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[
         bool, opt("Compute every tool call, or keep results.", OTHERS, "--disable-tool-cache/--enable-tool-cache")
@@ -58,8 +61,8 @@ def llm(
     max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6,
     timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600,
     thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
-    weights: Annotated[Path | None, opt("Checkpoint for a torch module.")] = None,
-    outputs: Annotated[str, opt("What a detector gives: auto, logit, multilabel or probability.")] = "auto",
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    outputs: Annotated[Literal["auto", "logit", "multilabel", "probability"], opt("What a detector gives.")] = "auto",
     positive_index: Annotated[int | None, opt("Output column that means fake.")] = None,
     image_size: Annotated[int | None, opt("Pixels per side that a detector needs.")] = None,
     prices: Annotated[Path | None, opt("TOML or JSON: price per million tokens, by model.", metavar="FILE")] = None,
@@ -68,13 +71,13 @@ def llm(
     ] = None,
     *,
     running: RunSpec,
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash.
 
     $ hitmiss llm --dataset dataset.jsonl --models openai/gpt-5 --output run.jsonl
     """
-    from hitmiss.cli.common import Progress
+    from hitmiss.cli.progress_bar import Progress
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models
     from hitmiss.llm.items import read_items
@@ -112,10 +115,10 @@ def llm(
         dataset, root=root, limit=running.limit, absent=absent if skip_missing_images else None, shuffle=order
     )
     if absent:
-        common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
+        printing.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
     for warning in (*doubts, *find_leaks(items)):
-        common.note(f"! {warning}")
-    extraction = Extraction(positive_index, outputs)  # type: ignore[arg-type]
+        printing.note(f"! {warning}")
+    extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
     outcome = work_on_calls(
@@ -128,10 +131,10 @@ def llm(
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
         report=Progress(),
-        tell=common.note,
+        tell=printing.note,
     )
     if outcome is None:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")
         return
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
@@ -210,9 +213,9 @@ def _write_metrics(outcome: Outcome, path: Path) -> None:
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     cells = _cells(outcome)
     if json:
-        told = [common.plain(o) for o in outcome.obedience]
+        told = [printing.plain(o) for o in outcome.obedience]
         about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
-        common.out_json({"schema": 1, **about, "cells": list(cells)})
+        printing.out_json({"schema": 1, **about, "cells": list(cells)})
         return
     header = [
         "model",
@@ -227,21 +230,23 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
         "tool calls (cached)",
     ]
     rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
-    common.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
+    printing.out_table(
+        header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
+    )
     for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
-        common.out(f"cost is undefined: {reason}")
+        printing.out(f"cost is undefined: {reason}")
     for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
-        common.note(text)
+        printing.note(text)
     unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
     if unsure:
-        common.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
+        printing.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
-        common.note(f"failed {n}×: {error}")
+        printing.note(f"failed {n}×: {error}")
     for found in outcome.obedience:
-        common.out(f"canaries: {found}")
+        printing.out(f"canaries: {found}")
     if not canaries:
-        common.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
-    common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+        printing.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
+    printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 
 def _dropped(row: Mapping[str, object]) -> Iterator[str]:

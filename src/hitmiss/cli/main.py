@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
-from hitmiss.cli import common
+from hitmiss.cli import printing, progress_bar
 from hitmiss.core import artifacts, errors
 from hitmiss.core.errors import DataError
 from hitmiss.core.text import escape_invisible
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 JOBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse", "prevalence"),
-    "Compare and decide": ("compare", "board", "gate", "plan", "verify"),
+    "Compare and decide": ("compare", "board", "replace", "gate", "plan", "verify"),
     "Run models": ("detect", "attack", "llm", "probe", "shortcuts"),
     "People": ("review",),
     "Files": ("init", "validate", "convert", "report", "export", "sql"),
@@ -150,9 +150,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
         atexit.register(gc.freeze)
         os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", SLEEPY)
     words = list(sys.argv[1:] if arguments is None else arguments)
-    common.begin()
+    printing.begin()
     if words == ["--version"]:
-        common.out(f"hitmiss {__version__}")
+        printing.out(f"hitmiss {__version__}")
         return 0
     if arguments is None and COMPLETION in os.environ:
         from click.shell_completion import shell_complete
@@ -164,7 +164,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
             code = _run(words, state)
             sys.stdout.flush()
             if state.verbose:
-                common.note(
+                printing.note(
                     f"hitmiss {__version__}, Python {sys.version.split()[0]}: {time.perf_counter() - begun:.2f} s"
                 )
     except BrokenPipeError:
@@ -176,11 +176,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         if state.debug:
             traceback.print_exc()
         commands = completed_commands(error, words)
-        common.note(
+        printing.note(
             "\n".join([f"hitmiss: {sentence(error)}", *(f"  {escape_invisible(command)}" for command in commands)])
         )
-        if state.is_json and not common.has_result():  # a gate that failed has already printed its own object
-            common.out_json(document(error, commands))
+        if state.is_json and not printing.has_result():  # a gate that failed has already printed its own object
+            printing.out_json(document(error, commands))
         return exit_code(error)
     return code
 
@@ -202,12 +202,12 @@ def _run(words: list[str], state: _State) -> int:
         if word in ("-h", "--help", "--help-all"):
             from hitmiss.cli.help import verb_help
 
-            common.out(verb_help(verb, is_whole=word == "--help-all"))
+            printing.out(verb_help(verb, is_whole=word == "--help-all"))
             return 0
         if word == "--":
             break
     _prepare(first.values)
-    with common.quietly(state.quiet):
+    with printing.quietly(state.quiet):
         return _call(verb, parsed.words)
 
 
@@ -219,14 +219,14 @@ def _without_verb(words: Sequence[str], values: Mapping[str, Sequence[str]], nam
         if word.startswith("-") and word.partition("=")[0] not in (*_global_options(), "-h", "--help", "--help-all"):
             raise click.NoSuchOption(word, possibilities=[*_global_options()])
     if "--version" in values:
-        common.out(f"hitmiss {__version__}")
+        printing.out(f"hitmiss {__version__}")
     elif "--completion" in values:
-        common.out(_completion_script(values["--completion"][0]))
+        printing.out(_completion_script(values["--completion"][0]))
     elif not name or {"-h", "--help", "--help-all"} & {*words}:
         from hitmiss.cli.help import overview
 
         options = [*dict.fromkeys(_global_options().values())]
-        common.out(overview(ABOUT, [(job, [*map(find_verb, verbs)]) for job, verbs in JOBS.items()], options))
+        printing.out(overview(ABOUT, [(job, [*map(find_verb, verbs)]) for job, verbs in JOBS.items()], options))
     else:
         return 0
     return 1
@@ -247,7 +247,7 @@ def _prepare(values: Mapping[str, Sequence[str]]) -> None:
 
         key = Path(values["--sign"][0])
         signing.require_key(key)
-        artifacts.after_writing(lambda path: common.note(f"signed {signing.sign(path, key)}"))
+        artifacts.after_writing(lambda path: printing.note(f"signed {signing.sign(path, key)}"))
     for path in values.get("--plugin", ()):
         from hitmiss.core.registry import load_plugin_file
 
@@ -264,7 +264,7 @@ def _call(verb: Verb, words: list[str]) -> int:
         with (
             stop_on_terminate(),
             artifacts.guarded(),
-            nullcontext() if verb.name in UNCOUNTED else common.shown(verb.name or ""),
+            nullcontext() if verb.name in UNCOUNTED else progress_bar.shown(verb.name or ""),
         ):
             context = verb.make_context(f"hitmiss {verb.name}", words)
             with context:
@@ -323,7 +323,7 @@ def _plain_warnings() -> Iterator[None]:
     """Print warnings of libraries as one line on stderr instead of two with a place in the code."""
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        common.note(f"hitmiss: warning: {escape_invisible(str(message))}")
+        printing.note(f"hitmiss: warning: {escape_invisible(str(message))}")
 
     with warnings.catch_warnings():
         warnings.showwarning = show

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, 
 
 import click
 
-from hitmiss.cli import common, complete
+from hitmiss.cli import complete, printing
 from hitmiss.core.design import Design, Taken
 from hitmiss.core.errors import HitmissError, UnknownName
 from hitmiss.core.read_spec import ReadSpec
@@ -260,12 +260,12 @@ class Call:
         made, taken = self._made(own, settings)
         if taken.values:
             made = {n: replace(d, taken=taken) if isinstance(d, Design) else d for n, d in made.items()}
-            common.took(taken)
+            printing.took(taken)
         try:
             ended = self.verb.function(**own, **made)
         except HitmissError as error:
             raise blamed(error, taken) from None
-        common.note_headlines()  # the verb has printed no result, only written files
+        printing.note_headlines()  # the verb has printed no result, only written files
         return ended
 
     @property

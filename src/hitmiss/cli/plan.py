@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, KEY
 from hitmiss.core.design import ComparisonRules, Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import READING, WRITING, opt
+from hitmiss.core.spec import opt
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Estimate
@@ -57,7 +58,7 @@ class Planned:
 
 def plan(
     pilot: Annotated[list[str] | None, arg(PILOT)] = None,
-    key: Annotated[str | None, opt("Key or protocol file with the labels of the pilot.", READING, common=True)] = None,
+    key: Annotated[str | None, KEY] = None,
     width: Annotated[float | None, opt("Width of the interval, end to end, as 0.02.", common=True)] = None,
     difference: Annotated[float | None, opt("Difference of two systems to be shown, as 0.01.", common=True)] = None,
     power: Annotated[float, opt("How often a true difference is to be shown.", common=True)] = 0.8,
@@ -71,7 +72,7 @@ def plan(
     *,
     asked: Annotated[Design, fields(without=("by", "matrix", "gap", "interval", "stratify"), bootstrap=1000)],
     reading: ReadSpec,
-    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Compute how many trials or units are needed for an interval of a given width, or to show a given difference.
 
@@ -85,15 +86,17 @@ def plan(
     assumed = Assumed(value, positives, correlation, per_unit, alike)
     found = _from_pilot(pilot, key, asked, reading, wish) if pilot else _from_assumptions(asked, wish, assumed)
     if json:
-        common.out_json({"schema": 1, "plan": common.plain(wish), "needs": common.plain(found), **common.taken()})
+        printing.out_json(
+            {"schema": 1, "plan": printing.plain(wish), "needs": printing.plain(found), **printing.taken()}
+        )
         return
     kind = "half width" if difference is None else "shown"
     rows = [[p.metric, f"{p.count:,} {p.of}", f"{p.trials:,}", f"{p.reached:.4f}", p.basis] for p in found]
     goal = (
         f"an interval of width {width:g}" if difference is None else f"a difference of {difference:g}, power {power:g}"
     )
-    common.out(f"needed for {goal} at level {asked.level:g}")
-    common.out_table(["metric", "needed", "trials", kind, "from"], rows)
+    printing.out(f"needed for {goal} at level {asked.level:g}")
+    printing.out_table(["metric", "needed", "trials", kind, "from"], rows)
 
 
 def _planned(metric: str, error: Error, wish: Wish, of: str, per: float, basis: str) -> Planned:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.cli.shared import JSON, field_option
+from hitmiss.core.design import Design
+from hitmiss.core.spec import MEASURING, READING, WRITING, opt
 
 
 def prevalence(
@@ -26,11 +28,11 @@ def prevalence(
     specificity: Annotated[
         str | None, opt("Instead: negatives that it passed, as 380/400.", MEASURING, metavar="PASSES/N", common=True)
     ] = None,
-    level: Annotated[float, opt("Level of the intervals.", CERTAINTY)] = 0.95,
+    level: Annotated[float, field_option(Design, "level")] = 0.95,
     rates: Annotated[
         str | None, opt("Write the detector's rates with their intervals (JSON) here.", WRITING, metavar="FILE")
     ] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of a table.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Correct the share of flagged items for the detector's own errors, with an interval that carries all uncertainty.
 
@@ -64,9 +66,9 @@ def prevalence(
         if known is None:
             raise UsageError("--rates needs the detector's rates", code="no-rates")
         artifacts.write(rates, known.to_json() + "\n")
-        common.note(f"wrote {rates}")
+        printing.note(f"wrote {rates}")
     if json:
-        common.out_json({"level": level, "rows": [one.to_dict() for one in found]})
+        printing.out_json({"level": level, "rows": [one.to_dict() for one in found]})
         return
     from hitmiss.reports.prevalence_table import prevalence_table
     from hitmiss.reports.terminal import write_tables

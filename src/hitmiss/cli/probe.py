@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import READING, WRITING, opt
@@ -37,7 +38,7 @@ def probe(
         Path | None, opt("Draw the curve: .png, .svg or .pdf.", WRITING, metavar="FILE", common=True)
     ] = None,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    json: Annotated[bool, opt("JSON on stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Measure how well a linear probe predicts the domain from fixed embeddings; lower is more domain-invariant.
 
@@ -75,9 +76,9 @@ def probe(
     )
     if plot is not None:
         plot_probe(results, plot)
-        common.note(f"wrote {plot}")
+        printing.note(f"wrote {plot}")
     if json:
-        common.out_document(results.to_json())
+        printing.out_document(results.to_json())
     else:
         _print(results, labels, groups, asked.level)
 
@@ -102,10 +103,10 @@ def _print(results: Results, labels: str, groups: str | None, level: float) -> N
         rows.append([row.slice["layer"], values[0], interval(row).strip(), *values[1:]])
     first = results.estimates[0]
     how = first.method or "no interval"
-    common.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
-    common.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
+    printing.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
+    printing.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
     if groups is None:
-        common.note("no --groups: copies of one utterance, or one speaker, may be in several folds")
+        printing.note("no --groups: copies of one utterance, or one speaker, may be in several folds")
     for warning in results.warnings:
-        common.note(f"warning: {warning}")
-    common.note(results.signature)
+        printing.note(f"warning: {warning}")
+    printing.note(results.signature)

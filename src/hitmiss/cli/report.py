@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.report_spec import ReportSpec
@@ -28,7 +29,7 @@ def report(
     asked: Annotated[Design, fields(without=("matrix",), bootstrap=1000)],
     reading: ReadSpec,
     page: ReportSpec,
-    json: Annotated[bool, opt("What was written, as JSON to stdout.", WRITING)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Write one self-contained HTML file: summary, curves, domains, comparison, worst errors, provenance, glossary.
 
@@ -58,13 +59,13 @@ def _printed(path: str, pdf: str | None) -> None:
     from hitmiss.reports.html import print_pdf
 
     print_pdf(path, pdf)
-    common.note(f"wrote {pdf}")
+    printing.note(f"wrote {pdf}")
 
 
 def tell(path: str, size: int, names: list[str], json: bool, about: str = "") -> None:
     """Report what was written."""
     if json:
-        common.out_json({"schema": 1, "report": path, "bytes": size, "runs": names, **common.taken()})
+        printing.out_json({"schema": 1, "report": path, "bytes": size, "runs": names, **printing.taken()})
     else:
         about = about or f"{len(names)} run{'s' if len(names) != 1 else ''}"
-        common.note(f"wrote {path}: {size / 1e6:.2f} MB, {about}")
+        printing.note(f"wrote {path}: {size / 1e6:.2f} MB, {about}")

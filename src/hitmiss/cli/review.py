@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.cli.shared import JSON, ROOT, SUFFIX, field_option
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.errors import Fault
@@ -25,9 +27,9 @@ SHOWN_FAULTS = 5
 def review(
     run: Annotated[str, arg(RUN)],
     dataset: Annotated[str | None, opt("A table that names the media.", READING, "--dataset", "--data")] = None,
-    root: Annotated[Path | None, opt("Folder of the media (default: of the table that names them).", READING)] = None,
+    root: Annotated[Path | None, ROOT] = None,
     media: Annotated[str | None, opt("Column with the file or the text of an item.", READING)] = None,
-    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
+    suffix: Annotated[str, SUFFIX] = "",
     ecg: Annotated[str | None, opt("Recordings (.npz) with a record for each item.")] = None,
     fs: Annotated[float | None, opt("Samples per second of .npy files with ECGs.")] = None,
     verdicts: Annotated[list[str] | None, opt(VERDICTS)] = None,
@@ -41,8 +43,8 @@ def review(
     ] = None,
     per_item: Annotated[int, opt("Number of verdicts per item, from different people.")] = 1,
     question: Annotated[str | None, opt("What is asked (default: `Real or fake?`).")] = None,
-    positive: Annotated[str | None, opt("Name of the positive class.", READING)] = None,
-    negative: Annotated[str | None, opt("Name of the other class.", READING)] = None,
+    positive: Annotated[str | None, field_option(ReadSpec, "positive")] = None,
+    negative: Annotated[str | None, field_option(ReadSpec, "negative")] = None,
     higher: Annotated[str | None, opt("With --thresholds: the class that a higher score means.", READING)] = None,
     not_blind: Annotated[bool, opt("Show the label and the system's answer.")] = False,
     allow_missing: Annotated[bool, opt("Leave out items that cannot be shown.", READING)] = False,
@@ -56,7 +58,7 @@ def review(
     lease: Annotated[float, opt("Minutes that an item is reserved for the person who has it open.")] = 15.0,
     export: Annotated[Path | None, opt("Write the verdicts (.jsonl, .csv, .parquet) and stop.", common=True)] = None,
     status: Annotated[bool, opt("Print the progress and stop.")] = False,
-    json: Annotated[bool, opt("JSON on stdout, with --status or --export.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item.
 
@@ -115,7 +117,7 @@ def review(
             ready=lambda address: _tell(opened, address, token),
         )
     except KeyboardInterrupt:
-        common.note("stopped")
+        printing.note("stopped")
     finally:
         opened.close()
 
@@ -158,9 +160,9 @@ def _begin(opened: Store, adjudicators: list[str], left_out: list[Fault]) -> Non
     import time
 
     for fault in left_out[:SHOWN_FAULTS]:
-        common.note(f"left out: {fault}")
+        printing.note(f"left out: {fault}")
     if len(left_out) > SHOWN_FAULTS:
-        common.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
+        printing.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
     for name in adjudicators:
         opened.appoint(name, time.time())
 
@@ -169,10 +171,10 @@ def _tell(opened: Store, address: str, token: Path | None) -> None:
     import sys
 
     each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
-    common.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
+    printing.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
     if token is not None:
-        common.out(f"the token is in {token.name}; others sign in with it")
-    common.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
+        printing.out(f"the token is in {token.name}; others sign in with it")
+    printing.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
     sys.stdout.flush()
 
 
@@ -183,11 +185,11 @@ def _report(opened: Store, export: Path | None, json: bool) -> None:
     summary = summarise(opened)
     if export is not None:
         n = write_verdicts(opened, export)
-        common.note(f"wrote {n:,} verdicts to {export}")
+        printing.note(f"wrote {n:,} verdicts to {export}")
         if not summary.is_done:
-            common.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
+            printing.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
     if json:
-        common.out_json({"schema": 1, **common.plain_object(summary)})
+        printing.out_json({"schema": 1, **printing.plain_object(summary)})
     elif export is None:
         _show(summary, opened.config)
     opened.close()
@@ -197,16 +199,16 @@ def _show(summary: Summary, config: dict[str, object]) -> None:
     said = {**summary.said}
     words = {"negative": config["negative"], "positive": config["positive"], "uncertain": "cannot tell"}
     counts = ", ".join(f"{n:,} {words[name]}" for name, n in said.items())
-    common.out(f"{summary.done:,} of {summary.items:,} items have all verdicts ({summary.per_item} each)")
-    common.out(f"{summary.verdicts:,} of {summary.wanted:,} verdicts: {counts}")
+    printing.out(f"{summary.done:,} of {summary.items:,} items have all verdicts ({summary.per_item} each)")
+    printing.out(f"{summary.verdicts:,} of {summary.wanted:,} verdicts: {counts}")
     if summary.per_item > 1:
-        common.out(f"people disagree on {summary.disputed:,} items, {summary.decided:,} of them decided")
-        common.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
-        common.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
+        printing.out(f"people disagree on {summary.disputed:,} items, {summary.decided:,} of them decided")
+        printing.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
+        printing.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
     if summary.reviewers:
         rows = [[p.name, p.role, f"{p.n:,}", _time(p.seconds)] for p in summary.reviewers]
-        common.out()
-        common.out_table(["name", "role", "verdicts", "median time"], rows)
+        printing.out()
+        printing.out_table(["name", "role", "verdicts", "median time"], rows)
 
 
 def _alpha(a: Agreement) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 
 if TYPE_CHECKING:
     from hitmiss.core.design import Design
@@ -41,34 +41,34 @@ def write_mapped(trials: Trials, path: str, layout: str) -> None:
     from hitmiss.io.write import write_scores
 
     write_scores(trials, path, "official" if layout == "official" else "table")
-    common.note(f"wrote {path}: {len(trials):,} log-likelihood ratios")
+    printing.note(f"wrote {path}: {len(trials):,} log-likelihood ratios")
 
 
 def save_model(model: ScoreModel, path: str | None) -> None:
     """Store a model, if asked."""
     if path is not None:
         model.write(path)
-        common.note(f"wrote {path}")
+        printing.note(f"wrote {path}")
 
 
 def show(results: Results, model: ScoreModel, json: bool) -> None:
     """Show the numbers before and after, and what was fitted."""
     if json:
-        common.out_json({"model": model.to_dict(), "results": results.to_dict()})
+        printing.out_json({"model": model.to_dict(), "results": results.to_dict()})
         return
     from hitmiss.reports import result_tables, terminal
 
-    common.out(model.choice)
+    printing.out(model.choice)
     terminal.write_tables(result_tables.tables(results, model.positive))
     for warning in results.warnings:
-        common.note(str(warning))
-    common.sampled(results)
-    common.out(f"\n{results.signature}")
+        printing.note(str(warning))
+    printing.sampled(results)
+    printing.out(f"\n{results.signature}")
 
 
 def show_model(model: ScoreModel, json: bool) -> None:
     """Show what was fitted, where there is nothing to measure."""
     if json:
-        common.out_json({"model": model.to_dict()})
+        printing.out_json({"model": model.to_dict()})
     else:
-        common.out(model.choice)
+        printing.out(model.choice)

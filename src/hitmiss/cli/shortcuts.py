@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, ROOT, RULES, SUFFIX, field_option
+from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import CERTAINTY, MEASURING, opt
 
 
 def shortcuts(
@@ -17,16 +19,14 @@ def shortcuts(
     unit: Annotated[
         str | None, opt("Column whose values stay together in folds and intervals, `speaker`.", CERTAINTY, common=True)
     ] = None,
-    protocol: Annotated[
-        str, opt("How labels are read.", MEASURING, "--protocol", "-p", common=True)
-    ] = "deepfake-audio",
-    root: Annotated[Path | None, opt("Folder of the files (default: the manifest's).", READING, common=True)] = None,
-    suffix: Annotated[str, opt("Added to each file name, such as .flac.", READING)] = "",
-    bootstrap: Annotated[int, opt("Replicates of the bootstrap; 0 for none.", CERTAINTY)] = 0,
-    seed: Annotated[int, opt("Seed of the bootstrap.", CERTAINTY)] = 0,
+    protocol: Annotated[str, RULES] = "deepfake-audio",
+    root: Annotated[Path | None, ROOT] = None,
+    suffix: Annotated[str, SUFFIX] = "",
+    bootstrap: Annotated[int, field_option(Design, "bootstrap")] = 0,
+    seed: Annotated[int, field_option(Design, "seed")] = 0,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Measure AUC and EER of duration, silence and level alone. A detector must do better to show that it is useful.
 
@@ -40,16 +40,16 @@ def shortcuts(
     from hitmiss.reports.shortcut_table import shortcut_table
 
     refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
-    options = reading.changed(where=common.either(reading.where)).over(find_protocol(protocol).read)
+    options = reading.changed(where=printing.either(reading.where)).over(find_protocol(protocol).read)
     manifest = read_manifest(data, root=root, suffix=suffix, options=options)
     features = read_features(manifest)
     results = shortcut_probe(manifest, features, by=by or (), unit=unit, bootstrap=bootstrap, seed=seed)
     if json:
-        common.out_document(results.to_json())
+        printing.out_document(results.to_json())
         return
     terminal.write_tables(
         [result_tables.overall_table(results, manifest.positive), *(shortcut_table(results, name) for name in by or ())]
     )
     for warning in results.warnings:
-        common.out(f"\n! {warning}")
-    common.out(f"\n{results.signature}")
+        printing.out(f"\n! {warning}")
+    printing.out(f"\n{results.signature}")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg
-from hitmiss.core.spec import MEASURING, READING, WRITING, opt
+from hitmiss.cli.shared import JSON, field_option
+from hitmiss.core.design import Design
+from hitmiss.core.spec import READING, opt
 
 
 def sql(
     table: Annotated[str, arg("Table (`schema.table`), or the path or pattern of Parquet files.")],
-    by: Annotated[list[str] | None, opt("Slice column(s), `codec` or `codec,codec_q`.", MEASURING, common=True)] = None,
+    by: Annotated[list[str] | None, field_option(Design, "by")] = None,
     dialect: Annotated[str, opt("duckdb, bigquery, databricks, postgres, snowflake, spark or trino.")] = "duckdb",
     score: Annotated[str, opt("The table's column with the score.")] = "score",
     label: Annotated[str, opt("The table's column with the label.")] = "label",
@@ -20,7 +22,7 @@ def sql(
         str | None, opt("Table with labels and slices, joined by --item (`item` if not given).", READING)
     ] = None,
     step: Annotated[int | None, opt("Count scores rounded down to multiples of 1/STEP (a power of two).")] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of text.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` reads its answer.
 
@@ -34,8 +36,8 @@ def sql(
     repeats = repeats_statement(table, {"item": same}, dialect=dialect) if item or key else None
     checks = {} if key is None else key_statements(table, key, same, dialect=dialect)
     if json:
-        common.out_json({"dialect": dialect, "counts": counting, "repeats": repeats, **checks})
+        printing.out_json({"dialect": dialect, "counts": counting, "repeats": repeats, **checks})
         return
     for check in filter(None, (repeats, *checks.values())):
-        common.out(f"-- must give no row: {check};")
-    common.out(counting)
+        printing.out(f"-- must give no row: {check};")
+    printing.out(counting)

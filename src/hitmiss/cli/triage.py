@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.score import size
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT, RESULTS, UNDEFINED, field_option
 from hitmiss.core.design import Bands, Design, LeastConfidence
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import MEASURING, READING, opt
+from hitmiss.outofcore.evaluate import Counting, memory_size
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
@@ -53,7 +54,8 @@ def triage(
     ] = None,
     human: Annotated[str | None, opt("Verdicts of people (`hitmiss review --export`).", READING, common=True)] = None,
     human_decides: Annotated[
-        str, opt("unanswered (what the system left open), or reviewed (all that people judged).", MEASURING)
+        Literal["unanswered", "reviewed"],
+        opt("What people decide: what the system left open, or all that they judged.", MEASURING),
     ] = "unanswered",
     thresholds: Annotated[
         list[float] | None,
@@ -65,27 +67,33 @@ def triage(
         ),
     ] = None,
     least_confidence: Annotated[list[float] | None, opt(LEAST, MEASURING, takes_words=True)] = None,
-    choose: Annotated[str | None, opt(CHOOSE, MEASURING, common=True)] = None,
+    choose: Annotated[
+        Literal["rates", "guarantee", "cost", "budget"] | None, opt(CHOOSE, MEASURING, common=True)
+    ] = None,
     choose_on: Annotated[str | None, opt("Other rows to choose the thresholds on.", MEASURING)] = None,
     max_slip: Annotated[float, opt("For rates and guarantee: most fakes passed.", MEASURING)] = 0.05,
     max_false_flag: Annotated[float, opt("For rates and guarantee: most reals flagged.", MEASURING)] = 0.05,
     confidence: Annotated[float, opt("For guarantee: the confidence level.", MEASURING)] = 0.95,
-    guarantee: Annotated[str, opt("binomial (exact), or mapie (needs the package).", MEASURING)] = "binomial",
+    guarantee: Annotated[
+        Literal["binomial", "mapie"], opt("binomial (exact), or mapie (needs the package).", MEASURING)
+    ] = "binomial",
     costs: Annotated[
         list[float] | None, opt("For cost: cost of a slip, a false flag and a review.", MEASURING, takes_words=True)
     ] = None,
     looks: Annotated[str | None, opt("For budget: reviews of items, as 50/1000.", MEASURING)] = None,
     sweep: Annotated[bool, opt("Show pairs of thresholds, or of least confidences, on these rows.")] = False,
     recalibrate_on: Annotated[str | None, opt("Other rows to fit a recalibration on.", MEASURING)] = None,
-    recalibration: Annotated[str, opt("platt, temperature or isotonic.", MEASURING)] = "platt",
+    recalibration: Annotated[
+        Literal["platt", "temperature", "isotonic"], opt("How confidences are recalibrated.", MEASURING)
+    ] = "platt",
     reliability: Annotated[bool, opt("Show confidence against accuracy by bins.")] = False,
     bins: Annotated[int, opt("Bins of ece and of the reliability table.", MEASURING)] = 10,
-    closed: Annotated[str, opt("left: [lo, hi), or right: (lo, hi].", MEASURING)] = "left",
-    undefined: Annotated[str, opt("null, or zero as documented.", MEASURING)] = "null",
-    metrics_output: Annotated[str | None, opt("Write the documented metrics.json here.", WRITING)] = None,
-    output: Annotated[
-        str | None, opt("Write the results (JSON) here too.", WRITING, "--output", "-o", common=True)
-    ] = None,
+    closed: Annotated[
+        Literal["left", "right"], opt("Which end of a bin is closed: [lo, hi) or (lo, hi].", MEASURING)
+    ] = "left",
+    undefined: Annotated[Literal["null", "zero"], UNDEFINED] = "null",
+    metrics_output: Annotated[str | None, METRICS_OUTPUT] = None,
+    output: Annotated[str | None, RESULTS] = None,
     *,
     question: Annotated[
         Design, fields(without=("protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000)
@@ -94,21 +102,17 @@ def triage(
     stream: Annotated[
         bool, opt("Read the files piece by piece: their texts need not fit into memory.", READING)
     ] = False,
-    memory: Annotated[str, opt("Memory that --stream may use, such as 500MB or 2GB.", READING)] = "1GB",
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    memory: Annotated[str, field_option(Counting, "memory")] = "1GB",
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times.
 
     $ hitmiss triage results.jsonl --by generator
     """
-    from hitmiss.core.errors import UnknownName
     from hitmiss.evaluation.protocol import find_protocol
-    from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, unit_of, write_metrics
+    from hitmiss.protocols.triage import decided, evaluate_design, unit_of, write_metrics
 
-    if undefined not in UNDEFINED:
-        raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
-
-    room = size(memory) if stream else None
+    room = memory_size(memory) if stream else None
     trials = _read(results, dataset, reading, room)
     unit = unit_of(question) if choose is not None else None
     rates = (max_slip, max_false_flag)
@@ -136,16 +140,16 @@ def triage(
     if output:
         from hitmiss.reports.pictures import save
 
-        save(evaluation.figures, evaluation.trials, output, common.plain_object(evaluation.asides_dict()))
+        save(evaluation.figures, evaluation.trials, output, printing.plain_object(evaluation.asides_dict()))
     if json:
-        document = {**common.plain_object(evaluation.to_dict()), "choice": common.plain(choice)}
-        common.out_with_verdict(document, _concluded(evaluation))
+        document = {**printing.plain_object(evaluation.to_dict()), "choice": printing.plain(choice)}
+        printing.out_with_verdict(document, _concluded(evaluation))
         return
     if reliability:
         extra.append(_reliability(trials, rule, question))
     _show(evaluation, choice, asked, extra, rule)
     if team is not None:
-        common.out(f"with people:\n{team.figures.signature}")
+        printing.out(f"with people:\n{team.figures.signature}")
 
 
 def _read(results: list[str], dataset: str | None, reading: ReadSpec, room: int | None) -> Trials:
@@ -330,14 +334,14 @@ def _show(
     from hitmiss.reports import terminal
     from hitmiss.reports.triage_tables import tables
 
-    common.out(_title(evaluation, rule))
+    printing.out(_title(evaluation, rule))
     if choice is not None:
-        common.out(_judgement(evaluation, choice, asked))
+        printing.out(_judgement(evaluation, choice, asked))
     terminal.write_tables([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
-    terminal.write_verdict(_concluded(evaluation), warnings, brief=common.is_quiet())
-    common.sampled(evaluation.figures)
-    common.out(f"\n{evaluation.figures.signature}")
+    terminal.write_verdict(_concluded(evaluation), warnings, brief=printing.is_quiet())
+    printing.sampled(evaluation.figures)
+    printing.out(f"\n{evaluation.figures.signature}")
 
 
 def _concluded(evaluation: Triage) -> Verdict:

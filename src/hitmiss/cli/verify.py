@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import CALIBRATE_KEY, JSON
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import MEASURING, READING, WRITING, opt
+from hitmiss.core.spec import MEASURING, READING, opt
 
 
 def verify(
@@ -23,14 +24,14 @@ def verify(
     calibrate_on: Annotated[
         str | None, opt("Development scores (or rows) that the claim was calibrated on.", MEASURING)
     ] = None,
-    calibrate_key: Annotated[str | None, opt("Key of the development scores.", MEASURING)] = None,
+    calibrate_key: Annotated[str | None, CALIBRATE_KEY] = None,
     signers: Annotated[
         str | None,
         opt("File of trusted SSH keys (allowed_signers); the claim must be signed.", metavar="FILE", common=True),
     ] = None,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    json: Annotated[bool, opt("JSON to stdout.", WRITING, common=True)] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Recompute results from their files. Exit code 0 if every choice and figure is the same, 1 if not.
 
@@ -40,7 +41,7 @@ def verify(
     from hitmiss.core.errors import GateFailed, UsageError
 
     if signers is not None:
-        common.note(f"signed by {_signer(claim, signers)}")
+        printing.note(f"signed by {_signer(claim, signers)}")
     if not scores:
         if signers is None:
             raise UsageError("give the score files that the claim was made from, or --signers", code="no-scores")
@@ -48,12 +49,12 @@ def verify(
     checked = recompute(claim, scores, key, reading, calibrate_on=calibrate_on, calibrate_key=calibrate_key)
     if json:
         said = {"holds": checked.holds, "differences": list(checked.differences)}
-        common.out_json(sealed({**checked.recomputed.to_dict(), **said}))
+        printing.out_json(sealed({**checked.recomputed.to_dict(), **said}))
     elif checked.holds:
-        common.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
+        printing.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
     else:
         for line in checked.differences[:20]:
-            common.out(f"differs: {line}")
+            printing.out(f"differs: {line}")
     if not checked.holds:
         raise GateFailed(f"the claim does not hold: {len(checked.differences)} differences", code="claim-differs")
 

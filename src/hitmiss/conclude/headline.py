@@ -103,8 +103,6 @@ NOUNS: Final = {
     "drifts": ("error rate grows", "error rates grow"),
     "attack-beyond-noise": ("attack does more than noise", "attacks do more than noise"),
 }
-
-
 GOOD: Final = "Is it good?"
 """The first question; the headline stands above it."""
 

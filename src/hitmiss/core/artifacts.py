@@ -24,58 +24,26 @@ if TYPE_CHECKING:
 
 
 DIGEST: Final = "digest"
-
-
 SHORT: Final = 16
 """Number of hex digits of a digest in a signature: 64 bits."""
-
-
 OLDER: Final = (12, 6)
 """Number of such digits in signatures of older versions: for files, and for the answers of one run in a file."""
-
-
 MOST_JSON: Final = 2**30
 """The largest JSON artifact that is read, in bytes; the results of the largest report have some ten million."""
-
-
 MOST_BYTES: Final = 8 * 2**30
-
-
 BOMB_BYTES: Final = 64 * 2**20
-
-
 BOMB_RATIO: Final = 200
 """Score files compress 3 to 20 times. A file beyond 64 MiB that unpacks to 200 times its size is not a score file."""
-
-
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 """Without this flag Windows would write every line end as two bytes."""
-
-
 NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
-
-
 OPEN_FD: Final = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
-
-
 STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
-
-
 T = TypeVar("T")
-
-
 Identity = tuple[int, int]
-
-
 _inputs: ContextVar[dict[Identity, str] | None] = ContextVar("inputs", default=None)
-
-
 _outputs: ContextVar[dict[Identity, str] | None] = ContextVar("outputs", default=None)
-
-
 _written: ContextVar[Callable[[Path], None] | None] = ContextVar("written", default=None)
 
 

@@ -91,8 +91,6 @@ def class_name(declared: str | None) -> str | None:
 
 Declaration = Mapping[str, str]
 """Options of a reader that declare the positive class: `{"positive": "fake"}`."""
-
-
 UNDECLARED: Final = "undeclared-positive"
 """The kind of a problem with words that do not say which class is positive."""
 AMBIGUOUS: Final = "ambiguous-label"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
@@ -438,19 +439,30 @@ def _gaps(given: object) -> object:
 
 
 def parse_by(by: By) -> tuple[Grouping, ...]:
-    """Read groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
+    """Read groupings from `["codec", "codec,codec_q", ("attack", "codec")]`; numbers after a colon cut it into bands.
 
-    >>> parse_by(["codec", "codec,codec_q"])
-    (('codec',), ('codec', 'codec_q'))
+    >>> parse_by(["codec", "codec,codec_q", "seconds:0,2,5,codec"])
+    (('codec',), ('codec', 'codec_q'), ('seconds:0,2,5', 'codec'))
     """
     if not isinstance(by, str | Sequence):
         raise UsageError.of("bad-grouping/takes", by=by)
     given = [by] if isinstance(by, str) else list(by)
-    groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
+    groupings = [_parts(g) if isinstance(g, str) else tuple(g) for g in given]
     for grouping in groupings:
         if not all(grouping) or len(set(grouping)) != len(grouping):
             raise UsageError.of("bad-grouping/cannot", grouping=tuple(grouping))
     return tuple(dict.fromkeys(groupings))
+
+
+def _parts(grouping: str) -> Grouping:
+    """Split a grouping at its commas, except those between the edges of bands."""
+    parts: list[str] = []
+    for part in (p.strip() for p in grouping.split(",")):
+        if parts and ":" in parts[-1] and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", part):
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return tuple(parts)
 
 
 def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:

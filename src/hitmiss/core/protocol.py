@@ -95,7 +95,7 @@ class Protocol:
         Per column, a remark to print when the figures of all trials pool its values (such as subsets of a corpus).
     refuses
         Per layout of files, why this protocol does not score them.
-    pairs
+    claims_speaker
         A trial is a pair of a claimed speaker and an utterance, and its id is both.
     split
         Columns that mean one thing for positives and another for negatives, each with its two names:
@@ -135,7 +135,7 @@ class Protocol:
     remarks: Mapping[str, str] = field(default_factory=dict)
     pooled: Mapping[str, str] = field(default_factory=dict)
     refuses: Mapping[str, str] = field(default_factory=dict)
-    pairs: bool = False
+    claims_speaker: bool = False
     split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     asv: Literal["", "pairs", "sources"] = ""
     asv_columns: Mapping[str, str] = field(default_factory=dict)

@@ -130,14 +130,10 @@ class Estimate:
 WEIGHED = ("weight", "weight_positive")
 UNUSED = "unit-not-used"
 """Code of the warning that the data have a unit (such as speakers) that was not resampled."""
-
-
 UNDIRECTED = "direction-not-shown"
 """Code of the warning that an AUC does not show which class higher scores go with."""
 MIXED = "mixed-conditions"
 """Code of the warning that a run mixes answers that were given under different conditions."""
-
-
 REVERSED = "scores-reversed"
 """Code of the warning that higher scores go with the wrong class."""
 CONSTANT = "scores-constant"

@@ -11,11 +11,7 @@ from hitmiss.core.artifacts import note_input, write
 from hitmiss.core.errors import EnvironmentFault, GateFailed, UsageError
 
 NAMESPACE: Final = "hitmiss"
-
-
 ENDING: Final = ".sig"
-
-
 PROGRAM: Final = "ssh-keygen"
 
 

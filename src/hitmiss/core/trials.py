@@ -34,22 +34,14 @@ from hitmiss.core.header import Header
 from hitmiss.core.text_codes import PROBE, stretches, text_codes
 
 __all__ = ["ANSWERS", "FIXED", "Trials", "stack"]
-
-
 COUNTED: Final = "counted["
 """The beginning of hashes of counted trials; the names of the columns follow."""
-
-
 MIXED: Final = (
     "the scores of some of these runs were reversed and of others not: a threshold is one of the reversed scores here, "
     "where a higher one means the positive class"
 )
-
-
 QUESTION = ("item", "target", "label")
 """The columns that identify a question and its true class."""
-
-
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """The values that these columns may hold; a trial that failed has no decision."""
 

@@ -475,7 +475,7 @@ def at_sureness(trials: Trials, sureness: LeastConfidence) -> Trials:
     """Leave verdicts below the least confidence, or without one, to people. The rule is recorded in the header.
 
     >>> t = Trials.of([1, 0, 1], decision=[1, 0, 0], confidence=[0.9, 0.8, 0.5])
-    >>> at_sureness(t, Sureness(0.7, 0.7)).column("decision").to_list()
+    >>> at_sureness(t, LeastConfidence(0.7, 0.7)).column("decision").to_list()
     [1, 0, -1]
     """
     for name in ("decision", "confidence"):

@@ -22,8 +22,6 @@ from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 
 Column = Literal["confidence", "score"]
-
-
 EDGE: Final = 1e-6
 """Probabilities are kept this far from 0 and 1 before their log-odds are taken."""
 

@@ -20,8 +20,6 @@ from hitmiss.metrics.counts import Counts
 from hitmiss.stats.forms.trials import OfCounts
 
 SEARCHES: Final = ("exact", "grid")
-
-
 GRID: Final = tuple(k / 100 for k in range(10, 91))
 """0.10, 0.11, … 0.90: 81 points."""
 
@@ -73,7 +71,7 @@ def best_threshold(
 
     >>> t = Tally.of([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.1])
     >>> best_threshold(t)
-    Choice(threshold=0.6, value=0.8571428571428571, metric='f1', search='exact')
+    ThresholdChoice(threshold=0.6, value=0.8571428571428571, metric='f1', search='exact')
     >>> best_threshold(t, search="grid").threshold
     0.11
     """

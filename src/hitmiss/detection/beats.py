@@ -47,8 +47,6 @@ HEAD: Final = "predictor.weight"
 SHORTEST: Final = 15 * SHIFT + FRAME
 """Samples of one row of patches."""
 SLOWER: Final = "the network runs on padded clips, which is slower"
-
-
 OFFICIAL: Final = {
     "deep_norm": False,
     "relative_position_embedding": False,

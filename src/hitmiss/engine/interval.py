@@ -166,7 +166,8 @@ def _of_draws(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interval:
     assert drawn.replicates is not None
     value = drawn.value
     low, high = ends_of_draws(form, drawn, plan)
-    if isinstance(value, Rate) and 0.0 < value < 1.0 and len(plan.unit) == 1 and plan.method == "auto":
+    is_by_one_unit = drawn.by_units and len(plan.unit) == 1 and plan.method == "auto"
+    if isinstance(value, Rate) and 0.0 < value < 1.0 and is_by_one_unit:
         widest = _share_of_units(drawn, value, plan)
         if widest is not None and widest[1]:
             return Interval.of(widest[0], OVER_UNITS)
@@ -298,21 +299,22 @@ def _without_width(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interv
     wrong together, so units bound the share. Other estimates over units have no such bound.
     """
     value = drawn.value
-    if plan.unit and isinstance(value, Rate) and value in (0.0, 1.0):
+    if drawn.by_units and isinstance(value, Rate) and value in (0.0, 1.0):
         found = _share_of_units(drawn, value, plan)
         return Interval(note=SAME) if found is None else Interval.of(found[0], OVER_UNITS)
     if plan.unit:
         return Interval(note=SAME)
-    steps = drawn.steps()
-    assert steps is not None
     if form.is_area:
+        steps = drawn.steps()
+        assert steps is not None
         return Interval.of(area_interval(steps, plan.level), "newcombe")
     most = form.most_unseen(*drawn.sizes, plan.level)
-    # Only an estimate of 0 with perfectly separated classes is bounded by what was not seen; any other one that never
-    # varies does so for a reason that counting does not know.
-    if value != 0.0 or most is None or steps.area != 1.0:
+    least = form.fixed if isinstance(form, MinimumCost) else 0.0
+    # Only the least possible estimate, with perfectly separated classes, is bounded by what was not seen; any other one
+    # that never varies does so for a reason that counting does not know. Trials of decisions have no scores to order.
+    if value != least or most is None or (steps := drawn.steps()) is None or steps.area != 1.0:
         return Interval(note=SAME)
-    return Interval(0.0, most, "unseen", NO_ERROR)
+    return Interval(least, most, "unseen", NO_ERROR)
 
 
 def _of_averages(form: Mean | Difference, drawn: Drawn, plan: SamplingPlan) -> Interval:

@@ -154,7 +154,8 @@ def _read_text(results: Results) -> str:
         return "none"
     rules = results.design.protocol.read if results.design is not None and results.design.protocol else ReadSpec()
     own = [f for f in spec.stated if f not in ELSEWHERE and getattr(spec, f) != getattr(rules, f)]
-    told = {**spec.to_plain(), **{f: Path(str(getattr(spec, f))).name for f in FILES if f in own}}
+    told = dict(spec.to_plain())
+    told.update({f: Path(str(getattr(spec, f))).name for f in FILES if f in own})
     return json.dumps({f: told[f] for f in own}, separators=(",", ":"), ensure_ascii=False) if own else "none"
 
 

@@ -17,6 +17,7 @@ from hitmiss.core.design import By, Design, Grouping, Taken, as_gap, names_of, p
 from hitmiss.core.errors import DataError, HitmissError, UsageError
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec, Setting, parse
+from hitmiss.core.number_bands import with_bands
 from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import all_of, find, find_metric
@@ -333,7 +334,7 @@ def read_trials(
     from hitmiss.io.reader import read
 
     asked = said.over(protocol.read) if protocol else said
-    if protocol is not None and protocol.pairs:
+    if protocol is not None and protocol.claims_speaker:
         asked = with_speaker_column(asked, key)
     trials = read(scores, key, asked, memory=memory, needed=needed)
     return complete(trials, key, protocol or Protocol(), said)
@@ -496,6 +497,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     wanted = tuple(with_names(wanted, [m for m in required if protocol is None or m not in protocol.derived]))
     if not wanted:
         raise UsageError.of("no-metric/protocol")
+    runs = {name: with_bands(run, design.groupings) for name, run in runs.items()}
     made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
     if protocol and not design.metrics:
         first = next(iter(runs.values()))

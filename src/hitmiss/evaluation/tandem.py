@@ -40,12 +40,12 @@ AS_PACKAGE: Final = (
 
 def complete(trials: Trials, key: object, protocol: Protocol, said: ReadSpec) -> Trials:
     """Return the trials with what a tandem protocol adds; the same trials for any other protocol."""
-    if protocol.pairs:
+    if protocol.claims_speaker:
         trials = with_pairs(trials)
-    for column, names in protocol.split.items():
+    for column, own in protocol.split.items():
         if column in trials.frame.columns:
-            trials = trials.put(**_split(column, names))
-            trials = trials.retitle(slices=(*trials.header.slices, *names))
+            head = replace(trials.header, slices=(*trials.header.slices, *own))
+            trials = trials.put(head, **_split(column, own))
     if said.asv is None:
         if said.asv_key is not None:
             raise UsageError.of("no-asv/key")
@@ -116,8 +116,8 @@ def with_asv(trials: Trials, said: ReadSpec, key: object, protocol: Protocol) ->
         raise DataError.of("bad-asv-key", file=Path(str(said.asv_key or said.asv)).name)
     codes = kind.replace_strict({name: code for code, name in enumerate(CLASSES)}, return_dtype=pl.Int8).to_numpy()
     frame = found.frame.with_columns((pl.col("label_word") != "spoof").cast(pl.Int8).alias("label"))
-    for column, names in protocol.split.items():
-        frame = frame.with_columns(**_split(column, names)) if column in frame.columns else frame
+    for column, own in protocol.split.items():
+        frame = frame.with_columns(**_split(column, own)) if column in frame.columns else frame
     shared = [n for n in frame.columns if n in trials.header.slices and n not in (SPEAKER, UTTERANCE, ASV_LABEL)]
     slices = {name: frame[name].to_numpy() for name in shared} if protocol.asv == "pairs" else {}
     asv = AsvTrials(codes, np.asarray(found.score, dtype=np.float64), slices)
@@ -136,11 +136,10 @@ def read_asv(said: ReadSpec, key: object, protocol: Protocol) -> Trials:
     from hitmiss.io.reader import read
 
     spec = said.over(protocol.read)
-    rules = {"rename": spec.rename, "on_nan": spec.on_nan, "positive": "target"}
+    rules = ReadSpec(rename=spec.rename, on_nan=spec.on_nan, positive="target")
     if protocol.asv == "sources":
-        return read(said.asv, None, ReadSpec(columns={"attack": "1", "label": "2", "score": "3"}, **rules))
-    columns = dict(protocol.asv_columns)
-    keyed = dict(protocol.asv_key_columns)
+        return read(said.asv, None, replace(rules, columns={"attack": "1", "label": "2", "score": "3"}))
     key = said.asv_key if said.asv_key is not None else key
-    asked = ReadSpec(columns=columns, key_columns=keyed, where=spec.where, **rules)
-    return read(said.asv, key, with_speaker_column(asked, key) if protocol.pairs else asked)
+    columns, keyed = dict(protocol.asv_columns), dict(protocol.asv_key_columns)
+    asked = replace(rules, columns=columns, key_columns=keyed, where=spec.where)
+    return read(said.asv, key, with_speaker_column(asked, key) if protocol.claims_speaker else asked)

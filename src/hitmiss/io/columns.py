@@ -41,8 +41,6 @@ Role = Literal["scores", "key", "both", "manifest"]
 scores: a file with scores. key: a file with labels. both: a file that must hold both, because there is no other.
 manifest: a key whose items are files and whose labels may be absent.
 """
-
-
 TABLE: Final = Layout("table", "any table with names of columns", has_header=True, aliases=ALIASES)
 """What a file is read as unless something else is known about it."""
 

@@ -128,6 +128,8 @@ class ReadState:
     """The slices that the caller uses; None for all."""
     weight: str | None = None
     """Our name of the column of weights."""
+    is_wide: bool = False
+    """Whether the files have several labels of each text side by side."""
 
 
 def read(
@@ -217,6 +219,7 @@ def _read_sides(given: object, key_given: object, visit: ReadState) -> Trials | 
     wide = find_wide(heads, key_heads, visit.options)
     if wide is not None:
         note_wide(wide, visit.ledger)
+        visit.is_wide = True
         visit.options = long_options(wide, visit.options, has_key=has_key)
         heads = long_rows(heads, wide, visit.ledger, labels=not has_key, scores=True)
         key_heads = long_rows(key_heads, wide, visit.ledger, labels=True, scores=False) if key_heads else None
@@ -261,7 +264,7 @@ def _checked(scores: Side, key: Side | None, visit: ReadState) -> Trials | None:
         frame = answers.frame
     else:
         truths = _check_key(_normalise_side(key, options, ledger), key, answers, reading, visit)
-        frame, coverage = join(answers, truths, options.runs, options, ledger)
+        frame, coverage = join(answers, truths, options.runs, options, ledger, by_item=visit.is_wide)
     if ledger.findings:
         return None
     return _trials(frame, _header(scores, key, reading["label"], coverage, visit), visit)

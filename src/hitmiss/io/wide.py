@@ -19,13 +19,15 @@ from hitmiss.core.columns import INNER
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.aliases import ALIASES, OURS, PREDICTED, plain
+from hitmiss.io.cells import number_in
 from hitmiss.io.columns import looks_headed
-from hitmiss.io.diagnostics import Diagnostics, listed
+from hitmiss.io.diagnostics import Diagnostics, Stop, listed
 from hitmiss.io.frames import head_of
 from hitmiss.io.json_lines import cell_text
 from hitmiss.io.languages import language_of
 from hitmiss.io.layouts import is_number
-from hitmiss.io.nested_fields import field_at, opened, with_columns
+from hitmiss.io.nested_fields import field_at, opened, paths_in, with_columns, with_fields
+from hitmiss.io.sides import look
 from hitmiss.io.source import SourceHead
 from hitmiss.io.tables import load_all
 from hitmiss.io.texts import TEXTS
@@ -183,6 +185,15 @@ def find_wide(scores: Sequence[SourceHead], key: Sequence[SourceHead] | None, op
     return Wide({labels[n]: labels[n] for n in both}, {labels[n]: str(pairs[n]) for n in both})
 
 
+def are_wide(paths: Sequence[str], options: ReadSpec) -> bool:
+    """Return whether files have several labels of a text side by side; what is wrong with a file is said when it is read."""
+    try:
+        heads = [spread(with_fields(look(path, "both", options, Diagnostics()), paths_in(options))) for path in paths]
+    except (Stop, OSError):
+        return False
+    return find_wide(heads, None, options) is not None
+
+
 def _ids(shape: SourceHead) -> list[str]:
     return [name for name in _names(shape) if plain(name) in ALIASES["item"]]
 
@@ -212,15 +223,20 @@ def _head(shape: SourceHead, name: str) -> list[str]:
 
 def _may_be_labels(shape: SourceHead, name: str, options: ReadSpec) -> bool:
     """Return whether the first cells of a column are 0, 1 and -1, yes and no, or shares where labels are cut."""
-    cells = [cell.replace(",", ".") if options.decimal_sign == "," else cell for cell in _head(shape, name)]
-    if options.label_cut is not None and cells and all(map(is_number, cells)):
-        return all(0 <= float(cell) <= 1 for cell in cells)
+    cells = _head(shape, name)
+    numbers = [_number(cell, options) for cell in cells]
+    if options.label_cut is not None and cells and None not in numbers:
+        return all(number is not None and 0 <= number <= 1 for number in numbers)
     return bool(cells) and all(flag(cell) is not None or cell in ("-1", "-1.0") for cell in cells)
 
 
 def _are_numbers(shape: SourceHead, name: str, options: ReadSpec) -> bool:
-    cells = [cell.replace(",", ".") if options.decimal_sign == "," else cell for cell in _head(shape, name)]
-    return bool(cells) and all(map(is_number, cells))
+    cells = _head(shape, name)
+    return bool(cells) and all(_number(cell, options) is not None for cell in cells)
+
+
+def _number(cell: str, options: ReadSpec) -> float | None:
+    return number_in(cell.replace(",", ".") if options.decimal_sign == "," else cell)
 
 
 def long_options(wide: Wide, options: ReadSpec, *, has_key: bool) -> ReadSpec:

@@ -150,7 +150,7 @@ def ece(
     Reference: Naeini et al. 2015; `netcal.metrics.ECE` for `closed="left"`.
 
     >>> ece([1, 1, 0, 0], [1, 1, 0, 1], [0.9, 0.9, 0.7, 0.7])
-    Over(0.15 over 4)
+    PartialEstimate(0.15 over 4)
     """
     tally = judged(label, decision, confidence, weight)
     found, n = binned(tally, bins, closed), _size(tally)
@@ -173,7 +173,7 @@ def max_calibration_error(
     an answered trial that has a confidence. Reference: Naeini et al. 2015; `netcal.metrics.MCE` for `closed="left"`.
 
     >>> max_calibration_error([1, 1, 0, 0], [1, 1, 0, 1], [0.9, 0.9, 0.7, 0.7])
-    Over(0.2 over 4)
+    PartialEstimate(0.2 over 4)
     """
     tally = judged(label, decision, confidence, weight)
     gaps = binned(tally, bins, closed).gaps
@@ -191,7 +191,7 @@ def brier_confidence(
     Reference: Brier 1950; equals `sklearn.metrics.brier_score_loss(right, confidence)`.
 
     >>> brier_confidence([1, 0, 0], [1, 1, -1], [0.5, 1.0, 0.2])
-    Over(0.625 over 2)
+    PartialEstimate(0.625 over 2)
     """
     j = Judged.of(judged(label, decision, confidence, weight))
     return PartialEstimate(float(brier_of(j)), float(j.n))

@@ -340,8 +340,12 @@ def _spf(miss: Floats, nontarget: Floats, spoof: Floats) -> Floats:
     return crossing(miss, spoof)
 
 
-SV: Final = OfThreeClasses(lambda **arrays: sv_eer(**arrays), SASV, rates=_sv, needs=("target", "nontarget"))
-SPF: Final = OfThreeClasses(lambda **arrays: spf_eer(**arrays), SASV, rates=_spf, needs=("target", "spoof"))
+SV: Final[OfThreeClasses] = OfThreeClasses(
+    lambda **arrays: sv_eer(**arrays), SASV, rates=_sv, needs=("target", "nontarget")
+)
+SPF: Final[OfThreeClasses] = OfThreeClasses(
+    lambda **arrays: spf_eer(**arrays), SASV, rates=_spf, needs=("target", "spoof")
+)
 
 
 @metric(best="low", form=lambda: SV, prevalence=False, share=True, ranks=True, symbol="SV-EER", chance=Chance(0.5))
@@ -384,7 +388,7 @@ class OfAllImpostors(OfThreeClasses):
         return np.where((target[:, -1] <= 0) | (others[:, -1] <= 0), np.nan, found)
 
 
-ALL: Final = OfAllImpostors(lambda **arrays: sasv_eer(**arrays), SASV, rates=_sv)
+ALL: Final[OfThreeClasses] = OfAllImpostors(lambda **arrays: sasv_eer(**arrays), SASV, rates=_sv)
 
 
 @metric(best="low", form=lambda: ALL, share=True, ranks=True, symbol="SASV-EER", chance=Chance(0.5))

@@ -32,23 +32,13 @@ from hitmiss.stats.units import UnitSample
 
 TIED_BITS: Final = 32
 """A bin with this many bits that is still heavy is probably one score with many trials: its scores are counted."""
-
-
 ROW_BYTES: Final = 96
 """The memory per fetched score: its key, two copies while sorting, and its entry in a tally."""
-
-
 STRETCH_BYTES: Final = 96
 """The memory per score of a stretch: its key, copies of it while sorting, and its entries in tallies."""
-
-
 MOST_STRETCHES: Final = 1000
 """The maximum number of stretches."""
-
-
 PIECE_SCORES: Final = 1 << 18
-
-
 SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
 """A sample, given by its positive and its negative cells."""
 

@@ -17,8 +17,6 @@ from hitmiss.outofcore.binned import NO_KEYS, Binned, Cell, KeptKeys, Several
 
 DISK_BYTES: Final = 16
 """The disk space per trial: the keys of its score and of its id."""
-
-
 SPARE: Final = 1.05
 """The factor by which free disk space must exceed what will be written."""
 

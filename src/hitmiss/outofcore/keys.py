@@ -38,21 +38,11 @@ from hitmiss.stats import sketch
 
 INDEX_BYTES: Final = 40
 """The memory per row of a key beside its columns: the hash of its id, its place in the order of hashes, and copies."""
-
-
 UNLISTED: Final = 2**64 - 1
-
-
 LEAST_FOR_SCORES: Final = 10**7
 """The memory reserved for the scores, however large the key is."""
-
-
 Rows = NDArray[np.int64]
-
-
 NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.int64)
-
-
 SMALL_KEY_BYTES: Final = 2**28
 """A key of fewer bytes is read whatever memory may be used."""
 

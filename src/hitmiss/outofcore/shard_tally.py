@@ -22,32 +22,16 @@ from hitmiss.outofcore.disk import Disk
 from hitmiss.outofcore.exact_cells import SPARSE
 
 Cell = tuple[str, ...]
-
-
 Numbers = NDArray[np.int64]
-
-
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
-
-
 SLOT_BITS: Final = 18
-
-
 SEED: Final = secrets.randbits(64)
-
-
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
 CACHED: Final = 2**15
 """Numbers that stay in the cache of a processor."""
-
-
 SHOWN: Final = 2**14
 """The scores that show whether many trials share a score."""
-
-
 WAITING: Final = 2**23
 """Bins that may wait to be merged, in 64 to 128 MB."""
 

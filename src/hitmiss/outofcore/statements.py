@@ -18,14 +18,8 @@ SCORE: Final = "score"
 
 # must differ from the name of a user's table: Snowflake would treat an equal name as recursion
 TRIALS: Final = '"hitmiss_trials"'
-
-
 PLAIN: Final = "duckdb"
-
-
 DIALECTS: Final = (PLAIN, "bigquery", "databricks", "postgres", "snowflake", "spark", "trino")
-
-
 FILES: Final = ("databricks", "spark")
 """Dialects, besides DuckDB's, in which a statement can read files by path."""
 
@@ -110,8 +104,6 @@ def repeats_statement(table: str, columns: Mapping[str, str], *, dialect: str = 
 
 
 SCORES: Final = '"s"'
-
-
 KEY: Final = '"k"'
 """The names of the two tables in statements that join them."""
 

@@ -14,6 +14,7 @@ from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import MetricSpec, parse
+from hitmiss.core.number_bands import NumberBands
 from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -26,6 +27,7 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
+from hitmiss.evaluation.tandem import complete
 from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs, says_probability
 from hitmiss.io.columns import unused_weights
 from hitmiss.io.diagnostics import Diagnostics
@@ -54,16 +56,10 @@ from hitmiss.stats.forms.base import Form
 from hitmiss.stats.stored import StoredTrials
 
 MEMORY: Final = 10**9
-
-
 KEY_BYTES: Final = 32
 """The memory per key that is kept, of a score or of an id: the key, and copies of it while keys are sorted."""
-
-
 OVERHEAD: Final = 3 * 10**8
 """The memory of the program, of the table library and of the pieces that are being read."""
-
-
 UNIT_BYTES: Final = 200
 """The memory per trial if units are resampled in memory: its score in its place in the order, with its unit."""
 
@@ -262,6 +258,13 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     if finished is not None:  # what the run records about itself
         trials = _titled(trials, Diagnostics([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
+    if said.asv is not None:
+        if trials.is_short:  # scores are kept exactly where a cost that is known before counting needs them
+            raise UsageError(
+                "costs of a tandem with the trials of its ASV need every score in memory; raise --memory",
+                code="asv-memory",
+            )
+        trials = complete(trials, key, whole.protocol or Protocol(), said)
     unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
     trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)
     if in_parts and finished is not None:
@@ -360,7 +363,12 @@ def _obstacles(
     if protocol is not None and (protocol.reader or protocol.measured_by):
         why = f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out"
         yield "needs-every-trial", why
+    if protocol is not None and (protocol.claims_speaker or protocol.split):
+        why = f"the protocol {protocol.name} needs the rows, {rows}"
+        yield "needs-every-trial", why
     for name in columns:
+        if NumberBands.parse(name) is not None:
+            yield "needs-every-trial", f"bands of numbers ({name}) need the rows, {rows}"
         if name in ("item", "label", *ANSWERS):
             why = f"trials cannot be counted by {name}, only by slice columns such as codec; leave {name} out"
             yield "not-a-slice", why

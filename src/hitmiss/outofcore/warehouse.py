@@ -57,12 +57,8 @@ from hitmiss.outofcore.stream import (
 
 LOOK: Final = 100
 """Rows that are inspected before anything is counted."""
-
-
 ROW_BYTES: Final = 56
 """The memory per row of counts: its cell, its score and its count, and the key of its score."""
-
-
 FAULTS: Final = 1000
 """Rows with a fault that are fetched; more would add no information."""
 

@@ -73,8 +73,6 @@ class MinDcf(float):
 Values = Iterable[object]
 """Scores or labels: a list, an array or a pandas Series."""
 MetricFunction = Callable[..., float | tuple[float, ...]]
-
-
 Bonafide = int | bool | str | None
 """The label that means bona fide; None: as documented, with a warning where labels are numbers or truth values."""
 

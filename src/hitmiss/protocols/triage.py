@@ -36,8 +36,6 @@ from hitmiss.verdicts.people import Teamwork
 from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated, uneven
 
 UNDEFINED: Final = ("null", "zero")
-
-
 CHANCE: Final = "ece_by_chance"
 """The ECE that a calibrated detector with the same confidences exceeds in one of twenty cases."""
 

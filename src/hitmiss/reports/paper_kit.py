@@ -34,8 +34,6 @@ MOST_ACROSS: Final = 8
 MOST_FOREST: Final = 60
 """Maximum conditions of a forest plot; more do not fit a page."""
 PACKAGES: Final = ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
-
-
 CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the numbers"
 
 

@@ -24,17 +24,9 @@ from hitmiss.simulate.saved_detectors import save_detector
 from hitmiss.stats.random import noise_generator
 
 F32 = NDArray[np.float32]
-
-
 SIZE: Final = 20
-
-
 STRIDE: Final = 4
-
-
 FILTERS: Final = 32
-
-
 OPSET: Final = 17
 
 

@@ -129,9 +129,10 @@ def labelled_prevalence(
     (0.0601, 0.0484, 0.092)
     """
     _check_counts(flagged, n)
-    groups = (("flagged", flagged_positive, flagged_labelled, flagged),)
-    groups += (("passed", passed_positive, passed_labelled, n - flagged),)
-    for name, positive, labelled, size in groups:
+    for name, positive, labelled, size in (
+        ("flagged", flagged_positive, flagged_labelled, flagged),
+        ("passed", passed_positive, passed_labelled, n - flagged),
+    ):
         if not 0 <= positive <= labelled <= size:
             raise DataError.of("impossible-counts/positive", positive=positive, labelled=labelled, size=size, name=name)
         if size and not labelled:
