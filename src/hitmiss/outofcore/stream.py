@@ -260,10 +260,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     trials = covered(trials, covering).retitle(reading=said)
     if said.asv is not None:
         if trials.is_short:  # scores are kept exactly where a cost that is known before counting needs them
-            raise UsageError(
-                "costs of a tandem with the trials of its ASV need every score in memory; raise --memory",
-                code="asv-memory",
-            )
+            raise UsageError.of("asv-memory")
         trials = complete(trials, key, whole.protocol or Protocol(), said)
     unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
     trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)
