@@ -17,6 +17,8 @@ from hitmiss.findings import catalogue
 from hitmiss.findings.options import as_keywords, on_command_line, option
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
 
+JOINS: Final = {";": "; ", "or": " or "}
+"""What stands between several values, by the format in the template."""
 _INSIDE: Final = re.compile(r"<(\w+)>")
 """A value inside an option of a template."""
 
@@ -142,7 +144,7 @@ def _value(part: Part, value: Value, surface: Surface) -> str:
     if isinstance(value, Finding):
         return text(value, surface)
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
-        return ("; " if part.format == ";" else ", ").join(_listed(value, part.quoted, surface))
+        return JOINS.get(part.format, ", ").join(_listed(value, part.quoted, surface))
     if part.quoted:
         return surface.escape(format(repr(value), part.format))
     if not part.format:
