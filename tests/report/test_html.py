@@ -231,7 +231,7 @@ def test_several_runs_stand_side_by_side_and_are_tested() -> None:
     det = next(f for f in part.section("curves").figures if f.kind == "det")
     assert [word for _, _, word in det.plate.key] == ["good", "bad"] and part.section("versus").tables
     three = compose([two(3.0, "x"), two(2.9, "y"), two(0.6, "z")])
-    assert any("share a letter" in note for note in three.parts[0].section("versus").texts)
+    assert any("share a letter" in note for note in (t.note for t in three.parts[0].section("versus").tables))
 
 
 def test_repetitions_of_one_run_are_not_compared() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,17 +19,17 @@ class ComparedNumbers:
     is_page: bool = False
     known: Results | None = None
 
-    def value(self, value: float | None, metric: str, run: str = "", slice: Mapping[str, str] | None = None) -> str:
-        """Format the value of one run, in a slice if one is given."""
-        if value is None:
+    def value(self, e: Estimate, run: str = "") -> str:
+        """Format the value of one run, in the slice of the estimate."""
+        if e.value is None:
             return "–"
         if not self.is_page:
-            return f"{value:.4f}"
-        return PAGE.value(self._estimate(value, metric, run, slice or {}), PLACES) + PAGE.unit(metric)
+            return f"{e.value:.4f}"
+        return PAGE.value(e if e.low is not None else self._known(e, run), PLACES) + PAGE.unit(e.metric)
 
-    def ends(self, value: float | None, metric: str, low: float | None, high: float | None) -> str:
+    def ends(self, e: Estimate) -> str:
         """Format the interval of a value."""
-        return PAGE.ends(Estimate(metric, value, low, high), PLACES) if self.is_page else bracketed(low, high)
+        return PAGE.ends(e, PLACES) if self.is_page else bracketed(e.low, e.high)
 
     def difference(self, d: Difference, delta: float | None = None) -> tuple[str, str]:
         """Format a difference and its interval, each with its sign; `delta`: the same seen from the other side."""
@@ -52,10 +51,10 @@ class ComparedNumbers:
             return f"±{d.mdd:.4f}"
         return f"±{PAGE.value(Estimate(d.metric, d.mdd, d.low, d.high), PLACES)}{PAGE.unit(d.metric)}"
 
-    def _estimate(self, value: float, metric: str, run: str, slice: Mapping[str, str]) -> Estimate:
-        """Return the estimate with this value on the page, whose interval gives its digits; else the value alone."""
-        own = (e for e in self.known or () if e.metric == metric and dict(e.slice) == dict(slice) and e.value == value)
-        return next((e for e in own if e.run.get(RUN, run) == run), Estimate(metric, value))
+    def _known(self, e: Estimate, run: str) -> Estimate:
+        """Return the estimate with this value on the page, whose interval gives its digits; else the one given."""
+        own = (k for k in self.known or () if k.metric == e.metric and dict(k.slice) == dict(e.slice))
+        return next((k for k in own if k.value == e.value and k.run.get(RUN, run) == run), e)
 
 
 TERMINAL: Final = ComparedNumbers()

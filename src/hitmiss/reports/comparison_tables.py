@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
+from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference, Discordance
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import p_text
@@ -115,7 +116,7 @@ def _slice_row(
 def _values(d: Difference, comparison: Comparison, numbers: ComparedNumbers) -> tuple[TableCell, TableCell, TableCell]:
     """Return the cells of both runs and of their difference."""
     shown = [
-        TableCell(numbers.value(value, d.metric, run, d.slice))
+        TableCell(numbers.value(Estimate(d.metric, value, slice=d.slice), run))
         for value, run in zip((d.a, d.b), comparison.names, strict=True)
     ]
     return shown[0], shown[1], TableCell(*numbers.difference(d), strong=True)

@@ -122,7 +122,7 @@ def contest_page(given: str | Path | Comparison | Ranking, title: str = "") -> P
         return _page(card, blocks, found.signature, [d.metric for d in found])
     if isinstance(found, Ranking):
         card = Summary(title or f"{len(found.names)} runs", "every pair compared", (), (), contest_verdict(found))
-        blocks = (*_ranks(found), *tables, TextBlock(ranking_tables.SHARED_LETTER))
+        blocks = (*_ranks(found), *tables)
         return _page(card, blocks, found.signature, [d.difference.metric for d in found.duels])
     rules = f"{len(found)} rule{'s' if len(found) != 1 else ''}"
     return _page(Summary(title or "Gate", rules, (), (), contest_verdict(found)), tables, "", [])

@@ -194,9 +194,16 @@ def render(page: Page, *, static: bool = False) -> str:
         "policy": policy(css, () if static else (js,)),
         "drawn": _drawn,
         "table": _table,
+        "overview": _overview,
         "raw": raw,
     }
     return environment().get_template("report.html").render(context)
+
+
+def _overview(page: Page) -> Markup:
+    """Return the table of all evaluations; the name of each leads to its summary."""
+    links = {part.summary.title: f"#{part.id}-summary" for part in page.parts}
+    return raw(page_table(page.overview, "block", links=links) if page.overview is not None else "")
 
 
 def _table(table: Table, classes: str = "", captioned: bool = True) -> Markup:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.core import progress
+from hitmiss.core.finding import MARKS
 from hitmiss.core.scale import ROUNDING
 from hitmiss.engine.counted import TalliedTrials
 from hitmiss.findings.wording import Entry, explain
@@ -25,6 +26,7 @@ from hitmiss.reports.sections.provenance import provenance
 from hitmiss.reports.sections.repeats import repeats
 from hitmiss.reports.sections.triage import triage
 from hitmiss.reports.summary import Summary, summarize
+from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.versus import versus
 from hitmiss.reports.worst_errors import RunEvidence, WorstErrors, worst_errors
 
@@ -67,6 +69,25 @@ class Page:
     parts: tuple[Part, ...]
     glossary: tuple[Entry, ...]
     embeds: tuple[str, ...]
+
+    @property
+    def overview(self) -> Table | None:
+        """All evaluations of the page in one table, each with its runs, its first number and its verdict."""
+        return _overview(self.parts) if len(self.parts) > 1 else None
+
+
+def _overview(parts: Sequence[Part]) -> Table:
+    rows = []
+    for part in parts:
+        card = part.summary
+        name, first = card.headlines[0] if card.headlines else ("", None)
+        number = f"{first.title} {first.value}" if first is not None else ""
+        verdict = f"{MARKS[card.verdict.state]} {card.verdict.headline}"
+        cells = (card.title, card.tested, ": ".join(filter(None, (name, number))), verdict)
+        rows.append(
+            (*map(TableCell, cells[:2]), TableCell(cells[2], first.interval if first else ""), TableCell(verdict))
+        )
+    return Table("All evaluations", ("evaluation", "tested", "first number", "verdict"), tuple(rows), 4)
 
 
 def compose(sources: Sequence[RunData], options: Options | None = None) -> Page:

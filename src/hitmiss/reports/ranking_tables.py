@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from hitmiss.conclude.comparison import draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
 from hitmiss.core.design import Grouping
+from hitmiss.core.results import Estimate
 from hitmiss.engine.rank import is_sliced, title_of
 from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 from hitmiss.findings.wording import p_text
@@ -18,7 +19,7 @@ from hitmiss.reports.table import ARROW, Table, TableCell
 
 MOST_IN_MATRIX = 10
 """Maximum number of runs for which every pair is in the table; with more, each is compared with the best."""
-SHARED_LETTER = "Runs that share a letter were not shown to differ."
+SHARED_LETTER = "Runs that share a letter were not shown to differ"
 TIERS = "Tier: no run was shown to differ from the best run of its tier"
 
 
@@ -36,9 +37,7 @@ def ranking_tables(ranking: Ranking, numbers: ComparedNumbers = TERMINAL) -> lis
         lines = [
             (
                 TableCell(s.run),
-                TableCell(
-                    numbers.value(s.value, metric, s.run), numbers.ends(s.value, metric, s.low, s.high), strong=True
-                ),
+                TableCell(numbers.value(_own(s), s.run), numbers.ends(_own(s)), strong=True),
                 TableCell(_rank(s)),
                 TableCell(groups[s.run]),
                 *(_against(s.run, other, duels, numbers, draws) for other in against),
@@ -47,10 +46,15 @@ def ranking_tables(ranking: Ranking, numbers: ComparedNumbers = TERMINAL) -> lis
         ]
         title = f"{called(metric, ranking)} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
         header = ("run", "value", f"rank, {ranking.level:.0%}", group, *against)
-        about = TIERS if group == "tier" else ""
+        about = TIERS if group == "tier" else SHARED_LETTER if numbers.is_page else ""
         note = ". ".join(filter(None, (about, _about_pairs(list(duels.values())))))
         found.append(Table(title, header, tuple(lines), note=note))
     return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping, numbers)]
+
+
+def _own(s: RankedRun) -> Estimate:
+    """Return the value of a run with its own interval."""
+    return Estimate(s.metric, s.value, s.low, s.high)
 
 
 def groups_of(ranking: Ranking, own: Sequence[RankedRun]) -> tuple[str, dict[str, str]]:
@@ -92,7 +96,8 @@ def _ranked_by_slice(ranking: Ranking, grouping: Grouping, numbers: ComparedNumb
             runs = {s.run: s for s in ranking.standings if s.metric == title}
             key = tuple(d.slice.values()) if not d.average else (d.average, *("",) * (len(grouping) - 1))
             values = (
-                TableCell(numbers.value(runs[n].value, metric, n, d.slice), runs[n].letters) for n in ranking.names
+                TableCell(numbers.value(Estimate(metric, runs[n].value, slice=d.slice), n), runs[n].letters)
+                for n in ranking.names
             )
             lines.append((*map(TableCell, key), TableCell(f"{d.n_pairs:,}"), *values))
         if lines:

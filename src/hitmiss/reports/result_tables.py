@@ -52,8 +52,7 @@ def _by_metric(grid: Grid, positive: str, style: TableStyle) -> Table:
     rows = []
     for e in own:
         digits, sizes = style.digits([e]), (TableCell(f"{e.n:,}"), TableCell(f"{e.n_positive:,}"))
-        shown = style.cell(e, digits)
-        shown = replace(shown, text=shown.text + style.unit(e.metric)) if e.value is not None else shown
+        shown = style.cell_with_unit(e)
         if style.is_page:
             words = explain(e.metric).title
             rows.append(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.core.results import Estimate, number
-from hitmiss.findings.wording import PER_CENT, PLACES, figure, interval, is_share, places
+from hitmiss.findings.wording import PER_CENT, PLACES, figure, interval, is_share, per_cent, places
 from hitmiss.reports.table import ARROW, TableCell
 
 
@@ -77,6 +77,17 @@ class TableStyle:
         strong = self.is_page or mark.startswith("*")
         about = ", ".join(filter(None, (self.ends(e, digits) if where else "", e.note)))
         return TableCell(self.value(e, digits) + "*" * few, below, strong, about, mark)
+
+    def share(self, value: float, low: float, high: float) -> TableCell:
+        """Return the cell of a share of trials that is no metric."""
+        if not self.is_page:
+            return TableCell(number(value), bracketed(low, high))
+        return TableCell(per_cent(value), f"[{100 * low:.1f}, {100 * high:.1f}]")
+
+    def cell_with_unit(self, e: Estimate) -> TableCell:
+        """Return the cell of a number that stands among numbers of other metrics."""
+        made = self.cell(e)
+        return made if e.value is None else replace(made, text=made.text + self.unit(e.metric))
 
 
 TEXT: Final = TableStyle(exact=False, by_metric=True)

@@ -19,7 +19,7 @@ from hitmiss.reports.grids import groupings
 from hitmiss.reports.people_tables import people_tables
 from hitmiss.reports.result_tables import slice_table as by_slice
 from hitmiss.reports.table import Table, TableCell, crossed
-from hitmiss.reports.table_style import TEXT, bracketed, titled
+from hitmiss.reports.table_style import TEXT, TableStyle, bracketed, titled
 from hitmiss.verdicts.people import RIGHT, UNDECIDED, WRONG
 from hitmiss.verdicts.reliability import Bin
 
@@ -58,12 +58,12 @@ def tables(evaluation: Triage) -> list[Table]:
     return found + beside_tables(evaluation)
 
 
-def beside_tables(extras: TriageExtras) -> list[Table]:
+def beside_tables(extras: TriageExtras, style: TableStyle = TEXT) -> list[Table]:
     """Return the tables of repetitions, times and costs, if there are any; then what people add."""
-    found = [repeats_table(extras)] if len(extras.flips) else []
+    found = [repeats_table(extras, style)] if len(extras.flips) else []
     found += [latency_table(extras.latency)] if len(extras.latency) else []
     found += [spending_table(extras.spending)] if len(extras.spending) else []
-    return found + (people_tables(extras.people) if extras.people is not None else [])
+    return found + (people_tables(extras.people, style) if extras.people is not None else [])
 
 
 def flows(extras: TriageExtras) -> list[tuple[str, tuple[str, ...], list[FlowPath]]]:
@@ -191,14 +191,14 @@ def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
     return list(dict.fromkeys(k for run in runs for k in run))
 
 
-def repeats_table(extras: TriageExtras) -> Table:
+def repeats_table(extras: TriageExtras, style: TableStyle = TEXT) -> Table:
     """Show for each run how many verdicts flip between trials, and the figures of the majority vote."""
     rows = [*extras.flips, *extras.majority]
     cells = []
     for e in rows:
         of = "" if "flip" in e.metric else " of the majority"
         arrow = titled(e).removeprefix(e.metric)
-        cells.append(((f"{e.metric}{of}{arrow}",), _named(tuple(e.run.items())), TEXT.cell(e, PLACES)))
+        cells.append(((f"{e.metric}{of}{arrow}",), _named(tuple(e.run.items())), style.cell_with_unit(e)))
     n = len({c.run.get("trial") for c in extras.confusions})
     return crossed(f"over {n} trials", ("metric",), cells)
 

@@ -67,8 +67,7 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
         drawn = tuple(map(_verdict_first, shown))
         return Versus(verdicts_of(made), drawn, notes, made.signature, made)
     shown = ranking_tables.ranking_tables(made, numbers)
-    notes = (ranking_tables.SHARED_LETTER, *made.warnings)
-    return Versus((), tuple(shown), notes, made.signature, made)
+    return Versus((), tuple(shown), made.warnings, made.signature, made)
 
 
 def _verdict_first(table: Table) -> Table:

@@ -30,13 +30,17 @@ def numbers(evaluation: Evaluation, context: Context) -> Section:
     """Return every number over all trials with its interval, and the decisions if any were made."""
     whole, decided = overall_table(evaluation.results, evaluation.counted, PAGE), _confusion(evaluation)
     blocks: list[Block] = [*_systems(evaluation, context)]
-    if len(whole.rows) > MOST_OPEN and any(member.picture is not None for member in evaluation.members):
+    if len(whole.rows) > MOST_OPEN and _has_curves(evaluation):
         title = f"{whole.caption}: every number with its interval ({len(whole.rows)} rows)"
         blocks.append(FoldedBlock(title, (TableBlock(whole),)))
     elif whole.rows:
         blocks.append(TableBlock(whole))
     blocks += [TableBlock(decided)] if decided is not None else []
     return Section("numbers", "Numbers", tuple(blocks))
+
+
+def _has_curves(evaluation: Evaluation) -> bool:
+    return evaluation.is_campaign or any(member.picture is not None for member in evaluation.members)
 
 
 def _systems(evaluation: Evaluation, context: Context) -> list[Block]:

@@ -12,6 +12,7 @@ from hitmiss.reports.options import Context
 from hitmiss.reports.readings import FLOW
 from hitmiss.reports.section import Block, FiguresBlock, FigureView, Section, TableBlock
 from hitmiss.reports.table import Table, TableCell
+from hitmiss.reports.table_style import PAGE
 from hitmiss.reports.triage_tables import beside_tables, flows
 
 MOST_FLOWS: Final = 4
@@ -22,7 +23,7 @@ def triage(evaluation: Evaluation, context: Context) -> Section:
     """Return the outcomes of the trials as flows, then the tables beside the numbers of a triage."""
     drawn = tuple(_flows(context.id, evaluation))
     blocks: list[Block] = [FiguresBlock(drawn, wide=True)] if drawn else []
-    found = [t for s in evaluation.sources if s.extras is not None for t in beside_tables(s.extras)]
+    found = [t for s in evaluation.sources if s.extras is not None for t in beside_tables(s.extras, PAGE)]
     return Section("triage", "Verdicts and people", (*blocks, *map(TableBlock, found)))
 
 
