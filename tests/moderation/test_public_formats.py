@@ -330,3 +330,32 @@ def test_a_bad_cell_is_named_with_its_row_and_value(tmp_path: Path, capsys: Capt
     assert run(["score", str(path), "-p", "toxicity", "-m", "roc_auc", "--json"]) == 3
     fault = json.loads(capsys.readouterr().out)["error"]["faults"][0]
     assert (fault["row"], fault["value"]) == (N + 1, "high") and "identity_hate_prob" in fault["column"]
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_the_toxicity_verb_gives_the_same_numbers(name: str, tmp_path: Path, capsys: Capture) -> None:
+    words, truth, score = FORMATS[name](tmp_path, 1)
+    assert run(["toxicity", *words, "--bootstrap", "0", "--json"]) == 0
+    estimates = json.loads(capsys.readouterr().out)["estimates"]
+    assert found(estimates) == pytest.approx(expected(truth, score), abs=1e-12)
+    decided = found(estimates, "f1")
+    for label in truth:
+        assert decided[label] == pytest.approx(f1_score(truth[label], [s >= 0.5 for s in score[label]]), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_threshold_is_chosen_for_each_label(name: str, tmp_path: Path, capsys: Capture) -> None:
+    words, truth, score = FORMATS[name](tmp_path, 1)
+    assert run(["threshold", *words, "--bootstrap", "0", "--json"]) == 0
+    told = {row["group"]: row["choices"]["exact"] for row in json.loads(capsys.readouterr().out)["thresholds"]}
+    for label in truth:
+        best = max(f1_score(truth[label], [s >= t for s in score[label]]) for t in score[label])
+        assert told[label]["value"] == pytest.approx(best, abs=1e-12)
+
+
+def test_thresholds_of_labels_side_by_side_are_not_written_into_the_file(tmp_path: Path) -> None:
+    words, _, _ = jigsaw_wide(tmp_path, 1)
+    test, _, _ = jigsaw_wide(tmp_path, 2)
+    before = Path(test[0]).read_bytes()
+    assert run(["threshold", *words, "--test", *test, "--write", "--bootstrap", "0"]) == 2
+    assert Path(test[0]).read_bytes() == before

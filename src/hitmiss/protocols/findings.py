@@ -30,6 +30,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "confidences were recalibrated on other rows", fix="give them with {--calibrate-on?}"
     ),
     "malformed-results": Entry(ERROR, "its parts of a triage are not of the form that hitmiss writes: {error}"),
+    "thresholds-of-labels": Entry(
+        ERROR,
+        "thresholds are written into files of one label, and these have several side by side or a key",
+        fix="leave {--write} out, and keep the printed thresholds",
+    ),
     "partial-file": Entry(
         ERROR,
         "thresholds are written into whole files, and only some rows were read",

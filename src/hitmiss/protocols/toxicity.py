@@ -410,6 +410,7 @@ def _predictions(trials: Trials, groups: pl.Series, spec: ReadSpec, whole: bool)
         (_as_text(frame),) if whole else (),
         slices=tuple(further),
         repeated_by=header.repeated_by,
+        is_reshaped=True,
     )
 
 
