@@ -86,7 +86,7 @@ def test_a_worse_replacement_is_said_to_be_worse() -> None:
 
     old, new = world()
     rng = np.random.default_rng(1)
-    weaker = new.put(score=pl.Series("score", new.score + rng.normal(size=len(new)) * 0.3))
+    weaker = new.put(score=pl.Series("score", new.score + rng.normal(size=len(new)) * 0.6))
     found = replace_classifier(old, weaker, 1.0, by=["language"])
     assert all({"false-alarms", "recall"} == set(group.worse) for group in found.groups)
     assert "Less recall in 2 of 2 groups" in headline(found) and "More false alarms" in headline(found)
