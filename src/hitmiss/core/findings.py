@@ -67,7 +67,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-call": Entry(ERROR, "hm.{name}: {error}; it takes {parameters}"),
     "unreadable-file/cannot": Entry(ERROR, "{filename} cannot be read: {strerror}"),
     "unreadable-table": Entry(ERROR, "the table cannot be read: {error}"),
-    "weight-kind": Entry(ERROR, "say what the weights in {weight!r} are, because intervals differ: {ways}"),
+    "weight-way": Entry(INFO, "{--weight <weight>} {--weight-kind <kind>} ({said})"),
+    "weight-kind": Entry(ERROR, "say what the weights in {weight!r} are, because intervals differ: {ways:or}"),
     "weight-kind/needs": Entry(
         ERROR, "{--weight-kind?} {kind} needs the column: {--weight COLUMN} {--weight-kind <kind>}"
     ),
