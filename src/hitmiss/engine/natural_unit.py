@@ -10,11 +10,8 @@ import numpy as np
 
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import names_of
-from hitmiss.core.results import (
-    UNUSED,
-    Estimate,
-    Remark,
-)
+from hitmiss.core.finding import Remark, has_code
+from hitmiss.core.results import UNUSED, Estimate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.text_codes import is_text
 from hitmiss.engine.columns import Sample
@@ -74,7 +71,7 @@ def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> 
         and own.high > own.low
     }
     if not ratios:
-        why = next((e.note for e in wider if e.note and "no interval" in e.note), None)
+        why = next((e.note for e in wider if has_code(e.note, "no-interval")), None)
         return [Remark(f"{head}; with --unit {option}: {why}", UNUSED)] if why else []
     return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
 

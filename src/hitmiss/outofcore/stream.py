@@ -12,13 +12,14 @@ import polars as pl
 from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.number_bands import NumberBands
 from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, resolve
-from hitmiss.core.results import UNUSED, Remark, Results
+from hitmiss.core.results import UNUSED, Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
 from hitmiss.derive.decisions import at_threshold
@@ -259,10 +260,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     trials = covered(trials, covering).retitle(reading=said)
     if said.asv is not None:
         if trials.is_short:  # scores are kept exactly where a cost that is known before counting needs them
-            raise UsageError(
-                "costs of a tandem with the trials of its ASV need every score in memory; raise --memory",
-                code="asv-memory",
-            )
+            raise UsageError.of("asv-memory")
         trials = with_verifier(trials, key, whole.protocol or Protocol(), said)
     unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
     trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)

@@ -12,10 +12,11 @@ from hitmiss.core import progress
 from hitmiss.core.columns import user_name
 from hitmiss.core.design import Design, TriageRules, parse_by
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import SIMULATED as DATA_SIMULATED
-from hitmiss.core.results import Remark, Results
+from hitmiss.core.results import Results
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.core.finding import has_code
 from hitmiss.core.results import REPEATED
 from hitmiss.findings.wording import explain, shown
 from hitmiss.reports import campaigns
@@ -78,6 +79,6 @@ def _is_independent(evaluation: Evaluation) -> bool:
     """Say whether trials can be treated as independent: nothing repeats, and no unit was named."""
     if any("unit=" in member.source.results.signature for member in evaluation.members):
         return False
-    noted = any(e.note == REPEATED or e.average == "mean" for e in evaluation.results)
+    noted = any(has_code(e.note, REPEATED) or e.average == "mean" for e in evaluation.results)
     tables = [m.trials for m in evaluation.members if m.trials is not None and m.trials.has_rows]
     return not noted and all(t.frame.select("item", "target").is_unique().all() for t in tables)
