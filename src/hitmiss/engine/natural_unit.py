@@ -15,7 +15,6 @@ from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.text_codes import is_text
 from hitmiss.engine.columns import Sample
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.measurement import Measurement
 from hitmiss.stats.forms.base import Form
@@ -46,7 +45,7 @@ def _repeats(whole: Sample, name: str | None) -> bool:
 def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> list[str]:
     """Say what resampling the natural unit would change, if trials were resampled although the data have one."""
     plan, trials = work.draws.plan, work.columns.trials
-    if plan.unit or not plan.bootstrap or plan.method == "bca" or isinstance(trials, TalliedTrials):
+    if plan.unit or not plan.bootstrap or plan.method == "bca" or not trials.has_rows:
         return []
     unit = natural_unit(whole, work.protocol.natural or USUAL_UNITS)
     cheap = [

@@ -302,8 +302,6 @@ def load_any(
     label_cut
         Labels are shares of annotators: positive from this share on.
     """
-    if label_cut is not None and not 0 < label_cut <= 1:
-        raise UsageError.of("bad-label-cut", label_cut=label_cut)
     chosen = spec or ReadSpec()
     chosen = chosen if label_cut is None else chosen.changed(label_cut=label_cut)
     paths, _ = without_own_outputs(files_of(given))
