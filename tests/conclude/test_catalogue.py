@@ -60,7 +60,7 @@ def test_every_sentence_can_be_written_on_every_surface(entry: Entry) -> None:
             text = write(template, values, surface)
             literal = re.sub(r"\\(text\w+)?\{\}?|\{[-'*\[\]]\}", "", text)  # what LaTeX needs to print a character
             assert "{" not in literal or "{{" in template
-        assert "--" not in re.sub("`[^`]*`", "", write(template, values, PYTHON)), "options are options"
+        assert "--" not in re.sub("`[^`]*`", "", write(template, values, PYTHON)), "an option is one"
 
 
 def _inside(field: str) -> list[str]:

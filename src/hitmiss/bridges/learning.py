@@ -19,7 +19,7 @@ from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.detection.outputs import to_probability
 
-NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install scikit-learn"
+NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install 'hitmiss[probes]'"
 
 
 @dataclass(frozen=True)

@@ -185,7 +185,8 @@ def _comparable(
     results: Results, before: Results | None, regressions: list[Regression], force: bool
 ) -> tuple[str, ...]:
     from hitmiss.core.errors import DataError
-    from hitmiss.core.results import FORCED, Remark
+    from hitmiss.core.finding import Remark
+    from hitmiss.core.results import FORCED
     from hitmiss.engine.regression import incomparable
 
     wrong = incomparable(results, before, regressions) if before is not None else []

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 JOBS: Final[Mapping[str, tuple[str, ...]]] = {
     "Measure": ("score", "toxicity", "triage", "drift", "threshold", "calibrate", "fuse", "prevalence"),
-    "Compare and decide": ("compare", "board", "gate", "plan", "verify"),
+    "Compare and decide": ("compare", "board", "replace", "gate", "plan", "verify"),
     "Run models": ("detect", "attack", "llm", "probe", "shortcuts"),
     "People": ("review",),
     "Files": ("init", "validate", "convert", "report", "export", "sql"),

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
-from hitmiss.cli.shared import GROUP, JSON
+from hitmiss.cli.shared import GROUP, JSON, KEY
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.spec import CERTAINTY, MEASURING, opt
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -32,6 +32,8 @@ def threshold(
     ] = None,
     write: Annotated[bool, opt("Put best_threshold into the test files.", common=True)] = False,
     output_dir: Annotated[str | None, opt("Write copies here and leave the test files unchanged.")] = None,
+    key: Annotated[str | None, KEY] = None,
+    test_key: Annotated[str | None, opt("File with the labels of the test data, by id.", READING)] = None,
     group: Annotated[str | None, GROUP] = None,
     *,
     reading: ReadSpec,
@@ -55,6 +57,8 @@ def threshold(
         group=group,
         spec=reading,
         plan=asked.plan,
+        key=key,
+        test_key=test_key,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
     _print(tuning, json)

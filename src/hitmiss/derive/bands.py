@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from hitmiss.core.design import Bands, LeastConfidence
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.rates import Rate
-from hitmiss.core.results import SAME_DATA, Remark
+from hitmiss.core.results import SAME_DATA
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally

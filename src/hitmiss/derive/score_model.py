@@ -13,8 +13,9 @@ import polars as pl
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.kinds import ScoreKind
-from hitmiss.core.results import SAME_DATA, Remark
+from hitmiss.core.results import SAME_DATA
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded

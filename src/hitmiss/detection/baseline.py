@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import Base, Batch, arrays_of, need
+from hitmiss.stats.logistic import fit_logistic
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -85,15 +86,13 @@ class SpectralBaseline(Base):
     @classmethod
     def fit(cls, clips: Sequence[ArrayLike], is_real: ArrayLike, *, strength: float = 0.1) -> SpectralBaseline:
         """Train on clips; `strength` is the inverse of the ridge penalty (small: few fine distinctions)."""
-        from sklearn.linear_model import LogisticRegression
-
         x, y = np.stack([features(clip) for clip in clips]), np.asarray(is_real, dtype=bool)
         if y.all() or not y.any():
             raise DataError.of("training-needs-clips")
         mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
-        model = LogisticRegression(C=strength, class_weight="balanced", max_iter=2000).fit((x - mean) / scale, y)
-        weight = model.coef_[0] / scale
-        return cls(_f32(weight), float(model.intercept_[0] - weight @ mean))
+        model = fit_logistic((x - mean) / scale, y, strength=strength, balanced=True)
+        weight = model.weight / scale
+        return cls(_f32(weight), float(model.offset - weight @ mean))
 
     @property
     def identity(self) -> Mapping[str, object]:

@@ -9,7 +9,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.results import REVERSED, Remark
+from hitmiss.core.finding import Remark
+from hitmiss.core.results import REVERSED
 from hitmiss.core.results import SATURATED as SATURATED_SCORES
 from hitmiss.core.tally import Tally
 from hitmiss.engine.interval import area_interval

@@ -10,15 +10,11 @@ import numpy as np
 
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import names_of
-from hitmiss.core.results import (
-    UNUSED,
-    Estimate,
-    Remark,
-)
+from hitmiss.core.finding import Remark, has_code
+from hitmiss.core.results import UNUSED, Estimate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.text_codes import is_text
 from hitmiss.engine.columns import Sample
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.measurement import Measurement
 from hitmiss.stats.forms.base import Form
@@ -49,7 +45,7 @@ def _repeats(whole: Sample, name: str | None) -> bool:
 def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> list[str]:
     """Say what resampling the natural unit would change, if trials were resampled although the data have one."""
     plan, trials = work.draws.plan, work.columns.trials
-    if plan.unit or not plan.bootstrap or plan.method == "bca" or isinstance(trials, TalliedTrials):
+    if plan.unit or not plan.bootstrap or plan.method == "bca" or not trials.has_rows:
         return []
     unit = natural_unit(whole, work.protocol.natural or USUAL_UNITS)
     cheap = [
@@ -75,7 +71,7 @@ def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> 
         and own.high > own.low
     }
     if not ratios:
-        why = next((e.note for e in wider if e.note and "no interval" in e.note), None)
+        why = next((e.note for e in wider if has_code(e.note, "no-interval")), None)
         return [Remark(f"{head}; with --unit {option}: {why}", UNUSED)] if why else []
     return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
 

@@ -7,15 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hitmiss.core.results import (
-    COARSE,
-    CONSTANT,
-    REVERSED,
-    TIED,
-    UNDIRECTED,
-    Remark,
-    prefixed,
-)
+from hitmiss.core.finding import Remark
+from hitmiss.core.results import COARSE, CONSTANT, REVERSED, TIED, UNDIRECTED, prefixed
 from hitmiss.core.tally import Tally
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.interval import area_interval

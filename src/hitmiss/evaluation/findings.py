@@ -8,6 +8,33 @@ from typing import Final
 from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "no-threshold-in-use": Entry(
+        ERROR, "say at which threshold the old classifier flags", fix="give {--threshold 0.8}, or one for each group"
+    ),
+    "bad-threshold-in-use": Entry(ERROR, "{text!r} is no threshold", fix="write 0.8, or GROUP=0.8 for every group"),
+    "bad-share": Entry(
+        ERROR,
+        "a share of {share} with a margin of {margin} cannot be",
+        fix="both lie between 0 and 1, without the ends",
+    ),
+    "keep-needs-labels": Entry(
+        ERROR, "{keep} needs labels, and these files have none", fix="give {--key?}, or keep the flag-rate"
+    ),
+    "new-scores-reversed": Entry(
+        ERROR,
+        "a higher score of the new classifier means {negative}",
+        fix="read both files with the positive class that a higher score means ({--positive?})",
+    ),
+    "no-old-threshold": Entry(ERROR, "there is no threshold of the old classifier for {group}", fix="known: {known}"),
+    "no-pairs": Entry(ERROR, "no text is in both files"),
+    "repeated-texts": Entry(ERROR, "an id stands twice in a file; give one row for each text"),
+    "texts-differ": Entry(
+        ERROR,
+        "{n:,} texts of {name} are not in the other file, the first is {item!r}",
+        fix="give both classifiers' scores of the same texts",
+    ),
+    "labels-differ": Entry(ERROR, "the two files give {item!r} different labels"),
+    "scores-missing": Entry(ERROR, "{n:,} texts have no score", fix="drop them from both files first"),
     "two-transforms": Entry(ERROR, "give transform, or codecs or manipulate, not both"),
     "no-manipulation": Entry(
         ERROR, "no manipulation is named in {manipulate!r}", fix="write for instance noise(snr=15)"

@@ -90,6 +90,8 @@ class Predictions:
     runs: tuple[str, ...] = ()
     repeated_by: str | None = None
     """The column of frequency weights, by which the rows were repeated."""
+    is_reshaped: bool = False
+    """Whether the rows are not those of one file: they were joined with a key, or hold several labels of a text."""
 
 
 def read_predictions(

@@ -8,8 +8,9 @@ from typing import Final
 import polars as pl
 
 from hitmiss.core.columns import user_name
+from hitmiss.core.finding import Remark
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.results import MIXED, Remark
+from hitmiss.core.results import MIXED
 from hitmiss.io import loaded
 from hitmiss.io.aliases import (
     ANSWERED_BY,

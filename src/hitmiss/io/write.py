@@ -19,9 +19,9 @@ FORMULA: Final = r"^[=+\-@\t\r]"
 NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
-def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame as CSV (see `csv_of`)."""
-    artifacts.write(path, csv_of(frame))
+def write_csv(frame: pl.DataFrame, path: str | Path, *, replaces_input: bool = False) -> None:
+    """Write a frame as CSV (see `csv_of`); `replaces_input`: the caller asks for the file that was read to be changed."""
+    artifacts.write(path, csv_of(frame), is_state=replaces_input)
 
 
 def csv_of(frame: pl.DataFrame) -> str:

@@ -153,3 +153,12 @@ __all__ = [
     "tpr_at_fpr",
     "unparsed_rate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return a metric that is registered but not listed above, and one by another usual name: `metrics.auc`."""
+    from hitmiss.core.registry import all_metrics, known_name
+
+    if name.startswith("_") or known_name(name) not in all_metrics():
+        raise AttributeError(f"module 'hitmiss.metrics' has no attribute {name!r}")
+    return all_metrics()[known_name(name)].function

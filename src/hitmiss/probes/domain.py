@@ -20,7 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core import progress
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
@@ -151,6 +152,7 @@ def probe(
     drawn = group if unit is None else _check_column(unit, "units")
     _check_sizes(x, y, group, drawn)
     _check_folds(y, group, folds)
+    _require_sklearn()
     answers, settled = _held_out(x, y, _split(x, y, group, folds), standardise)
     notes = (() if settled else (f"a fold did not converge in {MAX_ITER} steps",)) + _copies(x, group)
     low, high, held, few = _interval(answers, drawn, seed, level)
@@ -271,6 +273,14 @@ def _held_out(x: Array, y: Array, folds: Folds, standardise: bool) -> tuple[_Ans
     return _Answers(hit, fold), settled
 
 
+def _require_sklearn() -> None:
+    """Refuse to probe without scikit-learn, whose multinomial regression and folds the probe uses."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError as error:
+        raise EnvironmentFault.of("probe-needs-sklearn", error=str(error)) from None
+
+
 def _fit_and_answer(x: Array, y: Array, new: Array, standardise: bool) -> tuple[Array, bool]:
     import warnings
 
@@ -334,7 +344,7 @@ def _interval(
         return *share_interval(accuracy * n, n, level), None, ()
     held = len(np.unique(unit))
     if held < 2:
-        return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)
+        return math.nan, math.nan, (held, float(held)), (Remark.of("no-interval/unit-alone"),)
     header = Header(numbers=("hit", "share"))
     items = Trials.of(np.ones(n), header=header, hit=answers.hit, share=answers.weight, unit=unit)
     (found,) = measure_share(items, "hit", SamplingPlan(REPLICATES, ("unit",), seed, level), of="share")

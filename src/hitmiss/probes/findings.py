@@ -8,6 +8,9 @@ from typing import Final
 from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "probe-needs-sklearn": Entry(
+        ERROR, "a probe needs the package scikit-learn ({error}): pip install 'hitmiss[probes]'"
+    ),
     "no-layer-probe": Entry(ERROR, "there is no layer to probe"),
     "embeddings-items-dimensions": Entry(ERROR, "embeddings must be items × dimensions; found shape {shape}"),
     "embeddings-hold-nan-infinity": Entry(

@@ -23,6 +23,7 @@ from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure
 from hitmiss.io.manifest import Manifest, inside
 from hitmiss.media.audio import Clip, load_audio
+from hitmiss.stats.logistic import fit_logistic
 from hitmiss.stats.random import generator
 
 FEATURES: Final = ("duration", "silence", "lead_silence", "tail_silence", "zeros", "level", "peak")
@@ -113,10 +114,6 @@ def _turned(values: NDArray[np.float64], label: NDArray[np.bool_]) -> NDArray[np
 
 def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: Array) -> NDArray[np.float64]:
     """Return the score of each clip from a classifier that was trained on other speakers."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     names = np.unique(groups)
     order = generator(0, "shortcut folds").permutation(len(names))
     fold_of = dict(zip(names.tolist(), (order % min(FOLDS, len(names))).tolist(), strict=True))
@@ -126,6 +123,8 @@ def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: A
         train, test = fold != held, fold == held
         if label[train].all() or not label[train].any():
             raise DataError.of("too-few-speakers-without")
-        model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
-        scores[test] = model.fit(table[train], label[train]).decision_function(table[test])
+        middle, spread = table[train].mean(axis=0), table[train].std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        fit = fit_logistic((table[train] - middle) / spread, label[train], balanced=True)
+        scores[test] = fit.log_odds((table[test] - middle) / spread)
     return scores

@@ -18,9 +18,10 @@ import polars as pl
 from hitmiss.core.columns import prefixed
 from hitmiss.core.design import ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
-from hitmiss.core.results import FORCED, Estimate, Remark, Results
+from hitmiss.core.results import FORCED, Estimate, Results
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparability import Breach

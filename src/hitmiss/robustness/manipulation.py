@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.columns import user_name
 from hitmiss.core.design import Design, Drift
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Remark, has_code
 from hitmiss.core.header import Threshold
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.tally import Tally
@@ -28,7 +29,7 @@ from hitmiss.engine.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")
-CHANGED: Final = "only fakes were changed: an EER of this mix is not an error rate of a detector; read FAR"
+CHANGED: Final = Remark.of("only-fakes-changed")
 BETWEEN: Final = " × "
 FIGURES: Final = {
     "fpr": ("far", False),
@@ -323,5 +324,5 @@ def _partners(
 
 
 def _fakes_only(rows: Sequence[Estimate]) -> list[str]:
-    marked = sum(e.note == CHANGED for e in rows)
+    marked = sum(has_code(e.note, CHANGED.code) for e in rows)
     return [f"† {marked} of {sum(e.metric == 'eer' for e in rows) - 1} conditions: {CHANGED}"] if marked else []

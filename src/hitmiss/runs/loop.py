@@ -44,7 +44,13 @@ def open_run(worker: Worker, folder: str | Path, spec: RunSpec) -> Iterator[Run]
     with (
         stop_on_terminate(),
         start(
-            folder, kind=worker.kind, config=worker.config, items=worker.items, resume=spec.resume, join=spec.join
+            folder,
+            kind=worker.kind,
+            config=worker.config,
+            items=worker.items,
+            resume=spec.resume,
+            join=spec.join,
+            grows=worker.grows,
         ) as run,
     ):
         if spec.resume or spec.join:
