@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Final
@@ -35,9 +35,12 @@ DRAWN: Final = 2e-4
 """Curves are stored with five digits; numbers that differ by less, relative to their size, look the same."""
 
 
-def unknown_fields(data: Mapping[str, object]) -> Iterator[str]:
-    """Yield a difference for every field that no version of hitmiss writes: a reader could take it for checked."""
-    known = CONTESTS if "kind" in data else RESULTS
+def unknown_fields(data: Mapping[str, object], written: Iterable[str]) -> Iterator[str]:
+    """Yield a difference for every field that no version of hitmiss writes: a reader could take it for checked.
+
+    `written` are the fields that this version writes for the same claim.
+    """
+    known = {*written, *(CONTESTS if "kind" in data else RESULTS)}
     yield from (f"{name}: hitmiss does not know this field" for name in data if name not in known)
 
 

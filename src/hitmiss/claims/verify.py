@@ -59,7 +59,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
 """The tables of a claim, with the fields that identify a row."""
 VALUES: Final = ("protocol", "warnings", "a", "b", "runs", "level", "correction")
 """What a claim states in addition to its tables."""
-KNOWN: Final = ("questions", "facts")
+KNOWN: Final = ("questions", "facts", "note_codes")
 """What is compared only if both sides have it: results of counts and tallies have no items."""
 LATER: Final = ("units",)
 """Parts of a signature that older versions did not write; they are compared only if the claim has them."""
@@ -202,7 +202,7 @@ def verify(
         made = _recompute(parts, files, own)
     differences, left_out = list(_differences(given, parts, made)), list[str]()
     if given.file is not None:
-        differences += unknown_fields(given.file)
+        differences += unknown_fields(given.file, _document(made))
         if isinstance(made, Results):
             shown, left_out = shown_differences(given.file, _recomputed(given, made, files, own))
             differences += shown
