@@ -131,8 +131,8 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdic
 
 def _refuse_alarms(results: Results, strict: bool) -> None:
     from hitmiss.core.errors import DataError
-    from hitmiss.core.results import CONSTANT, REVERSED, code_of
+    from hitmiss.core.finding import ALARM, findings_of
 
-    bad = [w for w in results.warnings if code_of(w) in (REVERSED, CONSTANT)]
+    bad = [w for w in results.warnings if any(f.severity == ALARM for f in findings_of(w))]
     if strict and bad:
         raise DataError(bad[0], code="alarm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, INFO, NOTE, WARNING, Entry
+from hitmiss.core.finding import ALARM, ERROR, INFO, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-asv/rates": Entry(
@@ -179,4 +179,40 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "over-trials": Entry(NOTE, "over {n_values} trials"),
     "no-interval/undrawn": Entry(NOTE, "no interval: add {--bootstrap 1000}", short="add {--bootstrap 1000}"),
     "no-interval/unit-alone": Entry(NOTE, "no interval: one unit alone", short="one unit alone"),
+    "unit-not-used": Entry(
+        WARNING,
+        "trials were drawn one by one, and those of one {name} are not independent; with {--unit <unit>} intervals would be "
+        "about so many times as wide: {ratios}",
+    ),
+    "comparison-forced/invalid": Entry(WARNING, "INVALID COMPARISON, forced: {breach}"),
+    "unit-not-used/no-interval": Entry(
+        WARNING,
+        "trials were drawn one by one, and those of one {name} are not independent; with {--unit <unit>}: {why}",
+    ),
+    "scores-constant": Entry(
+        ALARM, "every score is {first:g}: the scores carry no information, whatever the figures are"
+    ),
+    "scores-too-large": Entry(
+        WARNING,
+        "scores beyond 2^53: neighbouring whole numbers are one number there, so trials that differ in the file may be tied; scale the scores",
+    ),
+    "scores-reversed/undeclared": Entry(
+        ALARM,
+        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {negative}; "
+        "nothing was flipped. Declare the direction ({--higher <negative>}) if that is what the scores mean",
+    ),
+    "ties-matter": Entry(
+        WARNING,
+        "ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; {tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)",
+    ),
+    "scores-reversed/declared": Entry(
+        ALARM,
+        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores of the file go with "
+        "{positive}, and {--higher <negative>} says the opposite; leave it out if that is what the scores mean",
+    ),
+    "direction-not-shown": Entry(
+        NOTE,
+        "{place}not shown that higher scores go with the positive class: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], "
+        "which includes 0.5",
+    ),
 }

@@ -34,7 +34,7 @@ from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, Estimate, Results, prefixed
+from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -353,7 +353,7 @@ class Field:
             raise DataError(
                 f"{wrong[0]}{more}. --force compares them anyway, with a warning in the report", code="incomparable"
             )
-        return [Remark(f"INVALID COMPARISON, forced: {text}", FORCED) for text in wrong]
+        return [Remark.of("comparison-forced/invalid", breach=text) for text in wrong]
 
     def remarks(self) -> list[str]:
         """Return what was left out, and what could not be checked."""

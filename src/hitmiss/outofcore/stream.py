@@ -19,7 +19,7 @@ from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, resolve
-from hitmiss.core.results import UNUSED, Results
+from hitmiss.core.results import Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
 from hitmiss.derive.decisions import at_threshold
@@ -310,13 +310,7 @@ def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
     if not unit:
         return []
     name, option = " × ".join(unit), ",".join(unit)
-    return [
-        Remark(
-            f"trials were drawn one by one, and those of one {name} are not independent; "
-            f"--unit {option} draws them whole, which widens the intervals",
-            UNUSED,
-        )
-    ]
+    return [Remark.of("unit-not-used/trials-drawn", name=name, option=option)]
 
 
 def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec, scale: ScoreScale) -> list[Form]:

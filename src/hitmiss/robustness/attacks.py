@@ -21,7 +21,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
-from hitmiss.core.results import FORCED, Estimate, Results
+from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparability import Breach
@@ -278,7 +278,7 @@ def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[
             )
     if wrong and not force:
         raise DataError.of("incomparable", names=names[0], names_2=names[1], wrong="; ".join(map(str, wrong[:SHOWN])))
-    found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
+    found: list[str] = [Remark.of("comparison-forced/invalid", breach=breach) for breach in wrong]
     if not all(told):
         found.append("different attacks? Not both runs record the settings of their attacks, so this was not checked")
     seeds = [t.header.provenance.get("seed") for t in (a, b)]
