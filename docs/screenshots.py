@@ -16,7 +16,7 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 PICTURES = {
-    "report": (["{files}/results.json"], ""),
+    "report": (["{files}/results.json", "--title", "A detector of fake voices", "--name", "voices"], ""),
     "report_attacks": (["ecg-attacks={demo}/ecg_small/run", "--media", "{demo}/ecg_small"], "#e1-curves"),
     "report_triage": (
         ["triage={demo}/triage_small/results.jsonl", "--human", "{demo}/triage_small/people.jsonl"],
