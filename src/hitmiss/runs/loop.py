@@ -119,7 +119,7 @@ class End:
     def require_few_failures(self, folder: str | Path, n_failed: int, most: float | None) -> None:
         """Raise if a larger share of the items failed than is allowed."""
         share = n_failed / max(self.progress.n_total, 1)
-        if most is not None and share > most:
+        if self.state == "complete" and most is not None and share > most:
             raise IncompleteRun(
                 f"{folder}: {n_failed:,} of {self.progress.n_total:,} failed ({share:.1%}), more than --fail-rate "
                 f"{most:g}; the first: {self.progress.first_failure or 'see the records'}; go on with --resume --retry",
