@@ -7,7 +7,7 @@ from typing import Final
 
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import BY_CLASS, OF_ALL
-from hitmiss.engine.interval import OVER_UNITS
+from hitmiss.engine.interval import FEW_ERRORS, OVER_UNITS
 
 PLAIN = {
     "wilson": "shares of independent trials (Wilson)",
@@ -15,6 +15,7 @@ PLAIN = {
     "delong": "independent trials of both classes (DeLong)",
     "newcombe": "independent trials of both classes (Newcombe)",
     "order statistics": "independent trials (order statistics)",
+    FEW_ERRORS: "what so few errors leave open (Jeffreys)",
     "unseen": "what so few trials leave open",
 }
 
