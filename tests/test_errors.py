@@ -12,7 +12,8 @@ import hitmiss as hm
 from hitmiss.cli.main import run
 from hitmiss.core import errors
 from hitmiss.core.errors import DataError, Fault, HitmissError, UnknownName, UsageError, in_python, nearest
-from hitmiss.core.read_spec import OPTION
+from hitmiss.core.options import option_name
+from hitmiss.findings.render import PYTHON, write
 
 
 def test_exit_codes() -> None:
@@ -26,6 +27,7 @@ def test_exit_codes() -> None:
         "UsageError": 2,
         "UnknownName": 2,
         "DataError": 3,
+        "MissingFile": 3,
         "IncompleteRun": 4,
         "EnvironmentFault": 5,
     }
@@ -99,5 +101,4 @@ def test_the_command_names_options_and_a_function_keywords_and_both_can_be_follo
 
 def test_options_of_reading_become_fields_of_the_reading() -> None:
     for field in fields(hm.ReadSpec):
-        option = OPTION.get(field.name, field.name.replace("_", "-"))
-        assert in_python(f"say --{option}").removesuffix("=True") == f"say {field.name}"
+        assert write(f"say {{{option_name(field.name)}?}}", {}, PYTHON) == f"say {field.name}"

@@ -23,8 +23,8 @@ LAYERS = (
     ("derive",),
     ("engine", "testing", "verdicts", "robustness"),
     ("cluster", "detection", "attacks", "simulate", "probes", "llm"),
-    ("evaluation", "protocols", "outofcore", "claims", "boards"),
-    ("conclude",),
+    ("evaluation", "protocols", "outofcore", "claims"),
+    ("conclude", "boards"),
     ("reports", "review", "bridges"),
     ("cli",),
 )

@@ -72,6 +72,13 @@ def test_the_best_threshold_of_trials(trials: hm.Trials) -> None:
     assert (best.value, best.threshold) == pytest.approx((max(tried)[0], -max(tried)[1]))
 
 
+def test_metrics_have_their_usual_names() -> None:
+    assert hm.metrics.auc(LABEL, SCORE) == hm.metrics.roc_auc(LABEL, SCORE)
+    assert hm.metrics.EER(LABEL, SCORE) == hm.metrics.eer(LABEL, SCORE)
+    with pytest.raises(AttributeError, match="no attribute 'eeer'"):
+        hm.metrics.eeer(LABEL, SCORE)
+
+
 def test_gaps_are_texts(trials: hm.Trials) -> None:
     made = hm.measure(trials, "eer", gap=["generator=x", "generator=x:y"])
     figure = {name: hm.metrics.eer(LABEL[mask], SCORE[mask]) for name, mask in sides().items()}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hitmiss.attacks.family import attack as register_attack
     from hitmiss.attacks.family import perturbation
     from hitmiss.attacks.signals import read_signals
+    from hitmiss.boards.board import board
     from hitmiss.bridges.accumulator import Accumulator
     from hitmiss.bridges.learning import compute_metrics, scorer
     from hitmiss.bridges.sinks import log
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from hitmiss.engine.ranking import Ranking
     from hitmiss.engine.repeats import over_repeats
     from hitmiss.evaluation.detecting import detect
-    from hitmiss.evaluation.protocol import board, evaluate, read
+    from hitmiss.evaluation.protocol import evaluate, read
     from hitmiss.outofcore.stream import evaluate_streamed
     from hitmiss.probes.domain import probe
     from hitmiss.reports import figures
@@ -97,7 +98,7 @@ _HOMES = {
     "read_signals": "hitmiss.attacks.signals.read_signals",
     "perturbation": "hitmiss.attacks.family.perturbation",
     "register_attack": "hitmiss.attacks.family.attack",
-    "board": "hitmiss.evaluation.protocol.board",
+    "board": "hitmiss.boards.board.board",
     "evaluate": "hitmiss.evaluation.protocol.evaluate",
     "detect": "hitmiss.evaluation.detecting.detect",
     "evaluate_streamed": "hitmiss.outofcore.stream.evaluate_streamed",

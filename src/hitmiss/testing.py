@@ -38,8 +38,6 @@ Question = Callable[..., float] | str | MetricSpec
 
 NEEDS: dict[str, tuple[int, ...]] = {"both": (0, 1), "positive": (1,), "negative": (0,), "none": ()}
 """The classes that a metric needs; without them it is NaN."""
-
-
 BITS = ("changed_any", "right_all", "right_clean", "aim_reached", "aim_open")
 SIZES = ("delta_l2", "delta_linf", "snr_db", "smoothness", "minimal_strength")
 """Columns of zeros and ones, and columns of numbers above 0."""

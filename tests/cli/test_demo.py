@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from hitmiss.cli.demo import STEPS, Step
+from hitmiss.cli.demo import run_steps
+from hitmiss.cli.demo_steps import STEPS, Step
 from hitmiss.cli.main import VERBS, run
 
 REPEATABLE = ("score", "drift", "toxicity", "triage")
@@ -73,6 +74,24 @@ def test_the_small_demo_is_read_at_a_glance(tmp_path: Path, capsys: pytest.Captu
     assert len((seen.out + seen.err).splitlines()) <= 64
     assert all(f"--only {name}" not in seen.err for name in ("asvspoof5", "toxicity"))
     assert "voices, triage, llm, ecg" in seen.err and (tmp_path / "report_small.html").exists()
+
+
+def test_the_whole_demo_is_read_at_a_glance(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As at full size: one job after the other with its conclusion; what is longer lies in files.
+
+    These jobs are three of seven and six commands of sixteen: in proportion, the whole has at most 150 lines.
+    """
+    jobs = [step for step in STEPS if step.name in ("asvspoof5", "toxicity", "triage")]
+    run_steps(jobs, tmp_path, small=True, is_chosen=True, brief=True)
+    seen = capsys.readouterr()
+    assert len((seen.out + seen.err).splitlines()) <= 56
+    kept = sorted(tmp_path.glob("*_small/*.txt"))
+    whole = [path.read_text(encoding="utf-8") for path in kept if path.name != "README.txt"]
+    assert len(whole) == 5 and all(f"lines in {path})" in seen.err for path in kept if path.name != "README.txt")
+    for text in whole:
+        headline = text.partition("\nIs it good?")[0].rstrip().rpartition("\n\n")[2].splitlines()[0]
+        assert headline in seen.out
+    assert f"The report is {tmp_path / 'report_small.html'}" in seen.err
 
 
 def test_a_job_that_is_not_there_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

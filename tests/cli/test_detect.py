@@ -201,7 +201,7 @@ def test_interrupted_it_says_so_and_resumes(tmp_path: Path, command: Command) ->
 def test_progress_goes_to_stderr_in_plain_lines(
     command: Command, words: list[object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hitmiss.cli.common.EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("hitmiss.cli.progress_bar.EVERY_SECONDS", 0.0)
     command(*words, "--batch-items", "10")
     lines = [line for line in command.errors.splitlines() if " of 80, " in line]
     assert len(lines) >= 8 and "decode" in lines[0] and "model" in lines[0] and "/s" in lines[0]

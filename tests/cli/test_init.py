@@ -18,6 +18,7 @@ from sklearn.metrics import roc_auc_score
 
 import hitmiss as hm
 from hitmiss import run
+from hitmiss.core import progress
 
 N = 80
 
@@ -299,3 +300,42 @@ def test_refusals_of_meaning_name_it(words: tuple[str, ...], capsys: pytest.Capt
     own_csv()
     pl.read_csv("own.csv").rename({"clip": "id", "what": "label", "output": "score"}).write_csv("known.csv")
     assert "`hitmiss init FILE`" in tried(capsys, *words, code=3)[1]
+
+
+def test_answers_in_words_are_proposed_before_how_sure_they_are(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A language model's answers: taken as a score, its certainty would give a number of something else."""
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        {"question_id": i, "model_name": m, "gold": ("fake", "real")[i % 2], "answer": said, "certainty": 50 + i}
+        for m in ("a", "b")
+        for i, said in enumerate(["fake", "real", "unsure", "real", "fake", "fake"])
+    ]
+    Path("answers.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    assert run(["init", "answers.jsonl", "--yes"]) == 0
+    assert "hitmiss triage answers.jsonl" in "".join(capsys.readouterr())
+    assert run(["triage", "answers.jsonl", "--bootstrap", "0", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["estimates"]
+    accuracy = {e["run"]["model_name"]: e["value"] for e in found if e["metric"] == "accuracy" and not e["slice"]}
+    assert accuracy == {"a": pytest.approx(4 / 6), "b": pytest.approx(4 / 6)}
+
+
+def test_the_progress_bar_is_hidden_while_somebody_types() -> None:
+    calls: list[str] = []
+
+    class Bar:
+        def update(self, *_: object) -> None:
+            calls.append("update")
+
+        def clear(self) -> None:
+            calls.append("clear")
+
+        def close(self) -> None:
+            calls.append("close")
+
+    with progress.listen(Bar()), progress.paused():
+        calls.append("typing")
+    assert calls == ["close", "typing", "clear"]
+    with progress.paused():
+        pass

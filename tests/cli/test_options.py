@@ -9,11 +9,12 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-import typer
 from sklearn import metrics as sk
 
 from hitmiss.cli import main
+from hitmiss.cli.help import GROUPS
 from hitmiss.cli.main import VERBS, run
+from hitmiss.cli.options import VerbOption
 from hitmiss.core.registry import add, forget
 
 Capture = pytest.CaptureFixture[str]
@@ -57,10 +58,8 @@ def found(words: list[str], capsys: Capture) -> list[dict]:  # type: ignore[type
 
 def single_options(verb: str) -> list[str]:
     """Return the options of a verb that take one value."""
-    command = main._parser(verb).commands[verb]  # type: ignore[attr-defined]
-    params = command.get_params(typer.Context(command))
-    valued = [p for p in params if p.param_type_name == "option" and not p.is_flag and not p.multiple]
-    return [max(p.opts, key=len) for p in valued]
+    options = [p for p in main.find_verb(verb).params if isinstance(p, VerbOption)]
+    return [p.spelling for p in options if not p.is_flag and not p.multiple]
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -225,9 +224,9 @@ def test_options_about_reading_and_asking_stand_in_their_groups(capsys: Capture)
         "score": ("--run-column", "--negative-only", "--engine"),
         "gate": ("--regression-by",),
     }.items():
-        assert run([verb, "--help"]) == 0
+        assert run([verb, "--help-all"]) == 0
         said = capsys.readouterr().out
-        first = min(said.index(f"{title}:") for title in main.GROUPS if f"{title}:" in said)
+        first = min(said.index(f"{title}:") for title in GROUPS if f"{title}:" in said)
         assert all(said.index(f"  {option} ") > first for option in options)
 
 

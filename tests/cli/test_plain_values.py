@@ -1,116 +1,99 @@
-"""Plain values of options: the same as typer gives, and without what typer imports for them."""
+"""Values of options: their types, what is refused, and what a verb loads before it works."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
+import click
 import pytest
-import typer
 
-from hitmiss.cli import main
-from hitmiss.cli.main import run
-
-VALUES = [
-    "",
-    "7",
-    "007",
-    "-7",
-    "+7",
-    "1_000",
-    " 7",
-    "7.0",
-    "1e3",
-    "nan",
-    "inf",
-    "x",
-    "٧",
-    "9" * 30,
-    "true",
-    "a b",
-    "--",
-]
+from hitmiss.cli.options import Verb, arg
+from hitmiss.core.errors import UnknownName
+from hitmiss.core.spec import opt
 
 
 def verb(
-    texts: Annotated[list[str] | None, typer.Argument()] = None,
-    text: Annotated[str | None, typer.Option()] = None,
-    whole: Annotated[int, typer.Option()] = 3,
-    maybe: Annotated[int | None, typer.Option()] = None,
-    number: Annotated[float, typer.Option()] = 0.5,
-    ranged: Annotated[int, typer.Option(min=0, max=10)] = 1,
-    path: Annotated[Path | None, typer.Option()] = None,
-    several: Annotated[list[str] | None, typer.Option()] = None,
-    flag: Annotated[bool, typer.Option("--flag")] = False,
+    texts: Annotated[list[str] | None, arg("Texts.")] = None,
+    text: Annotated[str | None, opt("A text.")] = None,
+    whole: Annotated[int, opt("A whole number.")] = 3,
+    number: Annotated[float, opt("A number.")] = 0.5,
+    path: Annotated[Path | None, opt("A path.")] = None,
+    several: Annotated[list[str] | None, opt("Several.")] = None,
+    numbers: Annotated[list[float] | None, opt("Several numbers.")] = None,
+    one_of: Annotated[Literal["a", "b"], opt("One of two.")] = "a",
+    flag: Annotated[bool, opt("A flag.")] = False,
+    on: Annotated[bool, opt("On by default.")] = True,
+    either: Annotated[bool | None, opt("Neither by default.")] = None,
 ) -> None:
-    seen.append((texts, text, whole, maybe, number, ranged, path, several, flag))
+    """Take values.
+
+    $ hitmiss verb
+    """
+    seen.append({**locals()})
 
 
-seen: list[tuple[Any, ...]] = []
+seen: list[dict[str, Any]] = []
 
 
-def called(words: list[str], plainly: bool) -> tuple[str, tuple[Any, ...]]:
-    """What the verb was called with, with the types of it all; or how the call failed."""
-    app = typer.Typer()
-    app.command()(verb)
-    command = typer.main.get_command(app)
-    if plainly:
-        main.take_plainly(command)
+def called(*words: str) -> dict[str, Any]:
+    """Return what the verb was called with where it is not the default."""
     seen.clear()
-    try:
-        command.main(words, standalone_mode=False)
-    except typer.TyperException as error:
-        return error.format_message(), ()
-    return repr([type(v) for v in seen[0]]), seen[0]
+    command = Verb("verb", verb)
+    with command.make_context("hitmiss verb", list(words)) as context:
+        command.invoke(context)
+    usual = {"whole": 3, "number": 0.5, "one_of": "a", "flag": False, "on": True}
+    return {name: value for name, value in seen[0].items() if value != usual.get(name)}
 
 
-CALLS = [
-    [],
-    ["a", "b"],
-    ["--flag"],
-    ["--path", "x/y"],
-    ["--several", "a", "--several", "b"],
-    *([f"--{name}={value}"] for name in ("text", "whole", "maybe", "number", "ranged", "several") for value in VALUES),
-]
+@pytest.mark.parametrize(
+    ("words", "given"),
+    [
+        ([], {}),
+        (["a", "b"], {"texts": ["a", "b"]}),
+        (["--text", ""], {"text": ""}),
+        (["--text", "7"], {"text": "7"}),
+        (["--whole", "-7"], {"whole": -7}),
+        (["--number", "1e3"], {"number": 1000.0}),
+        (["--number", "inf"], {"number": float("inf")}),
+        (["--path", "x/y"], {"path": Path("x/y")}),
+        (["--several", "a", "--several", "b"], {"several": ["a", "b"]}),
+        (["--numbers", "1", "--numbers", "0.5"], {"numbers": [1.0, 0.5]}),
+        (["--one-of", "b"], {"one_of": "b"}),
+        (["--flag"], {"flag": True}),
+        (["--no-on"], {"on": False}),
+        (["--either"], {"either": True}),
+        (["--no-either"], {"either": False}),
+    ],
+)
+def test_a_value_has_the_type_that_the_verb_declares(words: list[str], given: dict[str, Any]) -> None:
+    found = called(*words)
+    assert found == given and [type(v) for v in found.values()] == [type(v) for v in given.values()]
 
 
-@pytest.mark.parametrize("at", range(len(CALLS)))
-def test_every_value_is_what_typer_makes_of_it(at: int) -> None:
-    plain, usual = called(CALLS[at], True), called(CALLS[at], False)
-    assert repr(plain) == repr(usual)  # as texts: NaN is not equal to itself
+@pytest.mark.parametrize("words", [["--whole", "7.0"], ["--whole", "x"], ["--number", "x"], ["--flag=1"], ["--none"]])
+def test_another_value_is_refused(words: list[str]) -> None:
+    with pytest.raises(click.UsageError):
+        called(*words)
 
 
-def test_a_required_value_is_still_required() -> None:
-    def needs(name: Annotated[str, typer.Argument()]) -> None: ...
-
-    app = typer.Typer()
-    app.command()(needs)
-    command = typer.main.get_command(app)
-    main.take_plainly(command)
-    with pytest.raises(typer.TyperException, match="name"):
-        command.main([], standalone_mode=False)
+def test_an_unknown_choice_names_the_known_ones() -> None:
+    with pytest.raises(UnknownName, match="unknown value"):
+        called("--one-of", "c")
 
 
-def test_where_typer_says_nothing_its_own_way_is_taken(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "run_en.csv").write_text("id,y_true,y_prob\na,1,0.9\nb,0,0.2\n")
-    words = ["toxicity", "--pred_dir", str(tmp_path), "--run_tag", "run", "--languages", "en", "--bootstrap", "7"]
-    assert run([*words, "--json"]) == 0
-    plain = capsys.readouterr().out
-    monkeypatch.setattr(main, "DECLARED", "no_such_attribute")
-    main._parser.cache_clear()  # as in a process that starts with such a typer
-    try:
-        assert run([*words, "--json"]) == 0
-    finally:
-        main._parser.cache_clear()
-    assert capsys.readouterr().out == plain
+def test_a_required_value_is_required() -> None:
+    def needs(name: Annotated[str, arg("A name.")]) -> None:
+        """Need a name."""
+
+    with pytest.raises(click.UsageError, match="name"):
+        Verb("needs", needs).make_context("hitmiss needs", [])
 
 
 def test_a_verb_starts_without_pydantic(tmp_path: Path) -> None:
-    """Fails when typer is built otherwise, so that somebody sees that every start has become slower."""
+    """A slow import at the start of every verb would be seen here first."""
     (tmp_path / "run_en.csv").write_text("id,y_true,y_prob\na,1,0.9\nb,0,0.2\n")
     words = ["toxicity", "--pred_dir", str(tmp_path), "--run_tag", "run", "--languages", "en", "--bootstrap", "7"]
     code = f"import sys\nfrom hitmiss.cli.main import run\nassert run({words!r}) == 0\nprint('pydantic' in sys.modules)"

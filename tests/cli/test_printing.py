@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.cli import common
+from hitmiss.cli import printing
 from hitmiss.core.text import HIDDEN, escape_invisible
 
 
@@ -41,7 +41,7 @@ def test_ordinary_text_is_untouched(text: str) -> None:
 
 
 def test_lone_surrogates_of_file_names_can_be_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    common.note(b"scores\xff.tsv".decode("utf-8", "surrogateescape"))
+    printing.note(b"scores\xff.tsv".decode("utf-8", "surrogateescape"))
     assert capsys.readouterr().err == "scores\\udcff.tsv\n"
 
 
@@ -49,29 +49,29 @@ def test_a_narrow_encoding_does_not_stop_the_output(monkeypatch: pytest.MonkeyPa
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding="ascii")
     monkeypatch.setattr("sys.stdout", stream)
-    common.out("Brümmer ≥ 1")
+    printing.out("Brümmer ≥ 1")
     stream.flush()
     assert raw.getvalue() == b"Br\\xfcmmer >= 1\n"
 
 
 def test_bold_on_a_terminal(terminal: TextIO) -> None:
-    assert common.bold("eer", terminal) == "\x1b[1meer\x1b[0m"
+    assert printing.bold("eer", terminal) == "\x1b[1meer\x1b[0m"
 
 
 @pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
 def test_plain_where_it_is_asked_for(name: str, value: str, terminal: TextIO, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
-    assert common.bold("eer", terminal) == "eer"
+    assert printing.bold("eer", terminal) == "eer"
 
 
 def test_plain_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    common.out_table(["name", "best"], [["min_dcf", "low"], ["eer\x1b[1m", "low"]])
+    printing.out_table(["name", "best"], [["min_dcf", "low"], ["eer\x1b[1m", "low"]])
     assert capsys.readouterr().out == "name        best\nmin_dcf     low\neer\\x1b[1m  low\n"
 
 
 def test_json_refuses_what_it_cannot_hold(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match="JSON"):
-        common.out_json({"value": float("nan")})
+        printing.out_json({"value": float("nan")})
     assert capsys.readouterr().out == ""
-    common.out_json(common.plain({"value": float("nan"), "ids": {"b", "a"}}))
+    printing.out_json(printing.plain({"value": float("nan"), "ids": {"b", "a"}}))
     assert json.loads(capsys.readouterr().out) == {"value": "nan", "ids": ["a", "b"]}

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hitmiss.cli.common import AFTER_SECONDS, Bar
 from hitmiss.cli.main import run
+from hitmiss.cli.progress_bar import AFTER_SECONDS, Bar
 from hitmiss.core import progress
 from hitmiss.io import fetch
 from hitmiss.io.diagnostics import Diagnostics
@@ -97,7 +97,7 @@ def test_there_is_no_bar_in_a_pipe_nor_on_a_dumb_terminal(stream: str, tmp_path:
     """Shown at once if it were shown at all: the wait is set to nothing."""
     (tmp_path / "scores.tsv").write_text(SCORES)
     code = (
-        "import sys; from hitmiss.cli import common; common.AFTER_SECONDS = 0.0; "
+        "import sys; from hitmiss.cli import progress_bar; progress_bar.AFTER_SECONDS = 0.0; "
         "from hitmiss.cli.main import run; sys.exit(run(sys.argv[1:]))"
     )
     words = [sys.executable, "-c", code, "score", str(tmp_path / "scores.tsv"), "-m", "eer", "--bootstrap", "200"]
@@ -145,9 +145,9 @@ def test_a_bar_waits_two_seconds_and_anew_after_each_print(monkeypatch: pytest.M
 SHARED = """
 import sys
 from hitmiss.core import progress
-from hitmiss.cli import common
-common.AFTER_SECONDS = 0.0
-with common.shown("score"):
+from hitmiss.cli import progress_bar
+progress_bar.AFTER_SECONDS = 0.0
+with progress_bar.shown("score"):
     with progress.step("measuring", 4):
         with progress.part():
             pass

@@ -119,10 +119,10 @@ def test_bins_are_told(data: Path, capsys: Capture) -> None:
         ([], "there are scores and no verdicts", 3),
         (["--thresholds", "0.2"], "takes two numbers", 2),
         (["--thresholds", "0.8", "0.2"], "must not exceed", 2),
-        (["--choose", "magic"], "unknown way to choose", 2),
+        (["--choose", "magic"], "unknown value of --choose", 2),
         (["--choose", "cost"], "--costs", 2),
         (["--choose", "budget", "--looks", "many"], "50/1000", 2),
-        (["--thresholds", "0.2", "0.8", "--undefined", "one"], "rule for undefined figures", 2),
+        (["--thresholds", "0.2", "0.8", "--undefined", "one"], "unknown value of --undefined", 2),
     ],
 )
 def test_senseless_questions_are_refused(data: Path, capsys: Capture, words: list[str], part: str, code: int) -> None:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hitmiss.core.finding import FAILED, PASSED
+from hitmiss.core.finding import FAILED, MARKS, PASSED
 from hitmiss.core.trials import Trials
 from hitmiss.core.verdict import Verdict
 from hitmiss.reports import terminal
+from hitmiss.reports.html import render
+from hitmiss.reports.page import Page, Part
+from hitmiss.reports.summary import Summary
 
 SCREENS = Path(__file__).parent / "screens"
 REWRITE = "HITMISS_REWRITE_SCREENS"
@@ -54,7 +58,25 @@ def screen(name: str, verdict: Verdict) -> None:
     assert (
         verdict.headline == text.replace("\n", " ").partition("  Is it good?")[0].strip() or len(verdict.headline) > 90
     )
-    file = SCREENS / f"{name}.txt"
+    _frozen(SCREENS / f"{name}.txt", text)
+    _frozen(SCREENS / f"{name}.html", card(name, verdict))
+
+
+def card(name: str, verdict: Verdict) -> str:
+    """Return the first screen of a page with this verdict, as HTML."""
+    page = Page(name, (Part("e1", Summary(name, "", (), (), verdict), ()),), (), ())
+    html = render(page, static=True)
+    made = html[html.index('<section class="card"') : html.index('<section id="e1"')].strip()
+    colour = {PASSED: "fine", FAILED: "bad"}.get(verdict.state, "open")
+    assert f'<p class="verdict {colour}">' in made, "the colour of the headline is that of the verdict"
+    for title in re.findall(r"<h3>(.*?)</h3>\n<ul class=\"lines\">(.*?)</ul>", made, re.DOTALL):
+        marks = re.findall(r'<li class="([a-z-]+)"><b aria-hidden="true">(.)</b>', title[1])
+        assert marks and all(MARKS[state.replace("-", " ")] == mark for state, mark in marks)  # type: ignore[index]
+    return made + "\n"
+
+
+def _frozen(file: Path, text: str) -> None:
+    """Compare a screen with the one that is kept, or write it anew."""
     if os.environ.get(REWRITE):
         file.write_text(text, encoding="utf-8")
     assert text == file.read_text(encoding="utf-8"), f"set {REWRITE}=1 to write the screens anew"

@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [
     ROOT / "README.md",
-    *(p for p in sorted(DOCS.rglob("*.md")) if p.name not in ("api.md", "cli.md", "metrics.md")),
+    *(p for p in sorted(DOCS.rglob("*.md")) if p.name not in ("cli.md", "metrics.md") and not p.name.startswith("api")),
 ]
 TUTORIALS = DOCS / "tutorials"
 """On systems with a POSIX shell, test_tutorials.py types these pages into one, with a wheel that is installed."""

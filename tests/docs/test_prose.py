@@ -130,3 +130,19 @@ def test_prose_linter(tmp_path: Path) -> None:
     found = [line for line in done.stdout.splitlines() if line.strip()]
     assert [line for line in found if "bad.md" in line], "the linter must find what it looks for"
     assert [line for line in found if "bad.md" not in line] == []
+
+
+def test_paragraphs_are_short() -> None:
+    """A paragraph of a page for people has at most 120 words; tables, code and generated pages apart."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    left_out = re.compile(r"metrics\.md|cli\.md|api.*\.md")
+    long = [
+        f"{page.name}: {len(part.split())} words: {part.strip()[:60]}"
+        for page in pages
+        if not left_out.fullmatch(page.name) and page.parent.name != "adr"
+        for part in re.split(
+            r"\n\s*\n|\n(?=[-*] )", re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+        )
+        if not part.lstrip().startswith(("|", "#")) and len(part.split()) > 120
+    ]
+    assert long == []

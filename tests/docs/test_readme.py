@@ -15,19 +15,27 @@ from hitmiss.cli.main import run
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 
 
+BLOCK = re.search(
+    r"<!-- demo: clips -->\n```console\n\$ hitmiss (demo --files)\n\$ hitmiss (.*?)\n(.*?)\n\$ ", README, re.S
+)
+
+
 def test_the_table_is_real(set_up: SetUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    block = re.search(
-        r"<!-- demo: asvspoof5 -->\n```console\n\$ hitmiss (demo --small)[^\n]*\n\$ hitmiss (.*?)\n(.*?)```",
-        README,
-        re.S,
-    )
-    assert block is not None
-    set_up(block[1], tmp_path)
+    assert BLOCK is not None
+    set_up(BLOCK[1], tmp_path)
     capsys.readouterr()
     with contextlib.chdir(tmp_path):
-        assert run(shlex.split(block[2])) == 0
+        assert run(shlex.split(BLOCK[2])) == 0
     printed = capsys.readouterr().out.splitlines()
-    for line in block[3].splitlines():
-        assert line.strip() == "…" or line in printed or any(p.startswith(line.removesuffix("…")) for p in printed), (
-            line
-        )
+    assert [line for line in BLOCK[3].splitlines() if line.strip() != "…" and line not in printed] == []
+
+
+def test_the_rows_are_those_of_the_file(set_up: SetUp, tmp_path: Path) -> None:
+    rows = re.search(r"```text\n(file,label.*?)```", README, re.S)
+    assert rows is not None
+    set_up("demo --files", tmp_path)
+    assert (tmp_path / "clips.csv").read_text(encoding="utf-8").startswith(rows[1])
+
+
+def test_it_is_one_screen_and_a_half() -> None:
+    assert len(README.splitlines()) <= 110

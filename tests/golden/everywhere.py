@@ -42,7 +42,7 @@ def everything(only: list[str]) -> dict[str, Any]:
     from commands import COMMANDS
     from data import write_all
 
-    from hitmiss.cli.demo import STEPS
+    from hitmiss.cli.demo_steps import STEPS
 
     found: dict[str, Any] = {}
     for step in STEPS:

@@ -129,7 +129,6 @@ class TestUse:
                 (["--resume"], 5, f"process {process.pid} on"),
             ):
                 assert done([*words, *more], second)[0] == code and why in (second / "err").read_text()
-                assert "--join" not in (second / "err").read_text()  # there is none for language models
             process.join()
             assert process.exitcode == 0 and len(server.requests) == 6
         assert len(rows_of(tmp_path / "r.jsonl")) == 6
@@ -139,7 +138,7 @@ class TestUse:
             words = command(pictures, server, tmp_path / "r.jsonl", "--max-connections", "1")
             code, _, err = done(words, tmp_path)
         assert code == 5 and "307" in err and (len(server.requests), len(other.requests)) == (1, 0)
-        assert not (tmp_path / "r.run").exists()
+        assert not (tmp_path / "r.jsonl").exists()
 
     def test_a_full_disk(self, pictures: Path, tmp_path: Path) -> None:
         """Files may grow to 12 kB: less than the answers take, and far less than what inspect_ai logs."""

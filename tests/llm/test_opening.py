@@ -40,7 +40,7 @@ def test_what_a_server_refuses_stops_at_the_first_call(fault: str, why: str, pic
         code, out, err = done(words, tmp_path)
         assert (code, len(server.requests)) == (5, 1)
         assert err.count("\n") <= 2 and "the first call failed" in err and why in err and KEY not in err + out
-        assert left(tmp_path) == []
+        assert left(tmp_path) == ["r.run"]  # the failed call is kept
         is_wrong = False
         assert done(words, tmp_path)[0] == 0
     assert len(rows_of(tmp_path / "r.jsonl")) == 24
@@ -65,11 +65,11 @@ def test_no_key_and_no_such_provider(pictures: Path, tmp_path: Path, monkeypatch
         assert code == 5 and f"the model {name} cannot be asked" in err and why in err and left(tmp_path) == []
 
 
-def test_a_run_where_every_call_failed_leaves_nothing(pictures: Path, tmp_path: Path) -> None:
+def test_a_run_where_every_call_failed_leaves_no_rows(pictures: Path, tmp_path: Path) -> None:
     with StandIn(lambda seen: "400") as server:
         words = command(pictures, server, tmp_path / "r.jsonl", "--limit", "3")
         code, _, err = done(words, tmp_path)
-    assert code == 5 and "all 3 calls failed" in err and "nothing was kept" in err and left(tmp_path) == []
+    assert code == 5 and "all 3 calls failed" in err and left(tmp_path) == ["r.run"]
 
 
 def test_a_run_killed_before_its_first_answer_is_begun_afresh(pictures: Path, tmp_path: Path) -> None:

@@ -157,12 +157,17 @@ def test_slices_of_one_class_say_what_to_do_and_do_it(
         assert found.one("eer", **{column: value}).value == hm.metrics.eer(label[inside], score[inside])
 
 
-def test_columns_of_both_classes_in_one_grouping_are_refused(table: Path) -> None:
+def test_columns_of_both_classes_in_one_grouping_give_every_pair_of_slices(table: Path) -> None:
     trials = hm.read(table, positive="real")
     design = Design(metrics=("eer",), by=(("attack", "reader"),), negative_only=("attack",), positive_only=("reader",))
-    with pytest.raises(UsageError) as refused:
-        measure_trials(trials, design)
-    assert refused.value.code == "two-sides"
+    found = measure_trials(trials, design)
+    label, score, frame = trials.label, trials.score, trials.frame
+    attack, reader = (np.asarray(frame[name]) for name in ("attack", "reader"))
+    pairs = {(a, r) for a in attack[label == 0] for r in reader[label == 1]}
+    assert len(pairs) > 3
+    for a, r in pairs:
+        inside = ((label == 0) & (attack == a)) | ((label == 1) & (reader == r))
+        assert found.one("eer", attack=a, reader=r).value == hm.metrics.eer(label[inside], score[inside])
 
 
 @pytest.mark.parametrize("unit", [(), ("speaker",)])

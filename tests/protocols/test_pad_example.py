@@ -1,4 +1,4 @@
-"""The example of ISO/IEC 30107-3: a protocol in one short file, its figures against plain arithmetic."""
+"""Presentation attack detection: a protocol in one short file, and that of ISO/IEC 30107-3, against plain arithmetic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from hitmiss.cli.main import run
 
-PROTOCOL = Path(__file__).parents[2] / "examples" / "iso-30107-3.toml"
+PROTOCOL = Path(__file__).parent / "pad-with-average.toml"
 SPECIES = {"print": 0.30, "replay": 0.12, "mask": 0.05}
 """How often an attack of each species passes."""
 
@@ -112,3 +112,41 @@ def test_streamed_figures_are_the_same(claimed: tuple[Path, Path], tmp_path: Pat
     assert [(e["metric"], e["value"], e["low"]) for e in estimates(tmp_path / "s.json")] == [
         (e["metric"], e["value"], e["low"]) for e in estimates(claimed[1])
     ]
+
+
+def test_the_protocol_of_the_standard_names_the_worst_species(
+    rows: list[dict[str, str]], claimed: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["score", str(claimed[0]), "-p", "iso30107-pad", "--threshold", "0.5", "--bootstrap", "0", "--json"]
+    assert run([*words, "-o", str(tmp_path / "iso.json")]) == 0
+    found = {
+        (e["metric"], e["slice"].get("species"), e["average"]): e["value"] for e in estimates(tmp_path / "iso.json")
+    }
+    apcer = {species: rate(rows, species, accepted=True) for species in SPECIES}
+    for species, expected in apcer.items():
+        assert found["fpr", species, None] == pytest.approx(expected, abs=1e-12)
+    assert found["worst", None, None] == pytest.approx(max(apcer.values()), abs=1e-12)
+    assert found["fnr", None, None] == pytest.approx(rate(rows, "none", accepted=False), abs=1e-12)
+    assert not any("acer" in metric for metric, _, _ in found), "ACER is no figure of the standard"
+    capsys.readouterr()
+    assert run([*words[:-1]]) == 0
+    shown = capsys.readouterr().out
+    assert "worst APCER" in shown and "BPCER20" in shown and "ACER" not in shown
+
+
+@pytest.mark.parametrize(("name", "most"), [("bpcer10", 0.1), ("bpcer20", 0.05), ("bpcer100", 0.01)])
+def test_bona_fide_errors_are_read_where_no_species_passes_more_often(
+    rows: list[dict[str, str]], claimed: tuple[Path, Path], tmp_path: Path, name: str, most: float
+) -> None:
+    """By trying every score as the threshold."""
+    words = ["score", str(claimed[0]), "-p", "iso30107-pad", "--threshold", "0.5", "--bootstrap", "0", "--json"]
+    assert run([*words, "-o", str(tmp_path / "iso.json")]) == 0
+    score = np.array([float(r["score"]) for r in rows])
+    species = np.array([r["attack_type"] for r in rows])
+    allowed = [
+        np.mean(score[species == "none"] < t)
+        for t in [*sorted(score), np.inf]
+        if all(np.mean(score[species == s] >= t) <= most for s in SPECIES)
+    ]
+    found = next(e for e in estimates(tmp_path / "iso.json") if e["metric"] == name)
+    assert found["value"] == pytest.approx(min(allowed), abs=1e-12)

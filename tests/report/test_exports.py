@@ -186,9 +186,9 @@ def test_kinds_that_do_not_belong_together_are_refused() -> None:
 def test_a_triage_is_exported_with_what_people_add(tmp_path: Path, to: str) -> None:
     """The tables beside the figures are the same objects as on the page and in the terminal."""
     source = stories.triage_with_people(tmp_path)
-    assert source.asides is not None and source.asides.people is not None
+    assert source.extras is not None and source.extras.people is not None
     text = str(export([source], Export(to)))
-    load = source.asides.people.loads[0]
+    load = source.extras.people.loads[0]
     assert "what was left to people" in text.lower() and "Krippendorff" in text
     (line,) = [x for x in text.splitlines() if x.strip("| ").startswith(f"{load.n} ") and f"{load.settled}" in x]
     assert f"{float(load.share):.4f}" in line

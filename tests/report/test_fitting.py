@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from tests.report import stories
 from tests.report.test_stories import attack_run
 
-from hitmiss.cli import demo
+from hitmiss.cli import demo_steps
 from hitmiss.conclude.verdict import conclude as assess
 from hitmiss.core.results import Results
 from hitmiss.engine.compare import compare
@@ -109,9 +109,9 @@ def instead(words: list[str], option: str, value: str) -> list[str]:
 def printed(tmp_path_factory: pytest.TempPathFactory) -> list[Table]:
     """Every table of the jobs that need no model: scores, toxicity, triage with people, comparisons."""
     jobs: list[Job] = [
-        ("asvspoof5", 0.02, demo.simulate_asvspoof5, demo.score_asvspoof5),
-        ("toxicity", 0.02, demo.simulate_toxicity, demo.score_toxicity),
-        ("triage", 0.02, demo.simulate_triage, demo.score_triage),
+        ("asvspoof5", 0.02, demo_steps.simulate_asvspoof5, demo_steps.score_asvspoof5),
+        ("toxicity", 0.02, demo_steps.simulate_toxicity, demo_steps.score_toxicity),
+        ("triage", 0.02, demo_steps.simulate_triage, demo_steps.score_triage),
     ]
     found = printed_by(
         tmp_path_factory.mktemp("demo"),
@@ -128,9 +128,9 @@ def printed_with_models(tmp_path_factory: pytest.TempPathFactory) -> list[Table]
     for name in ("soundfile", "soxr", "av", "PIL"):
         pytest.importorskip(name)
     jobs: list[Job] = [
-        ("voices", 0.02, demo.simulate_voices, demo.detect_voices),
-        ("ecg", 0.05, demo.simulate_ecg, demo.attack_ecg),
-        ("llm", 0.02, demo.simulate_pictures, demo.ask_standin),
+        ("voices", 0.02, demo_steps.simulate_voices, demo_steps.detect_voices),
+        ("ecg", 0.05, demo_steps.simulate_ecg, demo_steps.attack_ecg),
+        ("llm", 0.02, demo_steps.simulate_pictures, demo_steps.ask_standin),
     ]
 
     def shorter(words: list[str]) -> list[str]:
@@ -144,7 +144,7 @@ def printed_with_models(tmp_path_factory: pytest.TempPathFactory) -> list[Table]
         return [*kept, *families, *words[words.index("--output") :]]
 
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(demo, "has_inspect", lambda: False)  # the stand-in is asked without a server
+        patched.setattr(demo_steps, "has_inspect", lambda: False)  # the stand-in is asked without a server
         found = printed_by(tmp_path_factory.mktemp("models"), jobs, shorter)
     titles = " ".join(table.title for table in found)
     assert "drift by codec" in titles and "by attack" in titles and "verdicts" in titles

@@ -195,9 +195,11 @@ def test_the_text_of_an_item_is_shown_as_the_model_got_it() -> None:
 def test_the_budget_of_bytes_holds() -> None:
     data = measured(secret_trials(), "run", Measuring(Design.of(["eer"], by="codec")))
     page = compose([data, replace(data, name="again")], Options(most=50, budget=5_000))
-    shown = [s for part in page.parts for e in part.errors for s in (*e.false_alarms, *e.misses)]
+    shown = [s for part in page.parts for e in part.section("errors").errors for s in (*e.false_alarms, *e.misses)]
     assert 0 < sum(s.size for s in shown) <= 5_000
-    assert sum(e.left_out for part in page.parts for e in part.errors) == 100 - len(shown), "each item once"
+    assert sum(e.left_out for part in page.parts for e in part.section("errors").errors) == 100 - len(shown), (
+        "each item once"
+    )
     assert "did not fit into the budget" in render(page)
 
 
@@ -225,11 +227,11 @@ def test_several_runs_stand_side_by_side_and_are_tested() -> None:
     page = compose([two(3.0, "good"), two(0.6, "bad")])
     (part,) = page.parts
     assert [name for name, _ in part.summary.headlines] == ["good", "bad"]
-    assert any("good does better than bad" in v for v in part.verdicts)
-    det = next(f for f in part.figures if f.kind == "det")
-    assert [word for _, _, word in det.plate.key] == ["good", "bad"] and part.comparison
+    assert any("good does better than bad" in v for v in part.section("versus").texts)
+    det = next(f for f in part.section("curves").figures if f.kind == "det")
+    assert [word for _, _, word in det.plate.key] == ["good", "bad"] and part.section("versus").tables
     three = compose([two(3.0, "x"), two(2.9, "y"), two(0.6, "z")])
-    assert any("share a letter" in note for note in three.parts[0].comparison_notes)
+    assert any("share a letter" in note for note in (t.note for t in three.parts[0].section("versus").tables))
 
 
 def test_repetitions_of_one_run_are_not_compared() -> None:
@@ -238,16 +240,18 @@ def test_repetitions_of_one_run_are_not_compared() -> None:
     seeds = stack({"1": one, "2": one}, "seed")
     data = RunData("x", hm.measure(seeds, ["eer"]), tuple(pictures(seeds)), seeds)
     (part,) = compose([data]).parts
-    assert not part.comparison and "repetitions of one run" in part.comparison_notes[0]
+    versus = part.section("versus")
+    assert not versus.tables and "repetitions of one run" in versus.texts[0]
     both = stack({"1": one, "2": one}, "system")
     (part,) = compose([RunData("x", hm.measure(both, ["eer"]), (), both)]).parts
-    assert part.verdicts == ("The two are identical: eer.",)
+    assert part.section("versus").texts[0] == "The two are identical: eer."
 
 
 def test_results_without_trials_are_not_tested_and_say_so() -> None:
     bare = [replace(two(s, name), trials=None) for s, name in ((3.0, "a"), (0.6, "b"))]
     (part,) = compose(bare).parts
-    assert not part.comparison and "nothing was tested" in part.comparison_notes[0]
+    versus = part.section("versus")
+    assert not versus.tables and "nothing was tested" in versus.texts[0]
 
 
 def test_runs_on_other_trials_are_never_put_side_by_side() -> None:

@@ -113,9 +113,10 @@ def test_a_report_of_attacks_counts_records_and_names_the_worst_attack(attacked:
     (name, head), *_ = part.summary.headlines
     assert name == "" and head.title.endswith(f"{worst[0]} at {worst[1]}")
     assert float(head.value.removesuffix("\u00a0%")) == pytest.approx(100 * robust[worst], abs=0.51)
-    assert {f.kind for f in part.figures} == {"robustness"} and len(part.figures) == 4
-    assert [d.title for d in part.domains] == ["by target", "by sex"] and part.domains[0].maps
-    assert part.confusion is None and not part.comparison
+    figures, domains = part.section("curves").figures, part.section("domains")
+    assert {f.kind for f in figures} == {"robustness"} and len(figures) == 4
+    assert [t.title for t in domains.tables] == ["by target", "by sex"] and domains.maps
+    assert len(part.section("numbers").tables) == 1 and not part.section("versus").blocks
     text = render(page)
     assert "negative)" not in text and "of them with a label, under" in text
     assert render(page, static=True).count('<svg class="plate"') == 4
@@ -158,7 +159,7 @@ def test_a_drift_table_is_a_report_without_a_whole() -> None:
     ]
     page = compose([RunData("drift", Results(tuple(rows)))])
     (part,) = page.parts
-    assert part.overall is None and len(part.levels) == 1
+    assert not part.section("numbers").blocks and len(part.section("levels").figures) == 1
     assert part.summary.headlines[0][1].title == "False acceptance, at worst: manipulation noise(snr=5)"
     assert "60.00\u00a0%" in render(page)
 
@@ -190,7 +191,8 @@ def test_repeated_trials_are_one_run_with_the_mean_as_headline() -> None:
         assert shown[name] == pytest.approx(100 * float(np.mean(each)), abs=0.051)
         head = dict(part.summary.headlines)[name]
         assert f"sd {100 * np.std(each, ddof=1):.2g}\u00a0%" in head.interval
-    assert part.overall is not None and len(part.overall.rows) == 6 and part.repeats is not None
+    overall = part.section("numbers").tables[0]
+    assert overall.name == "all" and len(overall.rows) == 6 and part.section("repeats").tables
 
 
 def test_seeds_stay_runs_of_their_own() -> None:

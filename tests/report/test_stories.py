@@ -121,7 +121,7 @@ def test_failed_calls_of_repeated_runs_are_missing_trials() -> None:
 
 
 def test_the_flow_counts_every_trial_once(tmp_path: Path) -> None:
-    asides = stories.triage_with_people(tmp_path).asides
+    asides = stories.triage_with_people(tmp_path).extras
     assert asides is not None and asides.people is not None
     paths = asides.people.paths
     assert sum(p.n for p in paths) == 400
@@ -162,7 +162,7 @@ def test_of_two_attacked_runs_the_page_says_which_keeps_more_and_draws_both() ->
     found = part.summary.verdict
     assert found.headline.startswith("defended keeps more under attack than base") and found.answers[0].status == PASSED
     assert "pgd at 1" in found.answers[0].text and [name for name, _ in part.summary.headlines] == ["defended", "base"]
-    names = {mark.name for f in part.figures for mark in f.plate.marks if isinstance(mark, Curve)}
+    names = {mark.name for f in part.section("curves").figures for mark in f.plate.marks if isinstance(mark, Curve)}
     assert {"pgd, base", "pgd, defended"} <= names
     alike = said(base, RunData("again", attack_run(0.69, 0.05)))
     assert (

@@ -87,10 +87,10 @@ def test_the_verdict_stands_beside_the_difference_on_the_page() -> None:
         for name, s in (("one", 0.5), ("two", 2.0))
     ]
     (part,) = compose(sides).parts
-    heads = [text for text, _, _ in part.comparison[0].heads]
+    heads = [text for text, _, _ in part.section("versus").tables[0].heads]
     at = next(i for i, head in enumerate(heads) if head.startswith("B − A"))
     assert heads[at + 1] == "verdict" and sorted(heads) == sorted({*heads})
-    for row in part.comparison[0].rows:
+    for row in part.section("versus").tables[0].rows:
         assert row[at + 1].text in ("B better", "no difference shown") and " ↓" in row[0].text
 
 

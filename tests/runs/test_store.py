@@ -175,7 +175,8 @@ def test_a_record_of_another_item_is_refused(tmp_path: Path) -> None:
 
 def test_a_changed_configuration_is_refused_with_the_difference(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    begin(folder, config={"a": 1, "model": {"sha": "x"}}).close()
+    with begin(folder, config={"a": 1, "model": {"sha": "x"}}) as run:
+        run.add(0, {"score": 1.0})
     with pytest.raises(IncompleteRun, match=r'model\.sha: "x" before, "y" now') as refused:
         begin(folder, config={"a": 1, "model": {"sha": "y"}}, resume=True)
     assert refused.value.exit_code == 4 and "a:" not in str(refused.value).split("configuration")[1]
@@ -185,7 +186,8 @@ def test_a_changed_configuration_is_refused_with_the_difference(tmp_path: Path) 
 
 
 def test_a_folder_in_use_is_never_overwritten(tmp_path: Path) -> None:
-    begin(tmp_path / "begun").close()
+    with begin(tmp_path / "begun") as run:
+        run.add(0, {"score": 1.0})
     with pytest.raises(IncompleteRun, match="resume=True"):
         begin(tmp_path / "begun")
     with pytest.raises(UsageError, match="finished run"):
@@ -359,3 +361,22 @@ def test_another_schema_is_refused(tmp_path: Path) -> None:
         load_manifest(folder)
     with pytest.raises(UsageError, match="is not a run"):
         load_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("records", [[], [{"error": "no"}, {"error": "no"}]], ids=["nothing", "failures"])
+def test_a_run_without_a_success_begins_afresh(tmp_path: Path, records: list[dict[str, Any]]) -> None:
+    folder = tmp_path / "run"
+    with begin(folder, config={"a": 1}) as run:
+        for at, record in enumerate(records):
+            run.add(at, record)
+    with begin(folder, config={"a": 2}) as run:
+        assert list(run.todo())[:2] == [0, 1] and run.manifest["config"] == {"a": 2}
+        run.add(0, {"score": 1.0})
+    with pytest.raises(IncompleteRun, match="not finished"):
+        begin(folder, config={"a": 3})
+
+
+def test_a_run_that_fails_before_its_first_result_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFault), begin(tmp_path / "run"):
+        raise EnvironmentFault("no model")
+    assert not (tmp_path / "run").exists()

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import json
-from importlib import import_module
 from pathlib import Path
 
 import polars as pl
 import pytest
 from claims import said, write_files
 
-from hitmiss.cli import common
-from hitmiss.cli.main import run
+from hitmiss.cli.main import find_verb, run
 from hitmiss.core.convert import plain
 from hitmiss.core.design import ComparisonRules, Design, Side
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.protocol import Gap
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import Spec, options_of
 from hitmiss.evaluation.protocol import evaluate, find_protocol, protocols
 
 READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity", "triage", "drift", "detect")
-MEASURING = {"score": (), "report": ("matrix",), "gate": ("metric", "matrix")}
+MEASURING = {"score": (), "report": ("matrix",), "gate": ("metrics", "matrix")}
 FILES = {
     "--encoding": "latin.csv --encoding latin-1 --positive f\u00e4lschung",
     "--positive-value": "words.csv --positive-value yes",
@@ -40,19 +38,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def options(verb: str) -> set[str]:
-    return {*inspect.signature(getattr(import_module(f"hitmiss.cli.{verb}"), verb)).parameters}
+    return {*find_verb(verb).by_spelling}
+
+
+def spellings(spec: type[Spec], without: tuple[str, ...] = ()) -> set[str]:
+    own = {name: option for name, option in options_of(spec).items() if option.is_flag and name not in without}
+    return {option.spellings(name)[0] for name, option in own.items()}
 
 
 @pytest.mark.parametrize("verb", READING)
 def test_every_verb_that_reads_has_every_reading_option(verb: str) -> None:
-    stated = {"settings"} if verb in ("verify", "detect") else set()  # a claim states all itself; a model has no scores
-    assert {*inspect.signature(common.reading).parameters} - stated <= options(verb)
-    assert not stated & options(verb)
+    assert spellings(ReadSpec) <= options(verb)
+    # a claim states all itself; a model has no scores
+    assert ("--settings" in options(verb)) == (verb not in ("verify", "detect"))
 
 
 @pytest.mark.parametrize("verb", MEASURING)
 def test_every_verb_that_measures_has_every_option_of_a_question(verb: str) -> None:
-    assert {*inspect.signature(common.design).parameters} - {*MEASURING[verb]} <= options(verb)
+    assert spellings(Design, MEASURING[verb]) <= options(verb)
 
 
 @pytest.mark.parametrize("option", FILES)
@@ -178,7 +181,7 @@ def test_what_is_said_goes_over_what_a_protocol_says() -> None:
     rules = ReadSpec(score_kind="probability", positive="toxic", columns={"item": "id"})
     said_ = ReadSpec(score_kind="raw", columns={"score": "p"}).over(rules)
     assert (said_.kind, said_.positive, dict(said_.columns)) == ("raw", "toxic", {"item": "id", "score": "p"})
-    assert ReadSpec().over(rules) == rules and ReadSpec().said == ()
+    assert ReadSpec().over(rules) == rules and ReadSpec().stated == ()
     assert ReadSpec(columns={"item": "a"}, key_columns={"item": "b"}).for_key.columns == {"item": "b"}
 
 

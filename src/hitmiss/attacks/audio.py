@@ -90,7 +90,7 @@ def _sound_of(folder: str, files: str, rng: Generator, sample_rate: int) -> Clip
     place = Path(folder)
     found = sorted(p for p in place.rglob(files) if p.suffix.lower() in SOUNDS) if place.is_dir() else []
     if not found:
-        raise UsageError(f"there is no sound file {files!r} in the folder {folder}", code="empty-folder")
+        raise UsageError.of("empty-folder", files=files, folder=folder)
     return load_audio(found[int(rng.integers(len(found)))], sample_rate)
 
 
@@ -126,7 +126,7 @@ def packet_loss(
 ) -> Array:
     """Silence lost packets of `packet` seconds: a share strength × `rate`, in bursts of about `burst` (Gilbert)."""
     if not 0.0 <= rate < 1.0 or burst < 1.0:
-        raise UsageError(f"a rate lies in 0..1 and a burst has 1 packet or more; found {rate} and {burst}")
+        raise UsageError.of("rate-lies-burst-packet", rate=rate, burst=burst)
     size = _samples("packet", packet, sample_rate)
     lost, out, share = False, x.copy(), strength * rate
     for start in range(0, len(x), size):
@@ -142,7 +142,7 @@ def speed(x: Array, strength: float, rng: Generator, *, rate: int = 15000, sampl
     """Resample to `rate` and play at the original rate: a lower `rate` is faster and higher, a higher one slower."""
     wanted = round(sample_rate * (rate / sample_rate) ** strength)
     if wanted < 1000:
-        raise UsageError(f"the rate must be 1000 or more; found {rate}")
+        raise UsageError.of("rate-1000-more", rate=rate)
     return resample(_f32(x), sample_rate, wanted)
 
 
@@ -216,7 +216,7 @@ def fade(
     if shape not in FADES:
         raise UnknownName("shape of a fade", shape, FADES)
     if not 0.0 <= share <= 0.5:
-        raise UsageError(f"the share of a fade runs from 0 to 0.5; found {share}")
+        raise UsageError.of("share-fade-runs", share=share)
     n = round(strength * share * len(x))
     ramp = np.arange(1, n + 1) / (n + 1)
     ramp = np.clip(FADES[shape](ramp), 0.0, 1.0)
@@ -230,7 +230,7 @@ def fade(
 def band(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, rate: int = 8000) -> Array:
     """Resample to a lower rate and back, losing what lies above half of it; strength moves it to `rate`."""
     if not 0 < rate <= sample_rate:
-        raise UsageError(f"the rate must lie between 0 and the clip's own, {sample_rate}; found {rate}")
+        raise UsageError.of("rate-lie-between-clip", sample_rate=sample_rate, rate=rate)
     low = round(sample_rate * (rate / sample_rate) ** strength)
     return _exactly(resample(resample(_f32(x), sample_rate, low), low, sample_rate), len(x))
 
@@ -247,7 +247,7 @@ def pitch(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000
 def tempo(x: Array, strength: float, rng: Generator, *, sample_rate: int = 16000, factor: float = 1.1) -> Array:
     """Play faster by `factor` ** strength at the same pitch: the clip becomes that much shorter."""
     if factor <= 0:
-        raise UsageError(f"a tempo is above 0; found {factor}")
+        raise UsageError.of("tempo-above", factor=factor)
     return _stretch(_f32(x), factor**-strength, sample_rate)
 
 
@@ -288,7 +288,7 @@ def transform(given: str | Perturbation | Callable[..., object]) -> Transform:
     if isinstance(given, str | Perturbation):
         return _Bound(perturbation(given))
     if not callable(given):
-        raise UsageError(f"a manipulation is a text as noise(snr=15) or a callable; found {type(given).__name__}")
+        raise UsageError.of("manipulation-text-noise-snr", name=type(given).__name__)
     return _Called(given)
 
 
@@ -350,16 +350,16 @@ def seeded(rng: Generator) -> Iterator[None]:
 def _checked(changed: object, name: str) -> Clip:
     clip = np.asarray(changed, dtype=np.float32)
     if clip.ndim != 1 or not len(clip):
-        raise DataError(f"{name} must give one channel with samples in it; found the shape {clip.shape}")
+        raise DataError.of("give-channel-samples", name=name, shape=clip.shape)
     if not np.isfinite(clip).all():
-        raise DataError(f"{name} made samples that are NaN or infinite")
+        raise DataError.of("made-samples-nan-infinite", name=name)
     return clip
 
 
 def _samples(what: str, seconds: float, sample_rate: int) -> int:
     n = round(seconds * sample_rate)
     if n < 1:
-        raise UsageError(f"the {what} must be above 0 seconds; found {seconds}")
+        raise UsageError.of("above-seconds", what=what, seconds=seconds)
     return n
 
 

@@ -114,7 +114,7 @@ class Batched:
         delta = self.function(records, **settings)
         changed = records.x + (consistent(delta) if lead_consistent else delta)
         if not is_finite(changed):
-            raise DataError(f"{self.name} made values that are not finite")
+            raise DataError.of("made-values-not-finite", name=self.name)
         acting = records.strength > 0.0
         return changed if acting.all() else np.where(acting, changed, records.x)
 
@@ -208,18 +208,16 @@ def check_signals(x: ArrayLike, finite: bool = True) -> Floats:
     """
     signals = as_numbers(x)
     if signals.ndim != 3:
-        raise DataError(f"signals are record × sample × lead; found the shape {signals.shape}")
+        raise DataError.of("signals-record-sample-lead", shape=signals.shape)
     _, samples, leads = signals.shape
     if not samples or not leads:
-        raise DataError(f"a record holds at least one sample and one lead; found {samples} samples × {leads} leads")
+        raise DataError.of("record-holds-least-sample", samples=samples, leads=leads)
     if leads > max(samples, MOST_LEADS):
-        raise DataError(
-            f"records are sample × lead; found {samples} samples × {leads} leads, which look transposed: use layout='lead_sample'"
-        )
+        raise DataError.of("records-sample-lead", samples=samples, leads=leads)
     if finite and not is_finite(signals):
         wrong = ~np.isfinite(signals).all(axis=(1, 2))
         first = int(np.argmax(wrong))
-        raise DataError(f"{int(wrong.sum())} records hold values that are NaN or infinite, the first at place {first}")
+        raise DataError.of("records-hold-values-nan", wrong=int(wrong.sum()), first=first)
     return signals
 
 
@@ -227,11 +225,11 @@ def as_numbers(x: ArrayLike) -> Floats:
     """Return an array in float64; texts and complex numbers are refused."""
     array = np.asarray(x)
     if array.dtype.kind not in "fiubO":
-        raise DataError(f"signals are numbers; found {array.dtype}")
+        raise DataError.of("signals-numbers", dtype=array.dtype)
     try:
         return np.asarray(array, dtype=np.float64)
     except (TypeError, ValueError):
-        raise DataError("signals are numbers in a regular array; found something else among them") from None
+        raise DataError.of("signals-numbers-regular-array") from None
 
 
 def _check_peaks(peaks: ArrayLike, samples: int) -> Ints:
@@ -239,5 +237,5 @@ def _check_peaks(peaks: ArrayLike, samples: int) -> Ints:
     if not len(found):
         return np.zeros(0, dtype=np.int64)
     if found.dtype.kind not in "iu" or (len(found) and not (found.min() >= 0 and found.max() < samples)):
-        raise UsageError(f"R peaks are sample numbers from 0 to {samples - 1}; found {found[:3]}")
+        raise UsageError.of("peaks-sample-numbers", samples=samples - 1, found=found[:3])
     return found.astype(np.int64)

@@ -21,6 +21,7 @@ from hitmiss.attacks.signals import write_index, write_part
 from hitmiss.attacks.table import failures_of, header_of, table_of
 from hitmiss.attacks.worker import Campaigner, Facts, Keep, StepWorker
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.finding import Option
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
@@ -48,10 +49,10 @@ def run_campaign(
     if output is not None:
         trials = work_on_campaign(campaigner, output, spec or RunSpec(), report=report, save_signals=save_signals)
         if trials is None:
-            raise EnvironmentFault(f"other processes still work on {output}; read it when they are done")
+            raise EnvironmentFault.of("other-processes-still-work", output=output)
         return trials
     if save_signals:
-        raise UsageError("signals are kept in a run folder; say output=…")
+        raise UsageError.of("signals-kept-run-folder")
     worker = StepWorker(campaigner)
     kept = InMemory(worker.items)
     run_loop(worker, kept, spec or RunSpec(), report).require_hope("the attack")
@@ -199,6 +200,7 @@ def attack(
         If the records cannot be read, or the classes of model and data differ.
 
     >>> import tempfile
+    >>> import numpy as np
     >>> x, y = np.zeros((4, 200, 2)), np.array([[1], [0], [1], [0]])
     >>> x[::2] = np.sin(np.arange(200) / 5)[:, None]
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -274,7 +276,7 @@ def prepare_campaign(
     )
     for name, value, least in (("limit", limit, 1), ("batch", batch, 1), ("seed", seed, 0)):
         if value is not None and value < least:
-            raise UsageError(f"--{name} is at least {least}; found {value}")
+            raise UsageError.of("least", option=Option(name), least=least, value=value)
     truth = recordings.y
     recordings = recordings if limit is None else recordings.first(limit)
     steering: dict[str, object] = {
@@ -299,11 +301,7 @@ def _check_lead_equations(plan: AttackPlan, data: Recordings) -> None:
     """Refuse what needs the twelve standard leads on data whose leads are others."""
     needs = [c for c in (*plan.configs, *plan.searches) if c.extra.get("lead_consistent") or c.family == "lead_swap"]
     if needs and data.leads is not None and data.leads != LEADS:
-        raise UsageError(
-            f"{needs[0].family} needs the lead equations of the 12 standard leads ({', '.join(LEADS)}); the data has "
-            f"{', '.join(data.leads)}",
-            code="other-leads",
-        )
+        raise UsageError.of("other-leads", family=needs[0].family, LEADS=tuple(LEADS), leads=tuple(data.leads))
 
 
 def _check_aims(targets: Sequence[str], plan: AttackPlan, classes: tuple[str, ...]) -> None:
@@ -314,9 +312,7 @@ def _check_aims(targets: Sequence[str], plan: AttackPlan, classes: tuple[str, ..
         if mode and mode not in MODES:
             raise UnknownName("target_mode", mode, MODES)
     if targets and not any(c.target_class for c in (*plan.configs, *plan.searches)):
-        raise UsageError(
-            "none of these families can aim at a class: --target is for gradient families and random_search"
-        )
+        raise UsageError.of("none-families-aim-class")
 
 
 def _criterion(given: str | Criterion | SuccessRule) -> object:
@@ -339,9 +335,7 @@ def _model(
     opened = open_detector(detector, weights=weights, device=device) if isinstance(detector, str) else detector
     model = as_classifier(opened, outputs=outputs, layout=layout, device=device, single_label=single_label)  # type: ignore[arg-type]
     if model.classes is not None and tuple(model.classes) != tuple(recordings.classes):
-        raise DataError(
-            f"the model's classes are {', '.join(model.classes)} and the data's {', '.join(recordings.classes)}"
-        )
+        raise DataError.of("model-classes-data", classes=tuple(model.classes), classes_2=tuple(recordings.classes))
     return model
 
 
@@ -357,11 +351,11 @@ def _plan(
     seed: int,
 ) -> AttackPlan:
     if not families and not minimal:
-        raise UsageError("say what to do: --family band_noise, or --minimal pgd")
+        raise UsageError.of("say")
     if families and not strengths:
-        raise UsageError("give strengths: --strengths 0.1 0.2 0.35 0.5")
+        raise UsageError.of("give-strengths-35")
     if window is not None and not centers:
-        raise UsageError("a window needs a centre: --center 5")
+        raise UsageError.of("window-needs-centre")
     aims = [(name, mode or "force") for name, _, mode in (text.partition(":") for text in targets)]
     where: list[tuple[float, float | None]] = [(c, window) for c in centers] if window is not None else [(0.0, None)]
     configs = [c for text in families for c in _configs(text, strengths, where, aims, steering)]

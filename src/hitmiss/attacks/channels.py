@@ -69,7 +69,7 @@ class Chain:
 
 def _link(text: str) -> Callable[[Clip, int, Generator], Clip]:
     if not text:
-        raise UsageError("a chain has something on both sides of >", code="empty-link")
+        raise UsageError.of("empty-link")
     if text.startswith("codec("):
         return Coding(text)
     if text.endswith(".onnx"):
@@ -98,12 +98,12 @@ class Coding:
         if own is not None:
             self.place, self.rate = own.group(1), int(own.group(2) or 0)
             if not Path(self.place.rpartition(":")[0] if ".py:" in self.place else self.place).is_file():
-                raise UsageError(f"there is no codec {self.place}", code="missing-file")
+                raise UsageError.of("missing-file", place=self.place)
             return
         name, _, quality = inner.partition(":")
         self.codec = find_codec(name.strip())
         if quality and not quality.strip().isdigit():
-            raise UsageError(f"{text}: a quality is a number, as codec(mp3:1)", code="bad-quality")
+            raise UsageError.of("bad-quality", text=text)
         self.quality = int(quality) if quality else 1
         self.codec.rate_of(self.quality)
 

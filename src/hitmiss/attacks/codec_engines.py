@@ -106,7 +106,7 @@ def _by_av(engine: Engine, pcm: Pcm, rate: int, bits: int | None) -> tuple[Clip,
     size = sum(packet.size for packet in packets)
     frames = [frame for packet in [*packets, None] for frame in decoder.decode(packet)]
     if not frames:
-        raise DataError(f"{engine.decoder} gave no samples back")
+        raise DataError.of("gave-no-samples-back", decoder=engine.decoder)
     return np.concatenate([frame_samples(f)[0] for f in frames]), int(frames[0].sample_rate), size
 
 
@@ -154,7 +154,7 @@ def _run_ffmpeg(words: list[str], given: bytes) -> bytes:
     quiet = [program, "-hide_banner", "-nostdin", "-loglevel", "error", "-bitexact"]
     done = subprocess.run([*quiet, *words], input=given, capture_output=True, timeout=LONGEST_WAIT, check=False)
     if done.returncode != 0:
-        raise DataError(f"ffmpeg failed: {done.stderr.decode(errors='replace').strip()[-300:]}")
+        raise DataError.of("ffmpeg-failed", stderr=done.stderr.decode(errors="replace").strip()[-300:])
     return done.stdout
 
 
@@ -180,7 +180,7 @@ def _sound(found: object, place: str) -> Clip:
     detached = found.detach().cpu() if hasattr(found, "detach") else found
     sound = np.asarray(detached, dtype=np.float32)
     if not sound.size or sound.size != max(sound.shape, default=0):
-        raise DataError(f"{Path(place).name} gave the shape {sound.shape} back, not one channel", code="codec-output")
+        raise DataError.of("codec-output", name=Path(place).name, shape=sound.shape)
     return sound.reshape(-1)
 
 

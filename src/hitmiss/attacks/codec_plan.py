@@ -59,7 +59,7 @@ def parse_conditions(text: str) -> tuple[Condition, ...]:
         codec = find_codec(name)
         found += _conditions(codec, wanted.split("+") if colon else codec.qualities)
     if not found:
-        raise UsageError(f"no codec is named in {text!r}; write for instance opus,mp3:1,amr-nb:1+5")
+        raise UsageError.of("no-codec-named", text=text)
     return tuple(dict.fromkeys(found))
 
 
@@ -70,17 +70,15 @@ def read_codec_plan(path: str | Path, qualities: Sequence[int] = ()) -> tuple[Co
     """
     path = Path(path)
     if not path.is_file():
-        raise UsageError(f"no codec plan {path.name}")
+        raise UsageError.of("no-codec-plan", path_name=path.name)
     with path.open(encoding="utf-8-sig", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     if not rows or not {"codec", "name"} <= set(rows[0]):
-        raise DataError(
-            f"{path.name} is not a codec plan: a table with the columns codec, name, sample_rate, q1 … is expected"
-        )
+        raise DataError.of("not-codec-plan-table", path_name=path.name)
     codecs = [_codec_of(row, number, path.name) for number, row in enumerate(rows, 2)]
     twice = [c.label for c in codecs if [d.label for d in codecs].count(c.label) > 1]
     if twice:
-        raise DataError(f"{path.name}: the codec {twice[0]!r} is there twice")
+        raise DataError.of("codec-twice", path_name=path.name, twice=twice[0])
     chosen = [
         c
         for codec in codecs
@@ -108,7 +106,7 @@ def _whole(text: int | str, codec: Codec) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"the qualities of {codec.name} are 1 to {len(codec.kbps)}; found {text!r}") from None
+        raise UsageError.of("qualities", codec_name=codec.name, n_kbps=len(codec.kbps), text=text) from None
 
 
 def _codec_of(row: Mapping[str, str | None], number: int, file: str) -> Codec:

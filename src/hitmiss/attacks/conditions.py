@@ -51,9 +51,7 @@ def _refuse_other(bound: Perturbation, medium: str) -> None:
     if own not in ("any", medium):
         fitting = ", ".join(name for name, attack in all_attacks().items() if attack.medium in ("any", medium))
         kind = {"ecg": "an ECG (see `hitmiss attack`)"}.get(own, own)
-        raise UsageError(
-            f"{bound.attack.name} changes {kind} and the items are {medium}; for these there are {fitting}"
-        )
+        raise UsageError.of("changes-items", attack_name=bound.attack.name, kind=kind, medium=medium, fitting=fitting)
 
 
 class _Bound:
@@ -76,9 +74,7 @@ class _Called:
 
     def __init__(self, function: Callable[..., object], medium: str) -> None:
         if not callable(function):
-            raise UsageError(
-                f"a manipulation is a text as typos(rate=0.1) or a callable; found {type(function).__name__}"
-            )
+            raise UsageError.of("manipulation-text-typos-rate", name=type(function).__name__)
         self.function, self.medium = function, medium
         self.n_given = min(max(len(audio.parameters_of(function)), 1), 2)
 
@@ -93,14 +89,14 @@ class _Called:
 
 def _text(item: object) -> str:
     if not isinstance(item, str):
-        raise DataError(f"a text is needed; found {type(item).__name__}")
+        raise DataError.of("text-needed", name=type(item).__name__)
     return item
 
 
 def _picture(item: object) -> Array:
     pixels = np.asarray(item)
     if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "iuf":
-        raise DataError(f"a picture is height × width, with or without channels; found the shape {pixels.shape}")
+        raise DataError.of("picture-height-width-without", shape=pixels.shape)
     return pixels
 
 
@@ -163,7 +159,7 @@ class ManipulatedRows:
     ) -> None:
         named = manipulations if isinstance(manipulations, Mapping) else {str(m): m for m in manipulations}
         if CLEAN in named:
-            raise UsageError(f"{CLEAN!r} is the name of the items as they are; give the manipulation another")
+            raise UsageError.of("name-items", CLEAN=CLEAN)
         self.transforms = {name: transform(given, medium) for name, given in named.items()}
         self.sample_rate, self.only, self.seed = sample_rate, only, seed
 

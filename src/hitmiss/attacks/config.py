@@ -70,10 +70,10 @@ class PerturbationConfig:
             raise UnknownName("perturbation", self.ptype, families())
         check_strength(self.ptype, self.strength)
         if not isinstance(self.target_class, str | None):
-            raise UsageError(f"target_class is the name of a class; found {self.target_class!r}")
+            raise UsageError.of("target-class-name-class", target_class=self.target_class)
         told = self.extra.get("target_mode")
         if told is not None and self.target_mode is not None and told != self.target_mode:
-            raise UsageError(f"target_mode is {self.target_mode!r} and extra says {told!r}; give only one of them")
+            raise UsageError.of("target-mode-extra-says", target_mode=self.target_mode, told=told)
         for key, value, known in (
             ("target_mode", self.mode, MODES),
             ("attack_from", self.attack_from, FROM),
@@ -83,7 +83,7 @@ class PerturbationConfig:
             if value is not None and value not in known:
                 raise UnknownName(key, str(value), known)
         if self.target_class is None and (self.target_mode or told):
-            raise UsageError(f"target_mode {self.target_mode or told!r} needs a target_class")
+            raise UsageError.of("target-mode-needs-target", target_mode=self.target_mode or told)
         known_keys = [*settings_of(self.family), *STEERING, *ABOUT]
         for key in self.free:
             if nearest(key, known_keys) is not None:  # a typing error must not be taken for a note
@@ -193,7 +193,7 @@ def _pair(key: str, value: Iterable[float]) -> tuple[float, float]:
     try:
         low, high = (float(v) for v in value)
     except (TypeError, ValueError):
-        raise UsageError(f"{key} is two numbers, as (0.05, 0.5); found {value!r}", code="bad-pair") from None
+        raise UsageError.of("bad-pair", key=key, value=value) from None
     return low, high
 
 
@@ -206,11 +206,7 @@ def refuse_other_media(family: str) -> None:
     """Refuse a known family that is not for records."""
     known = all_attacks()
     if family in known and family not in families():
-        raise UsageError(
-            f"{family} changes {known[family].medium}, and these are records of signals; "
-            "`hitmiss list attacks` shows the families for ecg",
-            code="wrong-medium",
-        )
+        raise UsageError.of("wrong-medium", family=family, medium=known[family].medium)
 
 
 def settings_of(family: str) -> list[str]:
@@ -236,9 +232,9 @@ def check_setting(family: str, key: str, value: object, default: object) -> None
     if value is None and default is None:
         return
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 <= float(value) < np.inf:
-        raise UsageError(f"{key} of {family} is a number, 0 or more; found {value!r}")
+        raise UsageError.of("number-more", key=key, family=family, value=value)
     if isinstance(default, int) and (float(value) < 1 or float(value) != int(value)):
-        raise UsageError(f"{key} of {family} is a whole number, 1 or more; found {value!r}")
+        raise UsageError.of("whole-number-more", key=key, family=family, value=value)
 
 
 def same_kind(configs: Sequence[PerturbationConfig]) -> dict[str, list[int]]:

@@ -33,13 +33,13 @@ class Criterion:
         aimed = np.full(len(before), -1) if target is None else np.broadcast_to(np.asarray(target), len(before))
         found = np.asarray(self.rule(before, after, aimed.astype(np.int64)), dtype=bool)
         if found.shape != (len(before),):
-            raise DataError(f"criterion {self.name} must give one yes or no per record; found the shape {found.shape}")
+            raise DataError.of("criterion-give-yes", name=self.name, shape=found.shape)
         return found
 
 
 def _at(bits: Bits, target: NDArray[np.int64]) -> Bits:
     if (target < 0).any():
-        raise DataError("this criterion needs a class that the attack aims at")
+        raise DataError.of("criterion-needs-class-attack")
     return np.asarray(bits[np.arange(len(bits)), target])
 
 

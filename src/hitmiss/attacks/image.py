@@ -42,7 +42,7 @@ def pixel_noise(x: Array, strength: float, rng: Generator, *, deviation: float =
 def contrast(x: Array, strength: float, rng: Generator, *, factor: float = 0.4) -> Array:
     """Reduce the contrast about the mean of the image; at strength 1 it is multiplied by `factor`."""
     if factor < 0:
-        raise UsageError(f"a factor of contrast is 0 or more; found {factor}")
+        raise UsageError.of("factor-contrast-more", factor=factor)
     values = _unit(x)
     middle = values.mean()
     return _like(
@@ -54,11 +54,11 @@ def contrast(x: Array, strength: float, rng: Generator, *, factor: float = 0.4) 
 def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Array:
     """Save as JPEG and read again; strength moves the quality from 95 to `quality` (needs Pillow)."""
     if not 1 <= quality <= 95:
-        raise UsageError(f"a JPEG quality runs from 1 to 95; found {quality}")
+        raise UsageError.of("jpeg-quality-runs-95", quality=quality)
     try:
         from PIL import Image
     except ImportError as error:
-        raise EnvironmentFault(f"jpeg needs Pillow ({error}): pip install 'hitmiss[image]'") from None
+        raise EnvironmentFault.of("jpeg-needs-pillow-pip", error=error) from None
     pixels = np.round(_unit(x) * 255.0).astype(np.uint8)
     buffer = io.BytesIO()
     Image.fromarray(pixels).save(buffer, "JPEG", quality=round(95 - strength * (95 - quality)))
@@ -69,7 +69,7 @@ def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Arr
 def _unit(x: Array) -> Array:
     """Return the image from 0 to 1, in float64."""
     if x.ndim not in (2, 3):
-        raise DataError(f"an image is height × width, with or without channels; found the shape {x.shape}")
+        raise DataError.of("image-height-width-without", shape=x.shape)
     return x / 255.0 if x.dtype.kind in "iu" else x.astype(np.float64)
 
 

@@ -66,7 +66,7 @@ def minimal_strength(
     [0.3, 0.9, inf]
     """
     if not 0.0 < top <= 1.0 or rounds < 1:
-        raise UsageError(f"a search runs from above 0 to 1 in 1 or more rounds; found top {top} and {rounds} rounds")
+        raise UsageError.of("search-runs-above-more", top=top, rounds=rounds)
     width = top * 2.0**-rounds if tolerance is None else tolerance
     found = _tried(attempt, np.arange(n), np.full(n, top))
     bracket = _Bracket.of(found, start)

@@ -36,6 +36,7 @@ from hitmiss.detection.outputs import (
     to_log_odds,
     to_probability,
 )
+from hitmiss.detection.pinning import source_digest
 from hitmiss.detection.placed import pick_device
 from hitmiss.detection.torch import TorchDetector, parameters_digest
 from hitmiss.detection.tracing import Settled
@@ -122,11 +123,9 @@ class Classifier:
         if found.ndim == 1 and len(found) == len(x):
             found = found[:, None]
         if found.ndim != 2 or len(found) != len(x):
-            raise DataError(
-                f"{self.name} gave the shape {found.shape} for {len(x)} records; one row per record is needed"
-            )
+            raise DataError.of("gave-shape-records-row", name=self.name, shape=found.shape, n_x=len(x))
         if not np.isfinite(found).all():
-            raise DataError(f"{self.name} gave values that are not finite")
+            raise DataError.of("gave-values-not-finite", name=self.name)
         return found
 
     def _answer(self, given: Signals) -> object:
@@ -138,8 +137,13 @@ class Classifier:
         except Exception as error:  # a user's model may raise anything
             axes = "record × lead × sample" if self.layout == "lead_sample" else "record × sample × lead"
             shape = " × ".join(map(str, given.shape))
-            raise DataError(
-                f"{self.name} did not take signals of {shape} ({axes}): {type(error).__name__}: {str(error).strip()[:300]}"
+            raise DataError.of(
+                "not-take-signals",
+                name=self.name,
+                shape=shape,
+                axes=axes,
+                name_2=type(error).__name__,
+                error=str(error).strip()[:300],
             ) from error
 
     def bits(self, proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
@@ -171,7 +175,7 @@ class Classifier:
     def _of_one(self, outputs: Floats) -> Floats:
         """Return log-odds of each class against all others; the probabilities are the softmax."""
         if outputs.shape[1] < 2:
-            raise UsageError(f"{self.name} has one output; classes that exclude each other need two", code="one-output")
+            raise UsageError.of("one-output", name=self.name)
         if self.outputs == "probability":
             self._check_probabilities(outputs)
             with np.errstate(divide="ignore"):
@@ -180,26 +184,21 @@ class Classifier:
 
     def _check_probabilities(self, outputs: Floats) -> None:
         if ((outputs < 0) | (outputs > 1)).any():
-            raise DataError(f"{self.name} is to give probabilities and gave {outputs.min():g} to {outputs.max():g}")
+            raise DataError.of(
+                "give-probabilities-gave", name=self.name, outputs=outputs.min(), outputs_2=outputs.max()
+            )
 
     def _told(self, outputs: Floats) -> OutputKind:
         if ((outputs < 0) | (outputs > 1)).any():
             return "logit"
         if are_distributions(outputs):
             return "probability"
-        raise DataError(
-            f"all outputs of {self.name} lie in 0..1: they may be probabilities or logits; say which: "
-            f"--outputs probability or --outputs logit",
-            code="outputs-unknown",
-        )
+        raise DataError.of("outputs-unknown", name=self.name)
 
     def need_gradient(self, family: str) -> TensorFunction:
         """Return the torch function, or raise an error that says why there is none."""
         if self.differentiable is None:
-            raise UsageError(
-                f"{family} needs gradients and {self.name} gives none: hand over a torch module (or an ONNX model, with torch "
-                f"and onnx installed), or use a family that needs none, as random_search"
-            )
+            raise UsageError.of("needs-gradients-gives-none", family=family, name=self.name)
         return self.differentiable
 
 
@@ -224,7 +223,7 @@ def as_classifier(
     if layout not in LAYOUTS:
         raise UnknownName("layout", layout, LAYOUTS)
     if outputs == "raw":
-        raise UsageError("an attack needs decisions: --outputs logit or --outputs probability", code="raw-outputs")
+        raise UsageError.of("raw-outputs/attack")
     made = _made(model, outputs, layout, device)
     made.classes = tuple(classes) if classes is not None else made.classes
     made.single_label = made.single_label if single_label is None else single_label
@@ -243,10 +242,11 @@ def _own(model: object, name: str) -> object:
 
 
 def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Classifier:
-    if isinstance(model, EstimatorDetector):
-        return _made(model.estimator, outputs, layout, device)
-    if isinstance(model, CallableDetector):
-        return _made(model.function, outputs, layout, device)
+    if isinstance(model, EstimatorDetector | CallableDetector):
+        inside = model.estimator if isinstance(model, EstimatorDetector) else model.function
+        made = _made(inside, outputs, layout, device)
+        made.identity = {**model.identity, **made.identity}
+        return made
     if isinstance(model, TorchDetector):
         return _of_torch(model.module, outputs, layout, model.device)
     if is_torch_module(model):
@@ -266,10 +266,9 @@ def _made(model: object, outputs: OutputKind, layout: Layout, device: str) -> Cl
         return Classifier(_predict(model), type(model).__name__, kind, layout, kind_from="assumed")
     if callable(model):
         name, own = getattr(model, "__name__", type(model).__name__), getattr(model, "differentiable", None)
-        return Classifier(model, name, kind, layout, differentiable=own, kind_from="assumed")
-    raise UsageError(
-        f"a {type(model).__name__} is not a model; give something with .predict, a callable or a torch module"
-    )
+        pinned: dict[str, object] = {"source": source_digest(model)}
+        return Classifier(model, name, kind, layout, differentiable=own, kind_from="assumed", identity=pinned)
+    raise UsageError.of("not-model", name=type(model).__name__)
 
 
 def _of_keras(model: KerasModel, outputs: OutputKind, layout: Layout) -> Classifier:
@@ -324,8 +323,8 @@ def _of_estimator(model: Any, layout: Layout) -> Classifier:
             return np.asarray(found)
         narrow = [at for at, p in enumerate(found) if p.shape[1] != 2]
         if narrow:
-            raise DataError(
-                f"class {narrow[0] + 1} of {name} was learned from {found[narrow[0]].shape[1]} values; 0 and 1 are needed"
+            raise DataError.of(
+                "class-learned-values-needed", narrow=narrow[0] + 1, name=name, shape=found[narrow[0]].shape[1]
             )
         return np.stack([p[:, 1] for p in found], axis=1)
 
@@ -435,12 +434,10 @@ def binarize(proba: ArrayLike, threshold: ArrayLike = 0.5) -> NDArray[np.int8]:
     """
     values, cut = np.asarray(proba, dtype=np.float64), np.asarray(threshold, dtype=np.float64)
     if np.isnan(values).any():
-        raise DataError(
-            f"{int(np.isnan(values).sum())} probabilities are NaN, which is neither above nor below a threshold"
-        )
+        raise DataError.of("probabilities-nan-neither-above", n=int(np.isnan(values).sum()))
     if cut.ndim and (cut.ndim > 1 or not values.ndim or len(cut) != values.shape[-1]):
         classes = values.shape[-1] if values.ndim else 1
-        raise UsageError(f"a threshold is one number, or one for each of the {classes} classes; found {cut.size}")
+        raise UsageError.of("threshold-number-classes", classes=classes, size=cut.size)
     if not ((cut >= 0.0) & (cut <= 1.0)).all():
-        raise UsageError(f"thresholds are probabilities, 0 to 1; found {cut}")
+        raise UsageError.of("thresholds-probabilities", cut=cut)
     return np.asarray(values >= cut, dtype=np.int8)

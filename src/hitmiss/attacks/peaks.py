@@ -65,7 +65,7 @@ def _band_passed(signals: Floats, fs: float) -> Floats:
     from scipy.signal import sosfiltfilt
 
     if signals.shape[1] < SHORTEST * fs:
-        raise DataError(f"R peaks need a record of at least {SHORTEST:g} s; found {signals.shape[1] / fs:g} s")
+        raise DataError.of("peaks-need-record-least", SHORTEST=SHORTEST, shape=signals.shape[1] / fs)
     return np.asarray(sosfiltfilt(_filter(fs), signals, axis=1))
 
 

@@ -65,14 +65,14 @@ class Records:
         if self.y is not None:
             self.y = np.atleast_2d(np.asarray(self.y, dtype=np.float64))
             if len(self.y) != len(self.x):
-                raise DataError(f"{len(self.x)} records and {len(self.y)} rows of truth")
+                raise DataError.of("records-rows-truth", n_x=len(self.x), n_y=len(self.y))
             if not np.isin(self.y, (0.0, 1.0)).all():
                 wrong = self.y[~np.isin(self.y, (0.0, 1.0))]
-                raise DataError(f"y_true holds 0 and 1; found {wrong[0]:g} ({len(wrong)} values are neither)")
+                raise DataError.of("true-holds-found-values", wrong=wrong[0], n_wrong=len(wrong))
         if not 0.0 < self.fs < np.inf:
-            raise UsageError(f"a sample rate is a number of samples per second above 0; found fs={self.fs}")
+            raise UsageError.of("sample-rate-number-samples", fs=self.fs)
         if self.peaks is not None and len(self.peaks) != len(self.x):
-            raise DataError(f"{len(self.x)} records and R peaks of {len(self.peaks)}")
+            raise DataError.of("records-peaks", n_x=len(self.x), n_peaks=len(self.peaks))
 
     def bits(self, proba: ArrayLike) -> Bits:
         """Return the model's answers as bits."""
@@ -84,7 +84,7 @@ class Records:
         if self._clean is not None:
             return self._clean
         if self.model is None:
-            raise UsageError("this needs a model")
+            raise UsageError.of("needs-model")
         return self.model.log_odds(self.x)
 
     @cached_property
@@ -125,9 +125,7 @@ class Records:
             raise UnknownName("class", config.target_class, self.classes)
         width = None if self.model is None else self.clean.shape[1]
         if width not in (None, len(self.classes)):
-            raise UsageError(
-                f"the model gives {width} outputs and {len(self.classes)} classes are named; name each: classes=…"
-            )
+            raise UsageError.of("model-gives-outputs-classes-2", width=width, n_classes=len(self.classes))
         return self.classes.index(config.target_class)
 
 
@@ -170,7 +168,7 @@ def perform(
     """
     n = len(rows)
     if not n == len(configs) == len(rngs):
-        raise UsageError(f"{n} records, {len(configs)} configurations and {len(rngs)} generators; one each is needed")
+        raise UsageError.of("records-configurations-generators-needed", n=n, n_configs=len(configs), n_rngs=len(rngs))
     out = Performed(
         np.empty((n, *records.x.shape[1:])), np.zeros(n, dtype=bool), np.full(n, np.inf), [""] * n, [()] * n
     )
@@ -340,7 +338,7 @@ class _Group:
     @property
     def _model(self) -> Classifier:
         if self.records.model is None:
-            raise UsageError(f"{self.first.family} needs a model")
+            raise UsageError.of("needs-model-2", family=self.first.family)
         return self.records.model
 
     def _reference(self) -> Floats:
@@ -349,7 +347,7 @@ class _Group:
         if self.first.attack_from == "prediction":
             return records.clean_bits[self.rows].astype(np.float64)
         if records.y is None:
-            raise UsageError(f"{self.first.family} needs y_true, or extra={{'attack_from': 'prediction'}}")
+            raise UsageError.of("needs-true-extra", family=self.first.family)
         return records.y[self.rows]
 
     def flips(self, at: NDArray[np.int64], x: Floats) -> Mask:
@@ -379,7 +377,7 @@ class _Group:
     ) -> Changed:
         """Process one record after another: how many queries each takes depends on the answers."""
         if (self.target >= 0).any() or self.first.criterion is not any_bit:
-            raise UsageError("hop_skip_jump flips any bit; it cannot aim at a class or at another criterion")
+            raise UsageError.of("hop-skip-jump-flips")
         stop = bool(self.first.extra.get("early_stop"))
         changed = x.copy()
         notes: list[tuple[str, ...]] = []
@@ -436,7 +434,7 @@ def least_strengths(
     record uses the same generator, so that noise grows with strength but keeps its shape.
     """
     if records.model is None:
-        raise UsageError("a search for least strengths needs a model")
+        raise UsageError.of("search-least-strengths-needs")
     model, places = records.model, np.asarray(rows, dtype=np.int64)
     criterion, target, clean = config.criterion, records.target_of(config), records.clean_bits
     quick = replace(config, extra={**config.extra, "early_stop": True}) if config.needs_gradient else config

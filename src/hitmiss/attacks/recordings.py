@@ -52,23 +52,21 @@ class Recordings:
     def __post_init__(self) -> None:
         if not len(self.x):
             first = next((f": {name}: {why}" for name, why in self.failures.items()), "")
-            raise DataError(f"there are no records{first}", code="no-records")
+            raise DataError.of("no-records/2", first=first)
         if len(set(self.classes)) != len(self.classes):
-            raise DataError(f"two classes have one name: {', '.join(self.classes)}")
+            raise DataError.of("classes-name", classes=tuple(self.classes))
         taken = [name for name in self.columns if name in RESERVED]
         if taken:
-            raise DataError(
-                f"a column is called {taken[0]!r}, which is what trials call something else; give it another name"
-            )
+            raise DataError.of("column-called-trials-call", taken=taken[0])
         if len(set(self.ids)) != len(self.ids):
             twice = next(i for i in self.ids if self.ids.count(i) > 1)
-            raise DataError(f"two records are called {twice!r}; each must have an id of its own")
+            raise DataError.of("records-called-id-own", twice=twice)
         if self.y.shape != (len(self.x), len(self.classes)):
-            raise DataError(f"y must be {len(self.x)} records × {len(self.classes)} classes; found {self.y.shape}")
+            raise DataError.of("records-classes", n_x=len(self.x), n_classes=len(self.classes), shape=self.y.shape)
         if not np.isin(self.y, (0, 1)).all():
             wrong = np.argwhere(~np.isin(self.y, (0, 1)))[0]
             found, name = self.y[tuple(wrong)], self.classes[int(wrong[1])]
-            raise DataError(f"y holds 0 and 1; record {self.ids[int(wrong[0])]!r} has {found} for {name}")
+            raise DataError.of("holds-record", ids=self.ids[int(wrong[0])], found=found, name=name)
 
     def first(self, n: int) -> Recordings:
         """Return only the first records."""
@@ -114,12 +112,12 @@ def read_recordings(
     if is_wfdb(path):
         return _from_wfdb(Path(path), labels)
     if labels is not None:
-        raise UsageError("labels are for WFDB records; an .npz has its own in y", code="labels-unused")
+        raise UsageError.of("labels-unused")
     try:
         artifacts.note_input(path)
         arrays = artifacts.load_arrays(Path(path), ".npz", Path(path).name)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
+        raise UsageError.of("no-file-2", path=path) from None
     except DataError as error:
         if error.code == "oversized-archive":
             raise
@@ -131,10 +129,10 @@ def read_recordings(
     x = _signals(arrays, layout, Path(path).name)
     for name in ("y", "classes"):
         if name not in arrays:
-            raise DataError(f"{Path(path).name} has no array {name!r}; it has {', '.join(sorted(arrays))}")
+            raise DataError.of("no-array", name=Path(path).name, name_2=name, arrays=tuple(sorted(arrays)))
     rate = fs if fs is not None else float(arrays["fs"]) if "fs" in arrays else None
     if rate is None:
-        raise UsageError(f"{Path(path).name} does not say its sample rate; say --fs")
+        raise UsageError.of("not-say-sample-rate", name=Path(path).name)
     ids = next((arrays[name] for name in IDS if name in arrays), np.arange(len(x)))
     used = {"y", "classes", "fs", "leads", "x", "x_uv", "x8_delta", *IDS}
     columns = {
@@ -159,7 +157,7 @@ def read_recordings(
             stored_leads=stored,
         ).without(not_finite(x))
     except DataError as error:
-        raise DataError(f"{Path(path).name}: {error}") from None
+        raise DataError.of("refused", name=Path(path).name, error=error) from None
 
 
 def _named_leads(names: NDArray[np.generic] | None, width: int) -> tuple[str, ...] | None:
@@ -168,10 +166,7 @@ def _named_leads(names: NDArray[np.generic] | None, width: int) -> tuple[str, ..
         return None
     found = tuple(lead_name(str(name)) for name in names.reshape(-1).tolist())
     if len(found) != width or len(set(found)) != width:
-        raise DataError(
-            f"leads has {len(found)} names ({', '.join(found[:12])}) and x has {width} leads; each needs one of its own",
-            code="lead-names",
-        )
+        raise DataError.of("lead-names", n_found=len(found), found=tuple(found[:12]), width=width)
     return found
 
 
@@ -207,7 +202,7 @@ def _from_wfdb(path: Path, labels: str | Path | None) -> Recordings:
     kept = [r for r in found if r.name not in failures]
     if usual is None or not kept:
         first = next((f": {name}: {why}" for name, why in failures.items()), "")
-        raise DataError(f"there are no WFDB records in {path.name}{first}", code="no-records")
+        raise DataError.of("no-records", path_name=path.name, first=first)
     ids = [r.name for r in kept]
     classes, y, columns = _labels_of(labels, ids) if labels is not None else _codes_of(kept)
     digest = digest_of_files(file for r in kept for file in r.files)
@@ -240,7 +235,7 @@ def _codes_of(records: Sequence[Record]) -> tuple[tuple[str, ...], NDArray[np.in
     codes = [[c.strip() for c in r.comments.get("dx", "").split(",") if c.strip()] for r in records]
     classes = tuple(sorted({code for own in codes for code in own}))
     if not classes:
-        raise DataError("the headers name no diagnoses (#Dx: …); say --labels FILE", code="no-labels")
+        raise DataError.of("no-labels")
     y = np.array([[name in own for name in classes] for own in codes], dtype=np.int8)
     columns = {name: [r.comments.get(name, "") for r in records] for name in ("age", "sex")}
     return classes, y, {name: values for name, values in columns.items() if any(values)}
@@ -253,26 +248,21 @@ def _labels_of(path: str | Path, ids: list[str]) -> tuple[tuple[str, ...], NDArr
     try:
         table = pl.read_csv(path, separator=separator, infer_schema=False)
     except FileNotFoundError:
-        raise UsageError(f"there is no file {path}") from None
+        raise UsageError.of("no-file-2", path=path) from None
     key = next((name for name in IDS if name in table.columns), None)
     if key is None:
-        raise DataError(
-            f"{Path(path).name} has no column {IDS[0]!r}; it has {', '.join(table.columns)}", code="no-record-column"
-        )
+        raise DataError.of("no-record-column", name=Path(path).name, IDS=IDS[0], columns=tuple(table.columns))
     places = {name: at for at, name in enumerate(table[key].to_list())}
     missing = [name for name in ids if name not in places]
     if missing or len(places) < table.height:
         twice = "" if missing else " twice"
         name = missing[0] if missing else next(n for n in places if table[key].to_list().count(n) > 1)
-        raise DataError(
-            f"{Path(path).name} has record {name!r}{twice or ' not at all'}; each record needs one row",
-            code="label-rows",
-        )
+        raise DataError.of("label-rows", name=Path(path).name, name_2=name, twice=twice or " not at all")
     rows = table[[places[name] for name in ids]]
     others = [name for name in table.columns if name != key]
     classes = tuple(name for name in others if rows[name].is_in(["0", "1"]).all())
     if not classes:
-        raise DataError(f"{Path(path).name} has no column of 0 and 1: one per class is needed", code="no-labels")
+        raise DataError.of("no-labels/column", name=Path(path).name)
     y = np.stack([rows[name].cast(pl.Int8).to_numpy() for name in classes], axis=1)
     kept = {RENAMED.get(n, n): rows[n].fill_null("").to_list() for n in others if n not in classes}
     return classes, y, kept
@@ -287,11 +277,11 @@ def _signals(arrays: Mapping[str, NDArray[np.floating]], layout: str, name: str)
     elif "x" in arrays:
         x = arrays["x"]
         if x.dtype.kind in "iub":
-            raise DataError(f"{name}: x is in mV and holds whole numbers only; microvolts are called x_uv")
+            raise DataError.of("mv-holds-whole-numbers", name=name)
     else:
-        raise DataError(f"{name} has no array 'x' (mV) or 'x_uv' (µV); it has {', '.join(sorted(arrays))}")
+        raise DataError.of("no-array-mv-uv", name=name, arrays=tuple(sorted(arrays)))
     try:
         return check_signals(x.transpose(0, 2, 1) if layout == "lead_sample" and x.ndim == 3 else x, finite=False)
     except DataError as error:
         how = str(error).replace("use layout='lead_sample'", "use --data-layout lead_sample")
-        raise DataError(f"{name}: {how}") from None
+        raise DataError.of("refused-2", name=name, how=how) from None

@@ -118,14 +118,14 @@ def read_signals(
         there = kinds or index.select(COLUMNS).unique(maintain_order=True).rows()
         listed = "; ".join(" · ".join(kind) for kind in there[:8]) + (" …" if len(there) > 8 else "")
         what = "several attacks are" if kinds else "no signals are of"
-        raise UsageError(f"{folder}: {what} {asked}; there are (attack · strength · aim · place) {listed}")
+        raise UsageError.of("attack-strength-aim-place", folder=folder, what=what, asked=asked, listed=listed)
     names = own["record"].to_list() if records is None else list(records)
     places = dict(
         zip(own["record"].to_list(), zip(own["file"].to_list(), own["row"].to_list(), strict=True), strict=True)
     )
     missing = [name for name in names if name not in places]
     if missing:
-        raise DataError(f"{folder}: the run has no record {missing[0]!r} ({len(missing)} asked for are missing)")
+        raise DataError.of("run-no-record-asked", folder=folder, missing=missing[0], n_missing=len(missing))
     parts = {file: np.load(io.BytesIO(_read(folder, file, pinned))) for file in {places[name][0] for name in names}}
     found = [parts[file][row] for file, row in map(places.__getitem__, names)]
     return names, np.stack(found) if found else np.zeros((0, 0, 0), dtype=np.float32)
@@ -135,9 +135,9 @@ def _pinned(folder: Path) -> dict[str, str]:
     """Return the digests of the signal files of a finished run."""
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
-        raise IncompleteRun(f"{folder}: the run is not finished ({manifest['state']}); go on with --resume")
+        raise IncompleteRun.of("run-not-finished-go", folder=folder, state=manifest["state"])
     if not has_signals(folder):
-        raise UsageError(f"{folder} kept no signals; they are kept with `hitmiss attack … --save-signals`")
+        raise UsageError.of("kept-no-signals-kept", folder=folder)
     return dict(as_manifest(manifest).files)
 
 
@@ -145,10 +145,10 @@ def _read(folder: Path, name: str, pinned: Mapping[str, str]) -> bytes:
     """Read a file and check that it is unchanged since the run ended."""
     path = folder / FOLDER / name
     if not path.is_file():
-        raise DataError(f"{folder}: {FOLDER}/{name} is missing")
+        raise DataError.of("missing", folder=folder, FOLDER=FOLDER, name=name)
     data = path.read_bytes()
     if hashlib.sha256(data).hexdigest() != pinned.get(f"{FOLDER}/{name}"):
-        raise DataError(f"{folder}: {FOLDER}/{name} was changed after the run was finished")
+        raise DataError.of("changed-after-run-finished", folder=folder, FOLDER=FOLDER, name=name)
     return data
 
 

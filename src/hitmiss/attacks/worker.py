@@ -113,7 +113,9 @@ class Campaigner:
                 self.model.need_gradient(config.family) if config.needs_gradient else None
         width = self.records.clean.shape[1]
         if width != len(data.classes):
-            raise DataError(f"{self.model.name} gives {width} outputs and the data has {len(data.classes)} classes")
+            raise DataError.of(
+                "gives-outputs-data-classes", model_name=self.model.name, width=width, n_classes=len(data.classes)
+            )
 
     def _contract(self, raw: Floats, found: Probe | None, leads: Term) -> Contract:
         """Settle what the outputs of the model are, and whether its classes exclude each other."""
@@ -253,34 +255,26 @@ def agree_on_leads(model: Classifier, data: Recordings) -> Term:
     """Bring the leads of the data into the order that the model takes, by their names; ask if this is not known."""
     n = data.x.shape[2]
     if model.sample_rate is not None and data.fs > 0 and model.sample_rate != data.fs:
-        raise DataError(
-            f"{model.name} takes {model.sample_rate:g} samples per second and the data has {data.fs:g}: resample it",
-            code="other-rate",
-        )
+        raise DataError.of("other-rate", model_name=model.name, sample_rate=model.sample_rate, fs=data.fs)
     if model.leads is None:
         if data.stored_leads is not None:
-            raise UsageError(
-                f"the leads of the data are not in the usual order, and {model.name} does not say which order it takes: "
-                f"say --leads standard ({', '.join(LEADS)}), or --leads {','.join(data.stored_leads)} as in the data",
-                code="leads-unknown",
+            raise UsageError.of(
+                "leads-unknown", model_name=model.name, LEADS=tuple(LEADS), stored_leads=",".join(data.stored_leads)
             )
         words = f"{n} leads as in the data" if data.leads is not None else f"{n} leads without names"
         return Term("leads", list(data.leads or ()), words, "assumed")
     wanted = tuple(map(lead_name, LEADS if [x.lower() for x in model.leads] == ["standard"] else model.leads))
     if data.leads is None:
         if len(wanted) != n:
-            raise DataError(
-                f"{model.name} takes {len(wanted)} leads ({', '.join(wanted)}) and the data has {n} without names",
-                code="leads-missing",
+            raise DataError.of(
+                "leads-missing/takes", model_name=model.name, n_wanted=len(wanted), wanted=tuple(wanted), n=n
             )
         return Term(
             "leads", list(wanted), f"{n} leads, in the data without names and taken to be in its order", "assumed"
         )
     missing = [lead for lead in wanted if lead not in data.leads]
     if missing:
-        raise DataError(
-            f"{model.name} takes the lead {missing[0]}, and the data has {', '.join(data.leads)}", code="leads-missing"
-        )
+        raise DataError.of("leads-missing", model_name=model.name, missing=missing[0], leads=tuple(data.leads))
     order = tuple(data.leads.index(lead) for lead in wanted)
     model.order = None if order == tuple(range(n)) else order
     return Term("leads", list(wanted), f"{len(wanted)} leads by their names", "declared")
@@ -300,10 +294,7 @@ def _probe(model: Classifier, data: Recordings, rows: Sequence[int]) -> Probe | 
     finally:
         model.n_forward = before
     if found.is_random:
-        raise UsageError(
-            f"{found.random_words(model.name)}; an attack on it would count its noise. Have it answer the same each time",
-            code="randomised-model",
-        )
+        raise UsageError.of("randomised-model", found=found.random_words(model.name))
     found.refuse_batch(model.name, "wrap it in a function that answers one record at a time")
     return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Final
 
 from hitmiss.core.errors import UnknownName, UsageError
 
-__all__ = ["BoardPlan", "Dataset", "find_plan", "read_plan"]
+__all__ = ["BoardPlan", "Dataset", "files_of_system", "find_keys", "find_plan", "plan_of", "read_plan"]
 
 ALL: Final = "all"
 """The name of the data set of a board that has only one."""
@@ -19,7 +20,7 @@ EXTENSIONS: Final = frozenset(
     | {".gz", ".zst", ".bz2", ".xz", ".zip"}
 )
 """Endings that are no part of a system's or a data set's name."""
-DATASET_FIELDS: Final = ("key", "weight", "protocol", "title", "revision")
+DATASET_FIELDS: Final = ("key", "weight", "protocol", "positive", "title", "id", "revision", "split")
 TOP: Final = ("title", "protocol", "rank_by", "datasets", "systems", "submissions", "keys")
 
 
@@ -31,8 +32,12 @@ class Dataset:
     key: str | None = None
     weight: float = 1.0
     protocol: str | None = None
+    positive: str | None = None
     title: str = ""
+    id: str = ""
+    """Where it is published, as `ORG/NAME`, with its revision and its split; for files that others read."""
     revision: str = ""
+    split: str = "test"
 
 
 @dataclass(frozen=True)
@@ -67,48 +72,93 @@ def find_plan(submissions: str | Path, keys: str | Path) -> BoardPlan:
     """
     folder, truth = Path(submissions), Path(keys)
     if not folder.is_dir():
-        raise UsageError(f"{folder} is no folder; give the folder of the submissions", code="no-folder")
-    if not truth.exists():
-        raise UsageError(f"there is no {truth}; give the key, or the folder of the keys", code="no-folder")
-    if truth.is_file():
-        datasets = (Dataset(ALL, str(truth)),)
-    else:
-        found = _by_stem(_files(truth), "keys")
-        if not found:
-            raise UsageError(f"{truth} holds no key; it needs one file for each data set", code="no-key")
-        datasets = tuple(Dataset(name, path) for name, path in found.items())
+        raise UsageError.of("no-folder/2", folder=folder)
+    datasets = find_keys(truth)
     names = {d.name for d in datasets}
     plain = [path for path in _files(folder) if path.resolve() != truth.resolve()]
     folders = sorted(p for p in folder.iterdir() if p.is_dir() and p.resolve() != truth.resolve())
     if plain and len(datasets) > 1:
-        raise UsageError(
-            f"{plain[0]} names no data set, and there are {len(datasets)}; use SYSTEM/DATASET{plain[0].suffix} folders",
-            code="no-data-set",
-        )
+        raise UsageError.of("no-data-set", plain=plain[0], n_datasets=len(datasets), suffix=plain[0].suffix)
     by_dataset = [p for p in folders if p.name in names]
     if by_dataset and len(by_dataset) < len(folders):
-        raise UsageError(
-            f"{by_dataset[0]} is named like a data set, {next(p for p in folders if p not in by_dataset)} is not; use "
-            "SYSTEM/DATASET or DATASET/SYSTEM folders, or a board.toml",
-            code="mixed-folders",
+        raise UsageError.of(
+            "mixed-folders", by_dataset=by_dataset[0], folders=next(p for p in folders if p not in by_dataset)
         )
     files: dict[str, dict[str, str]] = {}
     unknown: list[str] = []
     for path in folders:
+        if not by_dataset:
+            files.setdefault(path.name, {})
         for stem, file in _by_stem(_files(path), str(path)).items():
             system, dataset = (stem, path.name) if by_dataset else (path.name, stem)
-            if len(datasets) == 1 and dataset not in names and not by_dataset:
-                dataset = datasets[0].name if len(_files(path)) == 1 else dataset
+            if len(datasets) == len(_files(path)) == 1 and not by_dataset:
+                dataset = datasets[0].name
             if dataset in names:
                 files.setdefault(system, {})[dataset] = file
             else:
-                files.setdefault(system, {})
                 unknown.append(file)
     for system, file in _by_stem(plain, str(folder)).items():
         files.setdefault(system, {})[datasets[0].name] = file
     if not files:
-        raise UsageError(f"{folder} holds no submission", code="no-submission")
+        raise UsageError.of("no-submission", folder=folder)
     return BoardPlan(datasets, files, unknown=tuple(unknown))
+
+
+def plan_of(
+    submissions: str | Path | Sequence[str | Path] | Mapping[str, str | Path | Mapping[str, str | Path]],
+    keys: str | Path | Mapping[str, str | Path] | None,
+) -> BoardPlan:
+    """Return the plan of what a caller gave: folders, a `board.toml`, files of one data set, or files by name."""
+    if isinstance(submissions, str | Path):
+        if Path(submissions).suffix == ".toml":
+            return read_plan(submissions)
+        if isinstance(keys, str | Path):
+            return find_plan(submissions, keys)
+        submissions = {p.name: files_of(p) for p in sorted(Path(submissions).iterdir()) if p.is_dir()}
+    if keys is None:
+        raise UsageError.of("no-key/say")
+    if isinstance(keys, Mapping):
+        datasets = tuple(Dataset(str(name), str(key)) for name, key in keys.items())
+    else:
+        datasets = find_keys(keys)
+    if not isinstance(submissions, Mapping):
+        submissions = _by_stem([Path(path) for path in submissions], "submissions")
+    names, files = {d.name for d in datasets}, {}
+    for system, given in submissions.items():
+        own = given if isinstance(given, Mapping) else {datasets[0].name: given}
+        if not isinstance(given, Mapping) and len(datasets) > 1:
+            raise UsageError.of("no-data-set/file", system=system, n_datasets=len(datasets))
+        if unknown := next((name for name in own if name not in names), None):
+            raise UnknownName(f"data set of {system}", unknown, names)
+        files[str(system)] = {str(name): str(path) for name, path in own.items()}
+    return BoardPlan(datasets, files)
+
+
+def files_of(folder: Path) -> dict[str, str]:
+    """Return the files of a folder by their names."""
+    return _by_stem(_files(folder), str(folder))
+
+
+def find_keys(keys: str | Path) -> tuple[Dataset, ...]:
+    """Return the data sets of a folder with one key for each, or of a single key."""
+    truth = Path(keys)
+    if not truth.exists():
+        raise UsageError.of("no-folder/3", truth=truth)
+    if truth.is_file():
+        return (Dataset(ALL, str(truth)),)
+    found = _by_stem(_files(truth), "keys")
+    if not found:
+        raise UsageError.of("no-key/holds", truth=truth)
+    return tuple(Dataset(name, path) for name, path in found.items())
+
+
+def files_of_system(folder: str | Path, datasets: Sequence[Dataset]) -> dict[str, str]:
+    """Return the score files of one system by data set; with a single data set, its only file has any name."""
+    own = _files(Path(folder))
+    if len(datasets) == len(own) == 1:
+        return {datasets[0].name: str(own[0])}
+    names = {d.name for d in datasets}
+    return {name: path for name, path in _by_stem(own, str(folder)).items() if name in names}
 
 
 def read_plan(path: str | Path) -> BoardPlan:
@@ -135,7 +185,7 @@ def read_plan(path: str | Path) -> BoardPlan:
     try:
         stated = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{file} cannot be read as a board: {error}", code="bad-board") from None
+        raise UsageError.of("bad-board/cannot", file=file, error=error) from None
     for name in stated:
         if name not in TOP:
             raise UnknownName(f"field of {file.name}", name, TOP)
@@ -153,13 +203,9 @@ def read_plan(path: str | Path) -> BoardPlan:
             systems.setdefault(system, {})[dataset] = str(here / str(score_file))
         systems.setdefault(system, {})
     if not own or not systems:
-        raise UsageError(
-            f"{file} names no {'system' if own else 'data set'}; give submissions and keys, or [datasets.NAME] and "
-            "[systems.NAME]",
-            code="bad-board",
-        )
+        raise UsageError.of("bad-board", file=file, part="system" if own else "data set")
     texts = {name: str(stated[name]) for name in ("title", "protocol", "rank_by") if name in stated}
-    return BoardPlan(own, systems, unknown=plan.unknown, **texts)  # type: ignore[arg-type]
+    return BoardPlan(own, systems, unknown=plan.unknown, **texts)
 
 
 def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dataset, ...]:
@@ -172,28 +218,28 @@ def _datasets(stated: object, file: Path, found: Sequence[Dataset]) -> tuple[Dat
         before = known.get(name, Dataset(name))
         weight = given.get("weight", before.weight)
         if not isinstance(weight, int | float) or isinstance(weight, bool) or not 0 < weight < float("inf"):
-            raise UsageError(f"{file}: the weight of {name} must be a number above 0", code="bad-weight")
+            raise UsageError.of("bad-weight/number", file=file, name=name)
         known[name] = Dataset(
             name,
             str(file.parent / str(given["key"])) if "key" in given else before.key,
             float(weight),
             str(given["protocol"]) if "protocol" in given else None,
-            str(given.get("title", "")),
-            str(given.get("revision", "")),
+            str(given["positive"]) if "positive" in given else None,
+            **{name: str(given[name]) for name in ("title", "id", "revision", "split") if name in given},
         )
     return tuple(known.values())
 
 
 def _table(value: object, name: str, file: Path) -> dict[str, object]:
     if not isinstance(value, dict):
-        raise UsageError(f"{file}: [{name}] must be a table", code="bad-board")
+        raise UsageError.of("bad-board/table", file=file, name=name)
     return value
 
 
 def _text(stated: Mapping[str, object], name: str, file: Path) -> str:
     value = stated.get(name)
     if not isinstance(value, str):
-        raise UsageError(f"{file}: `{name}` must be a path; submissions and keys go together", code="bad-board")
+        raise UsageError.of("bad-board/path", file=file, name=name)
     return value
 
 
@@ -210,7 +256,13 @@ def name_of(path: Path) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    return sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
+    """Return the files of a folder, `d2` before `d10`."""
+    found = [p for p in folder.iterdir() if p.is_file() and not p.name.startswith(".")]
+    return sorted(found, key=lambda p: [(not t.isdigit(), int(t) if t.isdigit() else 0, t) for t in _parts(p.name)])
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in re.split(r"([0-9]+)", name) if part]
 
 
 def _by_stem(files: Iterable[Path], where: str) -> dict[str, str]:
@@ -219,9 +271,6 @@ def _by_stem(files: Iterable[Path], where: str) -> dict[str, str]:
     for path in files:
         stem = name_of(path)
         if stem in found:
-            raise UsageError(
-                f"{where}: {Path(found[stem]).name} and {path.name} have one name; which of them counts?",
-                code="same-name",
-            )
+            raise UsageError.of("same-name/counts", where_2=where, name=Path(found[stem]).name, path_name=path.name)
         found[stem] = str(path)
     return found

@@ -51,9 +51,7 @@ class Accumulator:
         for text, entry, settings in asked_metrics(metrics):
             form = form_of(entry, settings)
             if not isinstance(form, Form):
-                raise UsageError(
-                    f"{text} is not a metric of scores that can be accumulated; measure it with hm.measure"
-                )
+                raise UsageError.of("not-metric-scores-accumulated", text=text)
             self._forms[text] = form
         self._parts: list[Tally] = []
 
@@ -67,7 +65,7 @@ class Accumulator:
         """Return this accumulator with the trials of others added; they must have the same metrics."""
         for other in others:
             if [*other._forms] != [*self._forms]:
-                raise UsageError("accumulators of other metrics cannot be merged")
+                raise UsageError.of("accumulators-other-metrics-cannot")
             self._parts = [merge([*self._parts, *other._parts])]
         return self
 
@@ -75,7 +73,7 @@ class Accumulator:
         """Compute every metric over all counted trials; NaN where it is undefined."""
         tally = self.tally
         if not len(tally.score):
-            raise DataError("nothing was counted yet: call update first")
+            raise DataError.of("nothing-counted-yet-call")
         return {text: float(form.value(tally)) for text, form in self._forms.items()}
 
     @property

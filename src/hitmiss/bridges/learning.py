@@ -19,7 +19,7 @@ from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.detection.outputs import to_probability
 
-NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install scikit-learn"
+NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install 'hitmiss[probes]'"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _parts(prediction: object) -> tuple[object, object]:
     elif isinstance(prediction, tuple | list) and len(prediction) == 2:
         given, labels = prediction
     else:
-        raise DataError(f"a prediction is a pair of logits and labels; found {type(prediction).__name__}")
+        raise DataError.of("prediction-pair-logits-labels", name=type(prediction).__name__)
     if isinstance(given, tuple):
         given = given[0]
     return given, labels
@@ -172,11 +172,11 @@ def log_odds(logits: object, positive_index: int | None = None) -> tuple[NDArray
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1):
         return values.reshape(-1), 1 if positive_index is None else positive_index
     if values.ndim != 2:
-        raise DataError(f"logits must have the shape (n,), (n, 1) or (n, classes); found {values.shape}")
+        raise DataError.of("logits-shape-classes", shape=values.shape)
     if positive_index is None and values.shape[1] > 2:
-        raise UsageError(f"{values.shape[1]} classes: say which is positive with positive_index")
+        raise UsageError.of("classes-say-positive-positive", shape=values.shape[1])
     index = 1 if positive_index is None else positive_index
     if not 0 <= index < values.shape[1]:
-        raise UsageError(f"positive_index {index} is not one of the {values.shape[1]} classes")
+        raise UsageError.of("positive-index-not-classes", index=index, shape=values.shape[1])
     rest = np.delete(values, index, axis=1)
     return values[:, index] - np.logaddexp.reduce(rest, axis=1), index

@@ -108,7 +108,7 @@ def log(
         return
     known: dict[str, Callable[..., None]] = {"mlflow": _mlflow, "wandb": _wandb}
     if not isinstance(to, str) or to not in known:
-        raise UsageError(f"cannot log to {to!r}; known: mlflow, wandb, or a TensorBoard SummaryWriter")
+        raise UsageError.of("cannot-log-known-mlflow", to=to)
     known[to](results, named, step, prefix, Path(report) if report is not None else None)
 
 
@@ -133,7 +133,7 @@ def _mlflow(results: Results, named: dict[str, float], step: int | None, prefix:
 def _wandb(results: Results, named: dict[str, float], step: int | None, prefix: str, report: Path | None) -> None:
     wandb = _imported("wandb")
     if wandb.run is None:
-        raise UsageError("no W&B run is active: call wandb.init first")
+        raise UsageError.of("no-run-active-call")
     frame = results.to_polars()
     table = wandb.Table(columns=frame.columns, data=[list(row) for row in frame.iter_rows()])
     shown: dict[str, object] = {**named, "/".join(filter(None, (prefix, "results"))): table}
@@ -149,4 +149,4 @@ def _imported(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError:
-        raise EnvironmentFault(f"logging to {name} needs the package: pip install {name}") from None
+        raise EnvironmentFault.of("logging-needs-package-pip", name=name) from None

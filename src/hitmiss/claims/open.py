@@ -67,9 +67,7 @@ def open_run(
     path, cells = split_choice(text)
     trials = choose(_open(path, key, protocol, languages, spec), cells, source_shown(text))
     if not len(trials):
-        raise DataError(
-            f"{source_shown(text)}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}", code="no-rows"
-        )
+        raise DataError.of("no-rows", text=source_shown(text), cells=", ".join((f"{k}={v}" for k, v in cells.items())))
     return trials
 
 
@@ -86,7 +84,7 @@ def split_choice(text: str) -> tuple[str, dict[str, str]]:
         return text, {}
     cells = dict(part.strip().partition("=")[::2] for part in found["cells"].split(","))
     if not all(name and value for name, value in cells.items()):
-        raise UsageError(f"{text!r}: choose a run by column=value, as {found['path']}[model=m]", code="bad-choice")
+        raise UsageError.of("bad-choice", text=text, path=found["path"])
     return found["path"], cells
 
 
@@ -113,10 +111,7 @@ def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequ
 
 def _refuse_results(path: str) -> None:
     if is_results(path):
-        raise DataError(
-            f"{Path(path).name} holds figures, not trials, so there is nothing to pair; give the score files that it was made from",
-            code="results-not-trials",
-        )
+        raise DataError.of("results-not-trials", name=Path(path).name)
 
 
 def is_results(path: str | Path) -> bool:

@@ -79,7 +79,7 @@ class Files:
     def key(self) -> object:
         """The single key; an error if there are several."""
         if len(self.keys) > 1:
-            raise UsageError("one claim has one key; give --key once", code="several-keys")
+            raise UsageError.of("several-keys")
         return self.keys[0] if self.keys else None
 
 
@@ -217,14 +217,10 @@ def _replayed(
 
         key = None if files.key is None else table_of(str(files.key))
         if files.key is not None and key is None:
-            raise UsageError("the key of a table is a table of the same database", code="key-not-a-table")
+            raise UsageError.of("key-not-a-table")
         return evaluate_table(table, key=key, reading=reading, design=design).results
     if "tallies" in told:
-        raise UsageError(
-            "the claim was made from *.tally files, which this version does not read: score the folders of the runs again "
-            "(hitmiss score RUN... --stream), and verify that claim",
-            code="claim-of-tallies",
-        )
+        raise UsageError.of("claim-of-tallies")
     if "counts" in told:
         return _counted(design, reading, files)
     if design.drift is not None:
@@ -238,10 +234,7 @@ def _replayed(
 
         return evaluate_design(decided(trials, design, _development(design, reading, files)), design).figures
     if design.calibration is not None and files.development is None:
-        raise UsageError(
-            "this claim was made on calibrated scores; give the development files with --calibrate-on",
-            code="no-development",
-        )
+        raise UsageError.of("no-development")
     return measure_files(trials, _development(design, reading, files), design)
 
 
@@ -262,11 +255,9 @@ def _contest(design: Design, contest: ComparisonRules, files: Files) -> Comparis
             return _compared(found, design)
         words *= len(sides)
     if len(words) != len(sides):
-        raise UsageError(f"the claim is about {len(sides)} runs and {len(words)} were given", code="other-runs")
+        raise UsageError.of("other-runs", n_sides=len(sides), n_words=len(words))
     if len(keys) not in (0, 1, len(sides)):
-        raise UsageError(
-            f"--key was given {len(keys)} times for {len(sides)} runs; give it once, or once per run", code="keys"
-        )
+        raise UsageError.of("keys", n_keys=len(keys), n_sides=len(sides))
     own = keys * len(sides) if len(keys) == 1 else keys or [None] * len(sides)
     runs = {s.name: _opened(w, k, design, s, names) for s, w, k in zip(sides, words, own, strict=True)}
     return _compared(runs, design)
@@ -328,7 +319,7 @@ def _counted(design: Design, reading: ReadSpec, files: Files) -> Results:
     from hitmiss.outofcore.stream import evaluate_streamed
 
     if files.keys:
-        raise UsageError("counts have no ids to join a key with; leave --key out", code="key-of-counts")
+        raise UsageError.of("key-of-counts")
     return evaluate_streamed(list(files.scores), are_counts=True, reading=reading, design=design).results
 
 
@@ -521,15 +512,9 @@ def _unlike_known(protocol: Protocol | None) -> list[str]:
 def _recompute(parts: dict[str, str], files: Files, reading: ReadSpec) -> Results | Comparison | Ranking:
     """Recompute a claim that is only a signature, or a file of an older version, from the parts of the signature."""
     if "compare" in parts:
-        raise UsageError(
-            "the signature of a comparison does not say how its runs were read; give the file that `compare -o` wrote",
-            code="comparison-signature",
-        )
+        raise UsageError.of("comparison-signature")
     if "calibrat" in parts.get("choices", ""):
-        raise UsageError(
-            "this claim was made on calibrated scores; give its results file, and --calibrate-on",
-            code="calibrated-signature",
-        )
+        raise UsageError.of("calibrated-signature")
     protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
     if protocol is not None and protocol.name == "toxicity" and "decisions:" in parts.get("choices", ""):
         return _toxicity(parts, files.scores[0] if len(files.scores) == 1 else list(files.scores), reading)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json as json_text
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.options import fields
+from hitmiss.cli.shared import JSON, RUN_FOLDER, WEIGHTS
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, OTHERS, READING, RUNNING, opt
 
 if TYPE_CHECKING:
     from hitmiss.attacks.worker import Campaigner
@@ -27,69 +29,65 @@ STRENGTHS = "One or more strengths from 0 to 1."
 
 
 def attack(
-    detector: Annotated[str, typer.Option(help=DETECTOR)],
-    data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The run folder.")],
-    family: Annotated[list[str] | None, typer.Option(help=FAMILY)] = None,
-    strengths: Annotated[list[float] | None, typer.Option(help=STRENGTHS)] = None,
+    detector: Annotated[str, opt(DETECTOR, common=True)],
+    data: Annotated[str, opt(DATA, metavar="FILE", common=True)],
+    output: Annotated[Path, RUN_FOLDER],
+    family: Annotated[list[str] | None, opt(FAMILY, common=True)] = None,
+    strengths: Annotated[list[float] | None, opt(STRENGTHS, takes_words=True, common=True)] = None,
     minimal: Annotated[
         list[str] | None,
-        typer.Option(help="Search for the least strength of a family that changes each record; may be repeated."),
+        opt("Search for the least strength of a family that changes each record; may be repeated."),
     ] = None,
     target: Annotated[
-        list[str] | None, typer.Option(help="Aim at a class, `MI` or `MI:suppress`; may be repeated.")
+        list[str] | None, opt("Aim at a class, `MI` or `MI:suppress`; may be repeated.", common=True)
     ] = None,
-    window: Annotated[float | None, typer.Option(help="Seconds of the window (default: the whole record).")] = None,
-    center: Annotated[list[float] | None, typer.Option(help="Centre(s) of the window in seconds.")] = None,
-    attack_from: Annotated[str, typer.Option(help="Climb away from y_true or from the clean prediction.")] = "y_true",
+    window: Annotated[float | None, opt("Seconds of the window (default: the whole record).")] = None,
+    center: Annotated[list[float] | None, opt("Centre(s) of the window in seconds.", takes_words=True)] = None,
+    attack_from: Annotated[
+        Literal["y_true", "prediction"], opt("What is climbed away from: the true labels, or the clean prediction.")
+    ] = "y_true",
     criterion: Annotated[
-        str | None, typer.Option(help="What counts as success: any_bit, target_on, target_off, or file.py:function.")
+        str | None, opt("What counts as success: any_bit, target_on, target_off, or file.py:function.")
     ] = None,
-    early_stop: Annotated[bool, typer.Option(help="Stop with a record once its prediction has changed.")] = True,
-    lead_consistent: Annotated[
-        bool, typer.Option("--lead-consistent", help="Change eight leads, derive the other four.")
-    ] = False,
-    control: Annotated[bool, typer.Option(help="Run noise of the same norm beside each attack.")] = True,
+    early_stop: Annotated[bool, opt("Stop with a record once its prediction has changed.")] = True,
+    lead_consistent: Annotated[bool, opt("Change eight leads, derive the other four.")] = False,
+    control: Annotated[bool, opt("Run noise of the same norm beside each attack.")] = True,
     threshold: Annotated[
-        list[float] | None, typer.Option(help="Decide at this probability; several: one per class.")
+        list[float] | None, opt("Decide at this probability; several: one per class.", MEASURING, takes_words=True)
     ] = None,
-    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
-    layout: Annotated[str, typer.Option(help="What the model takes: sample_lead or lead_sample.")] = "sample_lead",
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    layout: Annotated[Literal["sample_lead", "lead_sample"], opt("What the model takes.", READING)] = "sample_lead",
     data_layout: Annotated[
-        str, typer.Option(help="Order of the axes in the data: sample_lead or lead_sample.")
+        Literal["sample_lead", "lead_sample"], opt("Order of the axes in the data.")
     ] = "sample_lead",
-    labels: Annotated[Path | None, typer.Option(metavar="FILE", help=LABELS)] = None,
-    fs: Annotated[float | None, typer.Option(help="Samples per second, if the data does not say.")] = None,
-    leads: Annotated[str | None, typer.Option(metavar="NAMES", help=LEADS)] = None,
-    outputs: Annotated[str, typer.Option(help="What the model gives: auto, logit or probability.")] = "auto",
+    labels: Annotated[Path | None, opt(LABELS, READING, metavar="FILE")] = None,
+    fs: Annotated[float | None, opt("Samples per second, if the data does not say.")] = None,
+    leads: Annotated[str | None, opt(LEADS, metavar="NAMES")] = None,
+    outputs: Annotated[Literal["auto", "logit", "probability"], opt("What the model gives.")] = "auto",
     single_label: Annotated[
         bool | None,
-        typer.Option(
+        opt(
+            "Whether exactly one class is true (default: if the outputs sum to 1; asked for if not clear).",
+            OTHERS,
             "--single-label/--multi-label",
-            help="Whether exactly one class is true (default: if the outputs sum to 1; asked for if not clear).",
         ),
     ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda or auto.")] = "cpu",
-    batch: Annotated[int, typer.Option(help="Records in a batch of a gradient attack.")] = 32,
-    limit: Annotated[int | None, typer.Option(help="Only the first records.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
-    save_signals: Annotated[
-        bool, typer.Option("--save-signals", help="Keep the attacked signals in the run folder (float32).")
-    ] = False,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed records again.")] = False,
-    join: Annotated[bool, typer.Option("--join", help="Help the process that started the run.")] = False,
-    max_time: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop after so many seconds; --resume continues.")
-    ] = None,
-    figures: Annotated[Path | None, typer.Option(metavar="FOLDER", help="Draw every figure into this folder.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    *,
+    device: Annotated[str, opt("cpu, cuda or auto.", RUNNING)] = "cpu",
+    batch: Annotated[int, opt("Records in a batch of a gradient attack.")] = 32,
+    seed: Annotated[int, opt("Seed of all random numbers.", CERTAINTY)] = 0,
+    save_signals: Annotated[bool, opt("Keep the attacked signals in the run folder (float32).")] = False,
+    figures: Annotated[Path | None, opt("Draw every figure into this folder.", metavar="FOLDER")] = None,
+    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm."""
+    """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm.
+
+    $ hitmiss attack --detector model.onnx --data test.npz --family pgd --strengths 0.1 0.5 --output run
+    """
     from hitmiss.attacks.campaign import prepare_campaign, work_on_campaign
     from hitmiss.attacks.table import LEFT_OUT
-    from hitmiss.cli.common import Progress
-    from hitmiss.core.run_spec import RunSpec
+    from hitmiss.cli.progress_bar import Progress
 
     campaigner = prepare_campaign(
         detector,
@@ -116,18 +114,17 @@ def attack(
         single_label=single_label,
         device=device,
         batch=batch,
-        limit=limit,
+        limit=running.limit,
         seed=seed,
     )
-    common.note(str(campaigner.contract))
-    spec = RunSpec(resume=resume, retry=retry, join=join, max_time=max_time)
-    trials = work_on_campaign(campaigner, output, spec, report=Progress(), save_signals=save_signals)
+    printing.note(str(campaigner.contract))
+    trials = work_on_campaign(campaigner, output, running, report=Progress(), save_signals=save_signals)
     if trials is None:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")
         return
     for note in trials.header.notes:
         if LEFT_OUT in note:
-            common.note(f"! {note}")
+            printing.note(f"! {note}")
     if figures is not None:
         _draw(figures, campaigner, trials, output if save_signals else None)
     _emit(output, campaigner, json)
@@ -139,7 +136,7 @@ def _draw(folder: Path, campaigner: Campaigner, trials: Trials, kept: Path | Non
     from hitmiss.robustness.attacks import measure_attacks
 
     drawn = save_figures(folder, trials, measure_attacks(trials, bootstrap=DRAWN), campaigner.examples(trials, kept))
-    common.note(f"drew {len(drawn)} figures into {folder}")
+    printing.note(f"drew {len(drawn)} figures into {folder}")
 
 
 def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
@@ -147,7 +144,7 @@ def _emit(folder: Path, campaigner: Campaigner, json: bool) -> None:
     attacks = [name for name, _ in plan.steps]
     if json:
         about = {"records": n, "attacks": attacks, "forward_passes": n_forward, "control": plan.control}
-        common.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
+        printing.out(json_text.dumps({"schema": 1, "run": str(folder), **about}, indent=1))
         return
-    common.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
-    common.out(f"score them: hitmiss score {folder} -p ecg-attacks")
+    printing.out(f"{n:,} records × {len(attacks)} conditions, {n_forward:,} records through the model: {folder}")
+    printing.out(f"score them: hitmiss score {folder} -p ecg-attacks")

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import ComparisonRules, Design, Languages
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.trials import Trials
@@ -37,31 +36,40 @@ class Each:
     threshold: list[float]
 
 
-@grouped(
-    asked=partial(without(common.design, "matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000),
-    reading=common.reading,
-)
 def compare(
-    runs: Annotated[list[str], typer.Argument(help=RUNS, metavar="A B…")],
-    key: Annotated[list[str] | None, typer.Option(help=f"Key or protocol file with the labels; {EACH}.")] = None,
-    test: Annotated[str, typer.Option(help="auto, mcnemar, delong, bootstrap or permutation.")] = "auto",
-    correction: Annotated[
-        str, typer.Option(help="holm, bh, none or max-t: over slices, or over pairs of many runs.")
+    runs: Annotated[list[str], arg(RUNS, "A B…")],
+    key: Annotated[
+        list[str] | None, opt(f"Key or protocol file with the labels; {EACH}.", READING, common=True)
+    ] = None,
+    test: Annotated[
+        Literal["auto", "mcnemar", "delong", "bootstrap", "permutation"],
+        opt("Test of differences.", CERTAINTY, common=True),
     ] = "auto",
-    threshold: Annotated[list[float] | None, typer.Option(help=f"Decide positive if score >= this; {EACH}.")] = None,
-    score_column: Annotated[list[str] | None, typer.Option(help=f"The score column; {EACH}, or of one file.")] = None,
-    higher: Annotated[list[str] | None, typer.Option(help=f"The class that a higher score means; {EACH}.")] = None,
+    correction: Annotated[
+        Literal["auto", "holm", "bh", "none", "max-t"],
+        opt("Correction over slices, or over pairs of many runs.", CERTAINTY),
+    ] = "auto",
+    threshold: Annotated[list[float] | None, opt(f"Decide positive if score >= this; {EACH}.", MEASURING)] = None,
+    score_column: Annotated[list[str] | None, opt(f"The score column; {EACH}, or of one file.", READING)] = None,
+    higher: Annotated[list[str] | None, opt(f"The class that a higher score means; {EACH}.", READING)] = None,
     *,
-    asked: Design,
+    asked: Annotated[Design, fields(without=("matrix", "gap", "interval", "stratify", "threshold"), bootstrap=1000)],
     reading: ReadSpec,
-    languages: Annotated[list[str] | None, typer.Option(help="Languages of toxicity runs; may be repeated.")] = None,
+    languages: Annotated[
+        list[str] | None, opt("Languages of toxicity runs; may be repeated.", MEASURING, takes_words=True)
+    ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Compare runs that are not comparable, with a warning.")
+        bool, opt("Compare runs that are not comparable, with a warning.", CERTAINTY, common=True)
     ] = False,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the comparison (JSON) here too.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    output: Annotated[
+        str | None, opt("Write the comparison (JSON) here too.", WRITING, "--output", "-o", common=True)
+    ] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values."""
+    """Compare runs pair by pair: difference, paired interval, test and verdict; per slice with adjusted p values.
+
+    $ hitmiss compare ours.tsv baseline.tsv --key key.tsv -m eer --by codec
+    """
     from hitmiss.evaluation.protocol import compare_trials
 
     each = Each(key or [], score_column or [], higher or [], threshold or [])
@@ -74,7 +82,7 @@ def compare(
 
         made = replace(made, design=with_contents(made.design, opened))
     _emit(made, opened, output, json)
-    common.refuse_unmet(made.verdict)
+    printing.refuse_unmet(made.verdict)
 
 
 def _open(
@@ -127,7 +135,7 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if output:
         artifacts.write(output, made.to_json() + "\n")
     if json:
-        common.out_with_verdict(made.to_dict(), made.verdict)
+        printing.out_with_verdict(made.to_dict(), made.verdict)
     else:
         _show(made, opened)
 
@@ -142,11 +150,11 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
         size = f"{row.n_pairs:,} pairs: {row.n_positive:,} {head.positive}, {row.n_pairs - row.n_positive:,} {head.negative}"
         if "attack" in head.runs:  # a pair is a record, which may have several labels
             size = f"{row.n_pairs:,} pairs (records) with {row.n_positive:,} {head.positive} labels"
-        common.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
+        printing.out(f"A = {made.names[0]}\nB = {made.names[1]}\n{size}")
         terminal.write_tables(comparison_tables.tables(made, head.positive))
-        common.out(f"\n{comparison_tables.LEGEND}")
+        printing.out(f"\n{comparison_tables.LEGEND}")
     else:
-        common.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
+        printing.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
         terminal.write_tables(ranking_tables.ranking_tables(made))
-    terminal.write_verdict(made.verdict, made.warnings, brief=common.is_quiet())
-    common.out(f"\n{made.signature}")
+    terminal.write_verdict(made.verdict, made.warnings, brief=printing.is_quiet())
+    printing.out(f"\n{made.signature}")

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli import printing, progress_bar
+from hitmiss.cli.options import fields
+from hitmiss.cli.shared import JSON, ROOT, RULES, RUN_FOLDER, SUFFIX, WEIGHTS
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.core.spec import READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
@@ -29,69 +31,68 @@ CLUSTER = "Score on a Ray cluster: auto (this machine's cores), HOST:PORT or ray
 SHOWN_FAILURES = 5
 
 
-@grouped(reading=common.without(common.reading, "settings"))
 def detect(
-    detector: Annotated[str, typer.Option(help=DETECTOR)],
-    data: Annotated[str, typer.Option(metavar="FILE", help=DATA)],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="The run folder.")],
-    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module (.safetensors, .pt).")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Read labels by a protocol's rules.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the manifest's).")] = None,
-    suffix: Annotated[str, typer.Option(help="Added to each file name, such as .flac.")] = "",
-    file_column: Annotated[str | None, typer.Option(help="Column with the paths, if it is not the id.")] = None,
+    detector: Annotated[str, opt(DETECTOR, common=True)],
+    data: Annotated[str, opt(DATA, metavar="FILE", common=True)],
+    output: Annotated[Path, RUN_FOLDER],
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    protocol: Annotated[str | None, RULES] = None,
+    root: Annotated[Path | None, ROOT] = None,
+    suffix: Annotated[str, SUFFIX] = "",
+    file_column: Annotated[str | None, opt("Column with the paths, if it is not the id.", READING)] = None,
     *,
-    reading: ReadSpec,
-    limit: Annotated[int | None, typer.Option(help="Only the first rows.")] = None,
-    input_: Annotated[
-        str, typer.Option("--input", help="What an item is: audio, image, text (of a column) or path.")
-    ] = "audio",
-    picture: Annotated[str | None, typer.Option(metavar="SETTINGS", help=PICTURE)] = None,
-    text_column: Annotated[str, typer.Option(help="Column with the texts.")] = "text",
-    sample_rate: Annotated[
-        int | None, typer.Option(help="Sample rate that the detector needs (default: its own).")
-    ] = None,
-    cut_length: Annotated[int | None, typer.Option(help="Repeat or cut each clip to this number of samples.")] = None,
-    length_rule: Annotated[str, typer.Option(help="For short clips: tile, mirror, zero or truncate.")] = "tile",
-    window: Annotated[float | None, typer.Option(help="Score windows of this many seconds.")] = None,
-    hop: Annotated[float | None, typer.Option(help="Seconds between windows (default: half a window).")] = None,
-    pooling: Annotated[str, typer.Option(help="One score from windows: mean, median, min or max.")] = "mean",
+    reading: Annotated[ReadSpec, fields(without=("settings",))],
+    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
+    input_: Annotated[Literal["audio", "image", "text", "path"], opt("What an item is; text: of a column.")] = "audio",
+    picture: Annotated[str | None, opt(PICTURE, metavar="SETTINGS")] = None,
+    text_column: Annotated[str, opt("Column with the texts.", READING)] = "text",
+    sample_rate: Annotated[int | None, opt("Sample rate that the detector needs (default: its own).")] = None,
+    cut_length: Annotated[int | None, opt("Repeat or cut each clip to this number of samples.")] = None,
+    length_rule: Annotated[
+        Literal["tile", "mirror", "zero", "truncate"], opt("What is done with short clips.")
+    ] = "tile",
+    window: Annotated[float | None, opt("Score windows of this many seconds.")] = None,
+    hop: Annotated[float | None, opt("Seconds between windows (default: half a window).")] = None,
+    pooling: Annotated[Literal["mean", "median", "min", "max"], opt("One score from windows.")] = "mean",
     codecs: Annotated[
-        list[str] | None, typer.Option(help="Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.")
+        list[str] | None, opt("Codec plan (TSV) or a list, `opus,mp3:1`; may be repeated.", common=True)
     ] = None,
-    manipulate: Annotated[list[str] | None, typer.Option(help=MANIPULATE)] = None,
-    only: Annotated[str | None, typer.Option(help="With --manipulate: change this class only, `fake`.")] = None,
-    positive_index: Annotated[int | None, typer.Option(help="Output column of the positive class.")] = None,
+    manipulate: Annotated[list[str] | None, opt(MANIPULATE, common=True)] = None,
+    only: Annotated[str | None, opt("With --manipulate: change this class only, `fake`.")] = None,
+    positive_index: Annotated[int | None, opt("Output column of the positive class.")] = None,
     outputs: Annotated[
-        str,
-        typer.Option(help="What the model gives: auto, logit, multilabel (a sigmoid per label), probability or raw."),
+        Literal["auto", "logit", "multilabel", "probability", "raw"],
+        opt("What the model gives; multilabel: a sigmoid per label."),
     ] = "auto",
-    higher: Annotated[str | None, typer.Option(help="The class that a higher single output means.")] = None,
-    embed: Annotated[list[str] | None, typer.Option(help="Keep this layer's embeddings; may be repeated.")] = None,
-    batch_seconds: Annotated[float | None, typer.Option(help="Seconds of sound in a batch.")] = None,
-    batch_items: Annotated[int | None, typer.Option(help="Most items in a batch.")] = None,
-    pad: Annotated[bool, typer.Option("--pad", help="Pad clips of different lengths into one batch.")] = False,
-    workers: Annotated[int, typer.Option(help="Number of processes that load items; 0: none.")] = 0,
-    cluster: Annotated[str | None, typer.Option(metavar="auto|ADDRESS", help=CLUSTER)] = None,
-    actors: Annotated[int | None, typer.Option(help="With --cluster: processes that have the model.")] = None,
+    higher: Annotated[str | None, opt("The class that a higher single output means.", READING)] = None,
+    embed: Annotated[list[str] | None, opt("Keep this layer's embeddings; may be repeated.")] = None,
+    batch_seconds: Annotated[float | None, opt("Seconds of sound in a batch.", RUNNING)] = None,
+    batch_items: Annotated[int | None, opt("Most items in a batch.", RUNNING)] = None,
+    pad: Annotated[bool, opt("Pad clips of different lengths into one batch.", RUNNING)] = False,
+    workers: Annotated[int, opt("Number of processes that load items; 0: none.", RUNNING)] = 0,
+    cluster: Annotated[str | None, opt(CLUSTER, READING, metavar="auto|ADDRESS")] = None,
+    actors: Annotated[int | None, opt("With --cluster: processes that have the model.", RUNNING)] = None,
     device: Annotated[
-        str, typer.Option(help="auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).")
+        str, opt("auto, cpu, cuda, or several: cuda:0,cuda:1 (one process each).", RUNNING, common=True)
     ] = "auto",
-    precision: Annotated[str, typer.Option(help="auto (float32), tf32, bfloat16, float16, int8 (CPU).")] = "auto",
+    precision: Annotated[
+        Literal["auto", "float32", "tf32", "bfloat16", "float16", "int8"],
+        opt("Numbers of the network; auto is float32, int8 is for the CPU.", RUNNING),
+    ] = "auto",
     compile_: Annotated[
-        bool, typer.Option("--compile", help="Compile a torch module; worth it for long runs of clips of one length.")
+        bool, opt("Compile a torch module; worth it for long runs of clips of one length.", RUNNING)
     ] = False,
-    check: Annotated[int, typer.Option(help="Number of clips scored again one by one, as a check.")] = 8,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run in the folder.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="With --resume: try failed items again.")] = False,
-    join: Annotated[bool, typer.Option("--join", help="Help the process that started the run.")] = False,
-    max_time: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop after so many seconds; --resume continues.")
-    ] = None,
-    scores: Annotated[Path | None, typer.Option(help="Write a score file here too.")] = None,
-    score_form: Annotated[str, typer.Option(help="table, official or unpaired (`- - real 0.85`).")] = "table",
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    check: Annotated[int, opt("Number of clips scored again one by one, as a check.", RUNNING)] = 8,
+    scores: Annotated[Path | None, opt("Write a score file here too.", WRITING)] = None,
+    score_form: Annotated[
+        Literal["table", "official", "unpaired"], opt("Form of --scores; unpaired: `- - real 0.85`.", WRITING)
+    ] = "table",
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores."""
+    """Run a detector over files. Runs can be resumed; the batch size and the number of workers do not change scores.
+
+    $ hitmiss detect --detector model.onnx --data eval.tsv --output run
+    """
     given = dict(locals())
     if scores is None and score_form != "table":
         raise UsageError("--score-form goes with --scores", code="option-unused")
@@ -99,13 +100,14 @@ def detect(
     if len(devices) > 1:
         _share(given, devices)
         return
-    from hitmiss.core.run_spec import RunSpec
     from hitmiss.detection.loop import run_detector
     from hitmiss.detection.opening import open_detector
     from hitmiss.evaluation.detecting import Batching, Job, find_manifest
 
-    reading = reading.changed(where=common.either(reading.where))
-    manifest = find_manifest(data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=limit)
+    reading = reading.changed(where=printing.either(reading.where))
+    manifest = find_manifest(
+        data, protocol, reading, root=root, suffix=suffix, file_column=file_column, limit=running.limit
+    )
     opening = partial(
         open_detector,
         detector,
@@ -138,25 +140,25 @@ def detect(
             batching=Batching(batch_seconds, batch_items, pad, workers, check),
         )
         for line in job.notes:
-            common.note(line)
+            printing.note(line)
         outcome = run_detector(
             model,
             job.manifest,
             job.settings,
-            RunSpec(resume=resume, join=join, retry=retry, max_time=max_time),
+            running,
             output=output,
             load=job.load,
             transform=job.transform,
             fit=job.fit,
-            report=common.Progress(),
-            tell=common.note,
+            report=progress_bar.Progress(),
+            tell=printing.note,
         )
     if scores is not None and outcome.is_complete:
         _export(output, scores, score_form)
     _emit(outcome, json)
 
 
-def _share(given: dict[str, object], devices: list[str]) -> None:
+def _share(given: dict[str, Any], devices: list[str]) -> None:
     """Start one process per device on the run; then finish it here, including what a process that died left undone."""
     import multiprocessing
     import time
@@ -166,8 +168,9 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
     if given["cluster"] is not None:
         raise UsageError("--cluster distributes the work itself; give one --device", code="devices-cluster")
     begun = Path(str(given["output"])) / MANIFEST
-    if begun.exists() and not (given["resume"] or given["join"]):
-        detect.verb(**given | {"device": devices[0]})  # refuses the folder with its own message
+    running: RunSpec = given["running"]
+    if begun.exists() and not (running.resume or running.join):
+        detect(**given | {"device": devices[0]})  # refuses the folder with its own message
         return
     context = multiprocessing.get_context("spawn")
     helpers = [
@@ -187,10 +190,11 @@ def _share(given: dict[str, object], devices: list[str]) -> None:
             if helper.is_alive():
                 helper.terminate()
                 helper.join()
-    detect.verb(**given | {"device": devices[0], "resume": begun.exists() or given["resume"]})
+    finishing = replace(running, resume=begun.exists() or running.resume)
+    detect(**given | {"device": devices[0], "running": finishing})
 
 
-def _beside(given: dict[str, object], is_first: bool, n: int) -> None:
+def _beside(given: dict[str, Any], is_first: bool, n: int) -> None:
     """Run as one of several processes; only the first shows the progress."""
     import os
     import sys
@@ -202,7 +206,7 @@ def _beside(given: dict[str, object], is_first: bool, n: int) -> None:
     sys.stdout = quiet
     sys.stderr = sys.stderr if is_first else quiet
     try:
-        detect.verb(**given | {"join": True, "scores": None, "check": 0})
+        detect(**given | {"running": replace(given["running"], join=True), "scores": None, "check": 0})
     except HitmissError:  # the process that finishes the run meets the same error and reports it
         sys.exit(1)
 
@@ -227,10 +231,10 @@ def _opened(
     from hitmiss.detection.cluster import RayDetector
 
     with joined(cluster) as found:
-        common.note(f"cluster: {found}")
+        printing.note(f"cluster: {found}")
         with RayDetector(found, opening, actors=actors, decoders=decoders, device=device, most=n_items) as fleet:
             yield fleet
-        common.note(fleet.words())
+        printing.note(fleet.words())
 
 
 def _export(folder: Path, path: Path, form: str) -> None:
@@ -238,15 +242,15 @@ def _export(folder: Path, path: Path, form: str) -> None:
     from hitmiss.io.write import write_scores
 
     write_scores(read(str(folder)), path, form)  # type: ignore[arg-type]
-    common.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
+    printing.note(f"wrote {path}" + ("; it has no ids, so it cannot be paired" if form == "unpaired" else ""))
 
 
 def _emit(outcome: Outcome, json: bool) -> None:
     progress = outcome.progress
     for item, why in outcome.failures[:SHOWN_FAILURES]:
-        common.note(f"failed: {item}: {why}")
+        printing.note(f"failed: {item}: {why}")
     for alarm in outcome.alarms:
-        common.note(f"! {alarm}")
+        printing.note(f"! {alarm}")
     if json:
         shown = {"complete": outcome.is_complete, "scored": outcome.n_scored, "failed": outcome.n_failed}
         about = {
@@ -255,14 +259,14 @@ def _emit(outcome: Outcome, json: bool) -> None:
             "shares": outcome.clock.shares(),
             "rate": progress.rate,
         }
-        common.out_json({"schema": 1, "run": str(outcome.folder), **shown, **common.plain_object(about)})
+        printing.out_json({"schema": 1, "run": str(outcome.folder), **shown, **printing.plain_object(about)})
         return
-    common.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
+    printing.out(f"{outcome.n_scored:,} scored, {outcome.n_failed:,} failed: {outcome.folder}")
     if progress.n_done:
-        common.out(progress.line())
+        printing.out(progress.line())
     for note in outcome.notes:
-        common.out(note)
+        printing.out(note)
     if outcome.is_complete:
-        common.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
+        printing.out(f"score them: hitmiss score {outcome.folder} -m eer -m roc_auc")
     else:
-        common.out("other processes are still working on it; the last one finishes the run")
+        printing.out("other processes are still working on it; the last one finishes the run")

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from hitmiss._version import __version__
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.shared import JSON
 from hitmiss.core.machine import cores
 
 if TYPE_CHECKING:
@@ -33,14 +32,17 @@ class Finding:
     advice: str = ""
 
 
-def doctor(json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False) -> None:
-    """Check versions, packages, threads and the clock. Exit code 5 if something that is needed is missing."""
+def doctor(json: Annotated[bool, JSON] = False) -> None:
+    """Check versions, packages, threads and the clock. Exit code 5 if something that is needed is missing.
+
+    $ hitmiss doctor
+    """
     findings = list(examine())
     if json:
-        common.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
+        printing.out_json({"schema": 1, "version": __version__, "findings": [asdict(f) for f in findings]})
     else:
         rows = [[f.what, f.state, f.found, f.advice] for f in findings]
-        common.out_table(["what", "state", "found", "advice"], rows)
+        printing.out_table(["what", "state", "found", "advice"], rows)
     broken = [f.what for f in findings if f.state == "broken"]
     if broken:
         from hitmiss.core.errors import EnvironmentFault

@@ -2,49 +2,42 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, KEY, RESULTS, RULES
 from hitmiss.core.design import Design, Drift, parse_by
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import MEASURING, READING, opt
 
 
-@grouped(
-    asked=partial(
-        without(common.design, "protocol", "metric", "by", "matrix", "interval", "stratify", "gap"), bootstrap=1000
-    ),
-    reading=common.reading,
-)
 def drift(
-    scores: Annotated[str, typer.Argument(help="A run folder of `hitmiss detect`, or a score file with labels.")],
+    scores: Annotated[str, arg("A run folder of `hitmiss detect`, or a score file with labels.")],
     by: Annotated[
-        str, typer.Option(help="Column(s) of the conditions: `manipulation`, `codec,codec_q`.")
+        str, opt("Column(s) of the conditions: `manipulation`, `codec,codec_q`.", MEASURING, common=True)
     ] = "manipulation",
-    key: Annotated[str | None, typer.Option(help="Key file with the labels.")] = None,
-    protocol: Annotated[
-        str | None,
-        typer.Option("--protocol", "-p", help="How a file is read (deepfake-audio); a run folder needs none."),
-    ] = None,
+    key: Annotated[str | None, KEY] = None,
+    protocol: Annotated[str | None, RULES] = None,
     *,
-    asked: Design,
+    asked: Annotated[
+        Design, fields(without=("protocol", "metrics", "by", "matrix", "interval", "stratify", "gap"), bootstrap=1000)
+    ],
     reading: ReadSpec,
-    clean: Annotated[str | None, typer.Option(help="The value of untouched clips (default: clean, NONE or -).")] = None,
-    pair_by: Annotated[str | None, typer.Option(help="Column that links a clip's copies (default: source).")] = None,
+    clean: Annotated[str | None, opt("The value of untouched clips (default: clean, NONE or -).", common=True)] = None,
+    pair_by: Annotated[str | None, opt("Column that links a clip's copies (default: source).")] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="A threshold chosen elsewhere; score > t is accepted.")
+        float | None, opt("A threshold chosen elsewhere; score > t is accepted.", MEASURING, common=True)
     ] = None,
-    stream: Annotated[
-        bool, typer.Option("--stream", help="One condition at a time: the run folder need not fit into memory.")
-    ] = False,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+    stream: Annotated[bool, opt("One condition at a time: the run folder need not fit into memory.", READING)] = False,
+    output: Annotated[str | None, RESULTS] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Show FAR and FRR per condition at one fixed threshold, their drift from clean clips, and the score shift."""
+    """Show FAR and FRR per condition at one fixed threshold, their drift from clean clips, and the score shift.
+
+    $ hitmiss drift run --by codec
+    """
     from hitmiss.conclude.verdict import conclude
     from hitmiss.evaluation.protocol import find_protocol, read_trials
     from hitmiss.reports import terminal
@@ -65,9 +58,9 @@ def drift(
     if output:
         results.save(output)
     if json:
-        common.out_with_verdict(results.to_dict(), conclude(results))
+        printing.out_with_verdict(results.to_dict(), conclude(results))
         return
     terminal.write_tables([drift_table(results)])
-    terminal.write_verdict(conclude(results), results.warnings, brief=common.is_quiet())
-    common.sampled(results)
-    common.out(f"\n{results.signature}")
+    terminal.write_verdict(conclude(results), results.warnings, brief=printing.is_quiet())
+    printing.sampled(results)
+    printing.out(f"\n{results.signature}")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg
+from hitmiss.cli.shared import field_option
 from hitmiss.core import artifacts
+from hitmiss.core.report_spec import ReportSpec
+from hitmiss.core.spec import MEASURING, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.reports.evaluations import RunData
@@ -19,43 +21,51 @@ ENDINGS = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".xlsx": "xlsx", "
 
 def export(
     results: Annotated[
-        list[str] | None, typer.Argument(help="Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
+        list[str] | None, arg("Results (`hitmiss score -o`), folders of them, or a comparison or gate.")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="latex, markdown, csv, xlsx, json or model-card.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="File to write; its suffix sets --to.")] = None,
+    to: Annotated[
+        Literal["latex", "markdown", "csv", "xlsx", "json", "model-card"] | None,
+        opt("Format of the export.", WRITING, common=True),
+    ] = None,
+    output: Annotated[
+        str | None, opt("File to write; its suffix sets --to.", WRITING, "--output", "-o", common=True)
+    ] = None,
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", "-m", help="Only this metric; may be repeated.")
+        list[str] | None, opt("Only this metric; may be repeated.", MEASURING, "--metric", "-m", common=True)
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="Only this table: all, codec, `codec,codec_q`, runs, gap; may be repeated.")
+        list[str] | None, opt("Only this table: all, codec, `codec,codec_q`, runs, gap; may be repeated.", common=True)
     ] = None,
-    percent: Annotated[list[str] | None, typer.Option(help="A metric to write in per cent; may be repeated.")] = None,
-    no_intervals: Annotated[bool, typer.Option("--no-intervals", help="Figures without their intervals.")] = False,
+    percent: Annotated[list[str] | None, opt("A metric to write in per cent; may be repeated.", WRITING)] = None,
+    no_intervals: Annotated[bool, opt("Figures without their intervals.", WRITING)] = False,
     comparison: Annotated[
-        str | None, typer.Option(help="A comparison (`hitmiss compare -o`) that marks significant figures.")
+        str | None, opt("A comparison (`hitmiss compare -o`) that marks significant figures.", common=True)
     ] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="CSV and XLSX: texts unchanged, formulas not escaped.")] = False,
+    raw: Annotated[bool, opt("CSV and XLSX: texts unchanged, formulas not escaped.", WRITING)] = False,
     purpose: Annotated[
         str | None,
-        typer.Option("--for", metavar="paper", help="For a paper: write tables.tex and figures into -o FOLDER."),
+        opt("For a paper: write tables.tex and figures into -o FOLDER.", OTHERS, "--for", metavar="paper"),
     ] = None,
-    name: Annotated[list[str] | None, typer.Option(help="A name for each run, in order.")] = None,
-    model: Annotated[str, typer.Option(help="Model card: the model's name.")] = "model",
-    dataset: Annotated[str | None, typer.Option(help="Model card: the dataset's name.")] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of results and stop.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="The same as --to json.")] = False,
+    name: Annotated[list[str] | None, field_option(ReportSpec, "name")] = None,
+    model: Annotated[str, opt("Model card: the model's name.")] = "model",
+    dataset: Annotated[str | None, opt("Model card: the dataset's name.", READING)] = None,
+    schema: Annotated[bool, opt("Print the JSON Schema of results and stop.", WRITING)] = False,
+    json: Annotated[bool, opt("The same as --to json.", WRITING, common=True)] = False,
 ) -> None:
-    """Export results as tables: digits follow the interval's width, significance is marked, formulas are escaped."""
+    """Export results as tables: digits follow the interval's width, significance is marked, formulas are escaped.
+
+    $ hitmiss export results.json --to latex
+    """
     from hitmiss.core.errors import UsageError
 
     if schema:
         from hitmiss.reports.schema import results_schema
 
-        common.out_json(results_schema())
+        printing.out_json(results_schema())
         return
     if not results:
         raise UsageError("give the results to export: the file that `hitmiss score … -o FILE` wrote")
-    from hitmiss.reports.contests import contest_tables, is_contest, read_contest
+    from hitmiss.reports.contests import contest_tables, contest_verdict, is_contest, read_contest
     from hitmiss.reports.exports import Export, export_tables
     from hitmiss.reports.exports import export as exported
     from hitmiss.reports.sources import open_results
@@ -68,7 +78,8 @@ def export(
     if len(results) == 1 and is_contest(results[0]):
         found = read_contest(results[0])
         signature = "" if isinstance(found, list) else found.signature
-        _write(export_tables(contest_tables(found), wanted, signature, raw=raw), output)
+        told = contest_verdict(found)
+        _write(export_tables(contest_tables(found), wanted, signature, raw=raw, verdict=told), output)
         return
     how = Export(
         wanted,
@@ -93,7 +104,7 @@ def _paper(
     from hitmiss.engine.ranking import Ranking
     from hitmiss.reports.contests import read_contest
     from hitmiss.reports.evaluations import evaluations
-    from hitmiss.reports.paper_kit import CITE, paper_tables, short_signatures, write_figures
+    from hitmiss.reports.paper_kit import CITE, figure_floats, paper_tables, short_signatures, write_figures
     from hitmiss.reports.significance import read_marks
 
     if purpose != "paper":
@@ -103,7 +114,7 @@ def _paper(
         marks = read_marks(comparison, evaluation.results.estimates) if comparison else None
         made.append((evaluation, paper_tables(evaluation, metrics, marks)))
     if folder is None:
-        common.out("\n".join(text for _, text in made).rstrip("\n"))
+        printing.out("\n".join(text for _, text in made).rstrip("\n"))
         return
     for i, (evaluation, text) in enumerate(made):
         target = Path(folder) if len(made) == 1 else Path(folder) / f"{i + 1}"
@@ -111,10 +122,13 @@ def _paper(
         artifacts.write(target / "tables.tex", text)
         contest = read_contest(comparison) if comparison else None
         written = write_figures(evaluation, target, ranked=contest if isinstance(contest, Ranking) else None)
-        common.note(f"wrote {target / 'tables.tex'} and {len(written)} figures: {', '.join(p.name for p in written)}")
+        artifacts.write(target / "figures.tex", figure_floats(written))
+        printing.note(
+            f"wrote {target / 'tables.tex'}, figures.tex and {len(written)} figures: {', '.join(p.name for p in written)}"
+        )
         for line in short_signatures(evaluation.results):
-            common.note(f"signature: {line}")
-        common.note(f"cite: {CITE}")
+            printing.note(f"signature: {line}")
+        printing.note(f"cite: {CITE}")
 
 
 def _format(to: str | None, output: str | None) -> str:
@@ -138,9 +152,9 @@ def _write(made: str | bytes, output: str | None) -> None:
     elif output is not None:
         artifacts.write(output, made)
     elif sys.stdout.isatty():
-        common.out(made.rstrip("\n"))  # a terminal would obey control characters, so they are made visible
+        printing.out(made.rstrip("\n"))  # a terminal would obey control characters, so they are made visible
         return
     else:
-        common.out_document(made.rstrip("\n"))
+        printing.out_document(made.rstrip("\n"))
         return
-    common.note(f"wrote {output}")
+    printing.note(f"wrote {output}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, KEY
 from hitmiss.core.design import ComparisonRules, Design, parse_by
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -37,26 +37,29 @@ class Scoring:
     design: Design
 
 
-@grouped(asked=without(common.design, "metric", "matrix"), reading=common.reading)
 def gate(
-    run: Annotated[str, typer.Argument(help=RUN)],
-    fail_if: Annotated[list[str] | None, typer.Option(help=FAIL_IF)] = None,
-    baseline: Annotated[str | None, typer.Option(help="The run to compare with, given in the same way.")] = None,
-    max_regression: Annotated[
-        list[str] | None, typer.Option(help="How much worse than the baseline, as eer=0.005; may be repeated.")
+    run: Annotated[str, arg(RUN)],
+    fail_if: Annotated[list[str] | None, opt(FAIL_IF, MEASURING, common=True)] = None,
+    baseline: Annotated[
+        str | None, opt("The run to compare with, given in the same way.", MEASURING, common=True)
     ] = None,
-    regression_by: Annotated[str, typer.Option(help=REGRESSION_BY)] = "point",
-    key: Annotated[str | None, typer.Option(help="Key of a score file.")] = None,
+    max_regression: Annotated[
+        list[str] | None,
+        opt("How much worse than the baseline, as eer=0.005; may be repeated.", MEASURING, common=True),
+    ] = None,
+    regression_by: Annotated[Literal["point", "bound", "shown"], opt(REGRESSION_BY, MEASURING)] = "point",
+    key: Annotated[str | None, KEY] = None,
     *,
-    asked: Design,
+    asked: Annotated[Design, fields(without=("metrics", "matrix"))],
     reading: ReadSpec,
-    force: Annotated[
-        bool, typer.Option("--force", help="Accept a baseline that is not comparable, with a warning.")
-    ] = False,
-    junit: Annotated[str | None, typer.Option(help="Write JUnit XML here.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+    force: Annotated[bool, opt("Accept a baseline that is not comparable, with a warning.", CERTAINTY)] = False,
+    junit: Annotated[str | None, opt("Write JUnit XML here.", WRITING, common=True)] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Check a run against limits and a baseline. Equal passes, unknown names are errors, undefined figures fail."""
+    """Check a run against limits and a baseline. Equal passes, unknown names are errors, undefined figures fail.
+
+    $ hitmiss gate results.json --fail-if 'eer > 0.05'
+    """
     from hitmiss.core.errors import GateFailed
     from hitmiss.core.finding import Finding
     from hitmiss.engine.requirement import read_requirements
@@ -65,7 +68,6 @@ def gate(
     rules, regressions = _rules(fail_if or [], max_regression or [], baseline, bool(required))
     targets = [r.target for r in rules] + [r.target for r in regressions]
     scoring = Scoring(key, reading, asked)
-    _refuse_unknown(regression_by)
     results = _results(run, targets, scoring)
     before = _results(baseline, targets, scoring) if baseline and regressions else None
     forced = _comparable(results, before, regressions, force)
@@ -133,14 +135,6 @@ def _measured(run: str, targets: list[Target], scoring: Scoring) -> Results:
 
     trials = _trials(run, scoring)
     return measure_trials(trials, _design(targets, trials, scoring))
-
-
-def _refuse_unknown(regression_by: str) -> None:
-    from hitmiss.core.errors import UnknownName
-    from hitmiss.engine.regression import DECIDE
-
-    if regression_by not in DECIDE:
-        raise UnknownName("way to decide on a regression", regression_by, DECIDE)
 
 
 def _is_trials(run: str) -> bool:
@@ -235,19 +229,19 @@ def _write(
         gate_report.append_summary(os.environ[SUMMARY], gate_report.markdown(run, checks, warnings))
     if os.environ.get("GITHUB_ACTIONS") == "true":
         for line in gate_report.error_lines(checks):
-            common.note(line)
+            printing.note(line)
     if json:
         passed = all(c.passed for c in checks)
-        found = {"run": run, "passed": passed, "warnings": list(warnings), "checks": common.plain(checks)}
-        told = {**found, **common.taken(), "verdict": conclude_gate(checks, run).to_dict()}
-        common.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **told}))
+        found = {"run": run, "passed": passed, "warnings": list(warnings), "checks": printing.plain(checks)}
+        told = {**found, **printing.taken(), "verdict": conclude_gate(checks, run).to_dict()}
+        printing.out_json(artifacts.sealed({"schema": 1, "kind": "gate", **told}))
         return
-    common.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
+    printing.out(f"run {run}" + (f" against baseline {baseline}" if baseline else ""))
     terminal.write_tables([gate_report.table(checks)])
     failed = sum(not c.passed for c in checks)
     noun = "check" if len(checks) == 1 else "checks"
-    common.out(
+    printing.out(
         f"\n{conclude_gate(checks).headline}\n{len(checks)} {noun}: {len(checks) - failed} passed, {failed} failed"
     )
     for warning in warnings:
-        common.out(f"\n! {warning}")
+        printing.out(f"\n! {warning}")

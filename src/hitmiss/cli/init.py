@@ -7,12 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import field_option
+from hitmiss.core import progress
+from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.settings import NAME
+from hitmiss.core.spec import CERTAINTY, OTHERS, READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.evaluation.proposing import Choice, Look, Proposal, Question
@@ -24,23 +26,27 @@ WIDEST = 24
 """Characters of a cell that are shown."""
 
 
-@grouped(reading=without(common.reading, "settings"))
 def init(
-    files: Annotated[list[str], typer.Argument(help=FILES, metavar="FILE…")],
-    key: Annotated[str | None, typer.Option(help="Which file has the labels, if the files do not show it.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="A protocol, or a .toml file.")] = None,
-    metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="A metric; may be repeated.")] = None,
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
+    files: Annotated[list[str], arg(FILES, "FILE…")],
+    key: Annotated[
+        str | None, opt("Which file has the labels, if the files do not show it.", READING, common=True)
+    ] = None,
+    protocol: Annotated[str | None, field_option(Design, "protocol")] = None,
+    metric: Annotated[list[str] | None, field_option(Design, "metrics")] = None,
+    by: Annotated[list[str] | None, field_option(Design, "by")] = None,
     unit: Annotated[
-        str | None, typer.Option(help="Column(s) whose values are resampled as a whole; none for no unit.")
+        str | None, opt("Column(s) whose values are resampled as a whole; none for no unit.", CERTAINTY, common=True)
     ] = None,
     *,
-    reading: ReadSpec,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Take what is proposed, and ask nothing.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace a settings file.")] = False,
-    output: Annotated[str, typer.Option("--output", "-o", help="The settings file to write.")] = NAME,
+    reading: Annotated[ReadSpec, fields(without=("settings",))],
+    yes: Annotated[bool, opt("Take what is proposed, and ask nothing.", OTHERS, "--yes", "-y", common=True)] = False,
+    force: Annotated[bool, opt("Replace a settings file.", CERTAINTY)] = False,
+    output: Annotated[str, opt("The settings file to write.", WRITING, "--output", "-o", common=True)] = NAME,
 ) -> None:
-    """Look at files, ask what they do not say, and write hitmiss.toml, which every verb takes from the folder."""
+    """Look at files, ask what they do not say, and write hitmiss.toml, which every verb takes from the folder.
+
+    $ hitmiss init scores.csv key.csv
+    """
     from hitmiss.core import artifacts
     from hitmiss.core.errors import UsageError
     from hitmiss.evaluation.proposing import look_at, propose
@@ -52,25 +58,25 @@ def init(
         raise UsageError("init reads files more than once; save what stdin gives first", code="stdin-twice")
     if protocol is not None:
         find_protocol(protocol)
-    given = common.expanded(files)
+    given = printing.expanded(files)
     for path in dict.fromkeys((*given, *([key] if key else []))):
         _show(look_at(path, reading))
     found = propose(given, key, protocol, reading, (lambda q: q.proposed) if yes else _asked)
     asked = {"metrics": metric, "by": by, "unit": unit}
-    common.out(f"\n{_told(found)}")
+    printing.out(f"\n{_told(found)}")
     artifacts.write(output, _toml(found, asked, Path(output).parent))
-    common.out(f"\nwrote {output}; next:\n  {_command(found, output)}")
+    printing.out(f"\nwrote {output}; next:\n  {_command(found, output)}")
 
 
 def _show(own: Look) -> None:
     """Print the columns of a file and its first three rows."""
     from hitmiss.evaluation.proposing import rows_of
 
-    common.out(f"{own.path}:")
+    printing.out(f"{own.path}:")
     header, *rows = (tuple(_short(cell) for cell in row) for row in rows_of(own))
     full = [(*row, *([""] * (len(header) - len(row))))[: len(header)] for row in rows]
-    for line in common.aligned([header, *full]):
-        common.out(f"  {line}")
+    for line in printing.aligned([header, *full]):
+        printing.out(f"  {line}")
 
 
 def _short(cell: str) -> str:
@@ -81,9 +87,9 @@ def _asked(question: Question) -> Choice | None:
     """Ask at the terminal; without one, the question stays open."""
     if not sys.stdin.isatty():
         return None
-    common.out(f"\n{question.sentence}")
+    printing.out(f"\n{question.sentence}")
     for n, choice in enumerate(question.choices, 1):
-        common.out(f"  {n}  {choice.title}{' (proposed)' if choice is question.proposed else ''}")
+        printing.out(f"  {n}  {choice.title}{' (proposed)' if choice is question.proposed else ''}")
     return _typed(question) if question.choices else None
 
 
@@ -91,9 +97,10 @@ def _typed(question: Question) -> Choice | None:
     """Read the answer: a number, or the words of a choice; Enter takes the proposal."""
     hint = f"1 to {len(question.choices)}" + (", Enter for the proposal" if question.proposed else "")
     while True:
-        common.out(f"{hint}: ")
+        printing.out(f"{hint}: ")
         sys.stdout.flush()
-        line = sys.stdin.readline()
+        with progress.paused():
+            line = sys.stdin.readline()
         text = line.strip()
         if not line:
             return None
@@ -124,7 +131,7 @@ def _told(found: Proposal) -> str:
         "unit": ", ".join(found.unit),
         "slices": ", ".join(found.slices),
     }
-    lines = common.aligned([(name, value) for name, value in roles.items() if value])
+    lines = printing.aligned([(name, value) for name, value in roles.items() if value])
     return "\n".join([*lines, *(f"note: {note}" for note in head.notes)])
 
 
@@ -139,7 +146,7 @@ def _lines(found: Proposal, asked: Mapping[str, object], folder: Path) -> Iterat
         yield f"protocol = {_value(found.protocol)}"
     if found.key is not None:
         yield f"key = {_value(_relative(found.key, folder))}"
-    said = {name: getattr(found.read, name) for name in found.read.said}
+    said = {name: getattr(found.read, name) for name in found.read.stated}
     if said:
         yield from ("", "[read]")
         yield from (f"{name} = {_value(value)}" for name, value in said.items() if value)

@@ -3,50 +3,44 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import StrEnum
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-import typer
-
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg
+from hitmiss.cli.shared import JSON
 
 if TYPE_CHECKING:
     from hitmiss.core import registry
 
 
-class Kind(StrEnum):
-    """The kinds of things that have names."""
-
-    metrics = "metrics"
-    protocols = "protocols"
-    readers = "readers"
-    attacks = "attacks"
-    detectors = "detectors"
-    codecs = "codecs"
+Kind = Literal["metrics", "protocols", "readers", "attacks", "detectors", "codecs"]
 
 
 def list_(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")],
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    kind: Annotated[Kind, arg("What to list.")],
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """List metrics, protocols, readers, attack families, kinds of detectors or codecs, with one line about each."""
-    made = {Kind.metrics: metric_rows, Kind.attacks: attack_rows, Kind.codecs: codec_rows}
+    """List metrics, protocols, readers, attack families, kinds of detectors or codecs, with one line about each.
+
+    $ hitmiss list metrics
+    """
+    made = {"metrics": metric_rows, "attacks": attack_rows, "codecs": codec_rows}
     rows = made[kind]() if kind in made else other_rows(KINDS[kind])
     if json:
-        common.out_json({"schema": 1, kind.value: rows})
+        printing.out_json({"schema": 1, kind: rows})
     elif not rows:
-        common.note(f"there are no {kind.value}")
+        printing.note(f"there are no {kind}")
     else:
-        hidden = ("settings", "name" if kind is Kind.attacks else "")  # `show` prints all of them; a line is too short
+        hidden = ("settings", "name" if kind == "attacks" else "")  # `show` prints all of them; a line is too short
         shown = [name for name in rows[0] if name not in hidden]
-        common.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
+        printing.out_table(shown, [[_cell(row[name]) for name in shown] for row in rows])
 
 
 KINDS: Final[Mapping[Kind, registry.Kind]] = {
-    Kind.protocols: "protocol",
-    Kind.readers: "reader",
-    Kind.detectors: "detector",
+    "protocols": "protocol",
+    "readers": "reader",
+    "detectors": "detector",
 }
 
 
@@ -59,7 +53,7 @@ def metric_rows() -> list[dict[str, object]]:
             "name": metric.name,
             "columns": list(metric.columns),
             "best": metric.best,
-            "settings": common.plain(metric.defaults),
+            "settings": printing.plain(metric.defaults),
             "about": first_line(metric.function),
         }
         for metric in all_metrics().values()
@@ -78,7 +72,7 @@ def attack_rows() -> list[dict[str, object]]:
     from hitmiss.attacks.catalogue import catalogue
 
     return [
-        {"name": f.name, "call": f.call, "for": f.medium, "settings": common.plain(f.settings), "about": f.about}
+        {"name": f.name, "call": f.call, "for": f.medium, "settings": printing.plain(f.settings), "about": f.about}
         for f in catalogue()
     ]
 

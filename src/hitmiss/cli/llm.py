@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT, ROOT, WEIGHTS
+from hitmiss.core.run_spec import RunSpec
+from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.llm.detectors import Model
@@ -26,74 +27,64 @@ BANDS = "For functions and detectors: real below the first, fake from the second
 
 
 def llm(
-    dataset: Annotated[Path, typer.Option(metavar="FILE", help=DATASET)],
-    models: Annotated[list[str], typer.Option(help=MODELS)],
+    dataset: Annotated[Path, opt(DATASET, READING, metavar="FILE", common=True)],
+    models: Annotated[list[str], opt(MODELS, takes_words=True, common=True)],
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The result rows (JSON lines).")
+        Path, opt("The result rows (JSON lines).", WRITING, "--output", "-o", metavar="FILE", common=True)
     ] = Path("results.jsonl"),
-    tools: Annotated[str, typer.Option(help="both, tools or no-tools.")] = "no-tools",
-    trials: Annotated[int, typer.Option(help="How often each item is asked.")] = 1,
-    temperature: Annotated[float, typer.Option(help="Temperature of the answers; 0 if the model allows it.")] = 0.0,
-    metrics_output: Annotated[Path | None, typer.Option(help="Write the documented metrics.json here.")] = None,
-    base_url: Annotated[str | None, typer.Option(help="Any server that speaks the OpenAI protocol.")] = None,
-    api_key_env: Annotated[str | None, typer.Option(metavar="NAME", help=KEY)] = None,
-    provider: Annotated[str | None, typer.Option(help="Provider of inspect_ai for all models.")] = None,
-    prompt: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Your own instructions (the system message).")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(help="Only so many items: the first, or with --shuffle any.")] = None,
-    root: Annotated[Path | None, typer.Option(help="Folder of the files (default: the dataset's).")] = None,
-    canaries: Annotated[int, typer.Option(help="Items with an injected instruction, to measure obedience.")] = 0,
+    tools: Annotated[
+        Literal["both", "tools", "no-tools"], opt("With which tools the models are asked.", common=True)
+    ] = "no-tools",
+    trials: Annotated[int, opt("How often each item is asked.", common=True)] = 1,
+    temperature: Annotated[float, opt("Temperature of the answers; 0 if the model allows it.", common=True)] = 0.0,
+    metrics_output: Annotated[Path | None, METRICS_OUTPUT] = None,
+    base_url: Annotated[str | None, opt("Any server that speaks the OpenAI protocol.", common=True)] = None,
+    api_key_env: Annotated[str | None, opt(KEY, metavar="NAME")] = None,
+    provider: Annotated[str | None, opt("Provider of inspect_ai for all models.")] = None,
+    prompt: Annotated[Path | None, opt("Your own instructions (the system message).", metavar="FILE")] = None,
+    root: Annotated[Path | None, ROOT] = None,
+    canaries: Annotated[int, opt("Items with an injected instruction, to measure obedience.")] = 0,
     disable_tool_cache: Annotated[
-        bool, typer.Option("--disable-tool-cache/--enable-tool-cache", help="Compute every tool call, or keep results.")
+        bool, opt("Compute every tool call, or keep results.", OTHERS, "--disable-tool-cache/--enable-tool-cache")
     ] = False,
-    tool_cache_dir: Annotated[Path | None, typer.Option(help="Where results of tools are kept.")] = None,
-    answer_cache: Annotated[
-        bool, typer.Option("--answer-cache", help="Take known answers from inspect_ai's cache.")
-    ] = False,
-    max_iterations: Annotated[int, typer.Option(help="Most requests about one item.")] = 15,
-    max_tokens: Annotated[int | None, typer.Option(help="Most tokens of an answer.")] = None,
-    reasoning_effort: Annotated[
-        str | None, typer.Option(help="Reasoning effort as the provider names it, low to high.")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed for providers that take one.")] = None,
+    tool_cache_dir: Annotated[Path | None, opt("Where results of tools are kept.")] = None,
+    answer_cache: Annotated[bool, opt("Take known answers from inspect_ai's cache.")] = False,
+    max_iterations: Annotated[int, opt("Most requests about one item.")] = 15,
+    max_tokens: Annotated[int | None, opt("Most tokens of an answer.")] = None,
+    reasoning_effort: Annotated[str | None, opt("Reasoning effort as the provider names it, low to high.")] = None,
     max_connections: Annotated[
-        int | None, typer.Option("--max-connections", "--num-workers", help="Requests at once (default: adaptive).")
+        int | None, opt("Requests at once (default: adaptive).", OTHERS, "--max-connections", "--num-workers")
     ] = None,
-    shuffle: Annotated[bool, typer.Option("--shuffle", help="Ask in random order (of --seed).")] = False,
-    skip_missing_images: Annotated[
-        bool, typer.Option("--skip-missing-images", help="Leave out items whose file is missing.")
-    ] = False,
-    vision_model: Annotated[str | None, typer.Option(help=VISION)] = None,
-    structuring_model: Annotated[str | None, typer.Option(help=STRUCTURING)] = None,
-    max_retries: Annotated[int, typer.Option(help="How often a failed request is sent again.")] = 6,
-    timeout: Annotated[int, typer.Option(help="Seconds for one request with its retries.")] = 600,
-    thresholds: Annotated[list[float] | None, typer.Option(help=BANDS)] = None,
-    weights: Annotated[Path | None, typer.Option(help="Checkpoint for a torch module.")] = None,
-    outputs: Annotated[
-        str, typer.Option(help="What a detector gives: auto, logit, multilabel or probability.")
-    ] = "auto",
-    positive_index: Annotated[int | None, typer.Option(help="Output column that means fake.")] = None,
-    image_size: Annotated[int | None, typer.Option(help="Pixels per side that a detector needs.")] = None,
-    prices: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TOML or JSON: price per million tokens, by model.")
-    ] = None,
+    skip_missing_images: Annotated[bool, opt("Leave out items whose file is missing.")] = False,
+    vision_model: Annotated[str | None, opt(VISION)] = None,
+    structuring_model: Annotated[str | None, opt(STRUCTURING)] = None,
+    max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6,
+    timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600,
+    thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
+    weights: Annotated[Path | None, WEIGHTS] = None,
+    outputs: Annotated[Literal["auto", "logit", "multilabel", "probability"], opt("What a detector gives.")] = "auto",
+    positive_index: Annotated[int | None, opt("Output column that means fake.")] = None,
+    image_size: Annotated[int | None, opt("Pixels per side that a detector needs.")] = None,
+    prices: Annotated[Path | None, opt("TOML or JSON: price per million tokens, by model.", metavar="FILE")] = None,
     run: Annotated[
-        Path | None, typer.Option("--run", metavar="FOLDER", help="The run folder (default: beside the output).")
+        Path | None, opt("The run folder (default: beside the output).", RUNNING, metavar="FOLDER", common=True)
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue the run.")] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="With --resume: ask failed calls again.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    *,
+    running: RunSpec,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash."""
-    from hitmiss.cli.common import Progress
+    """Ask language models, functions or detectors whether items are real or fake. Runs can be resumed after a crash.
+
+    $ hitmiss llm --dataset dataset.jsonl --models openai/gpt-5 --output run.jsonl
+    """
+    from hitmiss.cli.progress_bar import Progress
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models
     from hitmiss.llm.items import read_items
     from hitmiss.llm.leaks import find_leaks
     from hitmiss.llm.plan import Settings
     from hitmiss.llm.prices import read_prices
-    from hitmiss.llm.run import run_llm
+    from hitmiss.llm.run import work_on_calls
     from hitmiss.llm.secrets import key_of
 
     _require_folder(metrics_output)
@@ -105,7 +96,7 @@ def llm(
         temperature=temperature,
         max_tokens=max_tokens,
         reasoning_effort=reasoning_effort,
-        seed=seed,
+        seed=running.seed,
         max_iterations=max_iterations,
         thresholds=bands,
         base_url=address,
@@ -119,28 +110,32 @@ def llm(
         timeout=timeout,
     )
     absent: list[str] = []
-    order = (seed or 0) if shuffle else None
-    items = read_items(dataset, root=root, limit=limit, absent=absent if skip_missing_images else None, shuffle=order)
+    order = (running.seed or 0) if running.shuffle else None
+    items = read_items(
+        dataset, root=root, limit=running.limit, absent=absent if skip_missing_images else None, shuffle=order
+    )
     if absent:
-        common.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
+        printing.note(f"! {len(absent):,} items are left out because their files are missing; the first is {absent[0]}")
     for warning in (*doubts, *find_leaks(items)):
-        common.note(f"! {warning}")
-    extraction = Extraction(positive_index, outputs)  # type: ignore[arg-type]
+        printing.note(f"! {warning}")
+    extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
-    outcome = run_llm(
+    outcome = work_on_calls(
         plan,
+        running,
         output=output,
         folder=run,
         models=opened,
         key=key_of(api_key_env),
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
-        resume=resume,
-        retry=retry,
         report=Progress(),
-        tell=common.note,
+        tell=printing.note,
     )
+    if outcome is None:
+        printing.out("other processes are still working on it; the last one finishes the run")
+        return
     if metrics_output is not None:
         _write_metrics(outcome, metrics_output)
     _emit(outcome, canaries, json)
@@ -218,9 +213,9 @@ def _write_metrics(outcome: Outcome, path: Path) -> None:
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     cells = _cells(outcome)
     if json:
-        told = [common.plain(o) for o in outcome.obedience]
+        told = [printing.plain(o) for o in outcome.obedience]
         about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
-        common.out_json({"schema": 1, **about, "cells": list(cells)})
+        printing.out_json({"schema": 1, **about, "cells": list(cells)})
         return
     header = [
         "model",
@@ -235,21 +230,23 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
         "tool calls (cached)",
     ]
     rows = [[str(cell[name.split(" (")[0]]) for name in header[:-1]] for cell in cells]
-    common.out_table(header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)])
+    printing.out_table(
+        header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
+    )
     for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
-        common.out(f"cost is undefined: {reason}")
+        printing.out(f"cost is undefined: {reason}")
     for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
-        common.note(text)
+        printing.note(text)
     unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
     if unsure:
-        common.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
+        printing.note(f"! {unsure:,} verdicts have no confidence that can be read: they count, but not in calibration")
     for error, n in Counter(row["error"] for row in outcome.rows if "error" in row).most_common(5):
-        common.note(f"failed {n}×: {error}")
+        printing.note(f"failed {n}×: {error}")
     for found in outcome.obedience:
-        common.out(f"canaries: {found}")
+        printing.out(f"canaries: {found}")
     if not canaries:
-        common.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
-    common.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
+        printing.note("whether instructions inside items are obeyed was not measured; --canaries 20 measures it")
+    printing.out(f"{outcome.output}: {len(outcome.rows):,} rows; score them: hitmiss triage {outcome.output}")
 
 
 def _dropped(row: Mapping[str, object]) -> Iterator[str]:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, KEY
 from hitmiss.core.design import ComparisonRules, Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import opt
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Estimate
@@ -57,29 +56,28 @@ class Planned:
     basis: str
 
 
-@grouped(
-    asked=partial(without(common.design, "by", "matrix", "gap", "interval", "stratify"), bootstrap=1000),
-    reading=common.reading,
-)
 def plan(
-    pilot: Annotated[list[str] | None, typer.Argument(help=PILOT)] = None,
-    key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels of the pilot.")] = None,
-    width: Annotated[float | None, typer.Option(help="Width of the interval, end to end, as 0.02.")] = None,
-    difference: Annotated[float | None, typer.Option(help="Difference of two systems to be shown, as 0.01.")] = None,
-    power: Annotated[float, typer.Option(help="How often a true difference is to be shown.")] = 0.8,
-    value: Annotated[float | None, typer.Option(help="Without a pilot: the figure that is expected.")] = None,
-    positives: Annotated[float, typer.Option(help="Without a pilot: share of positive trials.")] = 0.5,
+    pilot: Annotated[list[str] | None, arg(PILOT)] = None,
+    key: Annotated[str | None, KEY] = None,
+    width: Annotated[float | None, opt("Width of the interval, end to end, as 0.02.", common=True)] = None,
+    difference: Annotated[float | None, opt("Difference of two systems to be shown, as 0.01.", common=True)] = None,
+    power: Annotated[float, opt("How often a true difference is to be shown.", common=True)] = 0.8,
+    value: Annotated[float | None, opt("Without a pilot: the figure that is expected.", common=True)] = None,
+    positives: Annotated[float, opt("Without a pilot: share of positive trials.")] = 0.5,
     correlation: Annotated[
-        float, typer.Option(help="Without a pilot: of two systems over the same trials; 0 for other trials.")
+        float, opt("Without a pilot: of two systems over the same trials; 0 for other trials.")
     ] = 0.5,
-    per_unit: Annotated[float | None, typer.Option(help="Without a pilot: trials per unit (speaker, patient).")] = None,
-    alike: Annotated[float, typer.Option(help="Without a pilot: correlation of the trials of one unit.")] = 0.1,
+    per_unit: Annotated[float | None, opt("Without a pilot: trials per unit (speaker, patient).")] = None,
+    alike: Annotated[float, opt("Without a pilot: correlation of the trials of one unit.")] = 0.1,
     *,
-    asked: Design,
+    asked: Annotated[Design, fields(without=("by", "matrix", "gap", "interval", "stratify"), bootstrap=1000)],
     reading: ReadSpec,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Compute how many trials or units are needed for an interval of a given width, or to show a given difference."""
+    """Compute how many trials or units are needed for an interval of a given width, or to show a given difference.
+
+    $ hitmiss plan pilot.tsv --key key.tsv -m eer --width 0.01 --unit speaker
+    """
     from hitmiss.core.errors import UsageError
 
     if (width is None) == (difference is None):
@@ -88,15 +86,17 @@ def plan(
     assumed = Assumed(value, positives, correlation, per_unit, alike)
     found = _from_pilot(pilot, key, asked, reading, wish) if pilot else _from_assumptions(asked, wish, assumed)
     if json:
-        common.out_json({"schema": 1, "plan": common.plain(wish), "needs": common.plain(found), **common.taken()})
+        printing.out_json(
+            {"schema": 1, "plan": printing.plain(wish), "needs": printing.plain(found), **printing.taken()}
+        )
         return
     kind = "half width" if difference is None else "shown"
     rows = [[p.metric, f"{p.count:,} {p.of}", f"{p.trials:,}", f"{p.reached:.4f}", p.basis] for p in found]
     goal = (
         f"an interval of width {width:g}" if difference is None else f"a difference of {difference:g}, power {power:g}"
     )
-    common.out(f"needed for {goal} at level {asked.level:g}")
-    common.out_table(["metric", "needed", "trials", kind, "from"], rows)
+    printing.out(f"needed for {goal} at level {asked.level:g}")
+    printing.out_table(["metric", "needed", "trials", kind, "from"], rows)
 
 
 def _planned(metric: str, error: Error, wish: Wish, of: str, per: float, basis: str) -> Planned:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import drawing, grouped, without
-from hitmiss.cli.common import reading as reading_options
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import READING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.results import Results
@@ -23,24 +22,28 @@ ABOUT_IDS = "Column of the embeddings that holds the item ids, for --key."
 ABOUT_KEY = "Table about the items, joined on their ids: with a header, or an ASVspoof 5 protocol."
 
 
-@grouped(asked=without(drawing, "bootstrap"), reading=without(reading_options, "settings"))
 def probe(
-    embeddings: Annotated[Path, typer.Argument(help=ABOUT_EMBEDDINGS)],
-    labels: Annotated[str, typer.Option(metavar="COLUMN", help=ABOUT_LABELS)],
-    groups: Annotated[str | None, typer.Option(metavar="COLUMN", help=ABOUT_GROUPS)] = None,
-    key: Annotated[Path | None, typer.Option(metavar="FILE", help=ABOUT_KEY)] = None,
-    ids: Annotated[str | None, typer.Option(metavar="COLUMN", help=ABOUT_IDS)] = None,
-    layer: Annotated[list[str] | None, typer.Option(help="Probe this layer only; may be repeated.")] = None,
-    folds: Annotated[int, typer.Option(help="How many folds to cross-validate over.")] = 5,
-    shuffles: Annotated[int, typer.Option(help="How many shufflings of the labels to average over; 0 for none.")] = 5,
-    scale: Annotated[bool, typer.Option(help="Standardise each dimension inside each fold.")] = True,
+    embeddings: Annotated[Path, arg(ABOUT_EMBEDDINGS)],
+    labels: Annotated[str, opt(ABOUT_LABELS, metavar="COLUMN", common=True)],
+    groups: Annotated[str | None, opt(ABOUT_GROUPS, metavar="COLUMN", common=True)] = None,
+    key: Annotated[Path | None, opt(ABOUT_KEY, READING, metavar="FILE", common=True)] = None,
+    ids: Annotated[str | None, opt(ABOUT_IDS, metavar="COLUMN")] = None,
+    layer: Annotated[list[str] | None, opt("Probe this layer only; may be repeated.", common=True)] = None,
+    folds: Annotated[int, opt("How many folds to cross-validate over.")] = 5,
+    shuffles: Annotated[int, opt("How many shufflings of the labels to average over; 0 for none.")] = 5,
+    scale: Annotated[bool, opt("Standardise each dimension inside each fold.")] = True,
     *,
-    asked: Design,
-    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the curve: .png, .svg or .pdf.")] = None,
-    reading: ReadSpec,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    asked: Annotated[Design, fields("unit", "seed", "level")],
+    plot: Annotated[
+        Path | None, opt("Draw the curve: .png, .svg or .pdf.", WRITING, metavar="FILE", common=True)
+    ] = None,
+    reading: Annotated[ReadSpec, fields(without=("settings",))],
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Measure how well a linear probe predicts the domain from fixed embeddings; lower is more domain-invariant."""
+    """Measure how well a linear probe predicts the domain from fixed embeddings; lower is more domain-invariant.
+
+    $ hitmiss probe embeddings.npz --key key.tsv --labels codec
+    """
     from hitmiss.core.errors import UnknownName
     from hitmiss.io.embeddings import OF_KEYS, load_embeddings, read_key
     from hitmiss.io.reader import refuse_unread
@@ -73,9 +76,9 @@ def probe(
     )
     if plot is not None:
         plot_probe(results, plot)
-        common.note(f"wrote {plot}")
+        printing.note(f"wrote {plot}")
     if json:
-        common.out_document(results.to_json())
+        printing.out_document(results.to_json())
     else:
         _print(results, labels, groups, asked.level)
 
@@ -100,10 +103,10 @@ def _print(results: Results, labels: str, groups: str | None, level: float) -> N
         rows.append([row.slice["layer"], values[0], interval(row).strip(), *values[1:]])
     first = results.estimates[0]
     how = first.method or "no interval"
-    common.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
-    common.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
+    printing.out(f"probe of {labels}, {first.n} items, {first.settings['folds']} folds, {how}")
+    printing.out_table(["layer", "accuracy", f"{level:.0%}", *list(names)[1:]], rows)
     if groups is None:
-        common.note("no --groups: copies of one utterance, or one speaker, may be in several folds")
+        printing.note("no --groups: copies of one utterance, or one speaker, may be in several folds")
     for warning in results.warnings:
-        common.note(f"warning: {warning}")
-    common.note(results.signature)
+        printing.note(f"warning: {warning}")
+    printing.note(results.signature)

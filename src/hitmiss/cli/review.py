@@ -6,9 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg
+from hitmiss.cli.shared import JSON, ROOT, SUFFIX, field_option
+from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
 
 if TYPE_CHECKING:
     from hitmiss.core.errors import Fault
@@ -23,46 +25,45 @@ SHOWN_FAULTS = 5
 
 
 def review(
-    run: Annotated[str, typer.Argument(help=RUN)],
-    dataset: Annotated[str | None, typer.Option("--dataset", "--data", help="A table that names the media.")] = None,
-    root: Annotated[
-        Path | None, typer.Option(help="Folder of the media (default: of the table that names them).")
+    run: Annotated[str, arg(RUN)],
+    dataset: Annotated[str | None, opt("A table that names the media.", READING, "--dataset", "--data")] = None,
+    root: Annotated[Path | None, ROOT] = None,
+    media: Annotated[str | None, opt("Column with the file or the text of an item.", READING)] = None,
+    suffix: Annotated[str, SUFFIX] = "",
+    ecg: Annotated[str | None, opt("Recordings (.npz) with a record for each item.")] = None,
+    fs: Annotated[float | None, opt("Samples per second of .npy files with ECGs.")] = None,
+    verdicts: Annotated[list[str] | None, opt(VERDICTS)] = None,
+    items: Annotated[
+        list[str] | None, opt("These ids instead, or a file with one id per line.", takes_words=True, common=True)
     ] = None,
-    media: Annotated[str | None, typer.Option(help="Column with the file or the text of an item.")] = None,
-    suffix: Annotated[str, typer.Option(help="Added to each file name, such as .flac.")] = "",
-    ecg: Annotated[str | None, typer.Option(help="Recordings (.npz) with a record for each item.")] = None,
-    fs: Annotated[float | None, typer.Option(help="Samples per second of .npy files with ECGs.")] = None,
-    verdicts: Annotated[list[str] | None, typer.Option(help=VERDICTS)] = None,
-    items: Annotated[list[str] | None, typer.Option(help="These ids instead, or a file with one id per line.")] = None,
-    sample: Annotated[int | None, typer.Option(help="A random sample of this many items.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the sample and of the order.")] = 0,
-    thresholds: Annotated[list[float] | None, typer.Option(help="For scores: uncertain between these two.")] = None,
-    per_item: Annotated[int, typer.Option(help="Number of verdicts per item, from different people.")] = 1,
-    question: Annotated[str | None, typer.Option(help="What is asked (default: `Real or fake?`).")] = None,
-    positive: Annotated[str | None, typer.Option(help="Name of the positive class.")] = None,
-    negative: Annotated[str | None, typer.Option(help="Name of the other class.")] = None,
-    higher: Annotated[str | None, typer.Option(help="With --thresholds: the class that a higher score means.")] = None,
-    not_blind: Annotated[bool, typer.Option("--not-blind", help="Show the label and the system's answer.")] = False,
-    allow_missing: Annotated[
-        bool, typer.Option("--allow-missing", help="Leave out items that cannot be shown.")
-    ] = False,
-    adjudicator: Annotated[list[str] | None, typer.Option(help="Person who decides where others disagree.")] = None,
-    store: Annotated[Path | None, typer.Option(help="The review's file (default: beside RUN).")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 for any that is free.")] = 8765,
-    allow_remote: Annotated[
-        bool, typer.Option("--allow-remote", help="Accept other machines; they need the token.")
-    ] = False,
-    allow_host: Annotated[list[str] | None, typer.Option(help="Another host name of this server.")] = None,
-    token_file: Annotated[Path | None, typer.Option(help="File with the token; created if missing.")] = None,
-    lease: Annotated[
-        float, typer.Option(help="Minutes that an item is reserved for the person who has it open.")
-    ] = 15.0,
-    export: Annotated[Path | None, typer.Option(help="Write the verdicts (.jsonl, .csv, .parquet) and stop.")] = None,
-    status: Annotated[bool, typer.Option("--status", help="Print the progress and stop.")] = False,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout, with --status or --export.")] = False,
+    sample: Annotated[int | None, opt("A random sample of this many items.")] = None,
+    seed: Annotated[int, opt("Seed of the sample and of the order.", CERTAINTY)] = 0,
+    thresholds: Annotated[
+        list[float] | None, opt("For scores: uncertain between these two.", MEASURING, takes_words=True)
+    ] = None,
+    per_item: Annotated[int, opt("Number of verdicts per item, from different people.")] = 1,
+    question: Annotated[str | None, opt("What is asked (default: `Real or fake?`).")] = None,
+    positive: Annotated[str | None, field_option(ReadSpec, "positive")] = None,
+    negative: Annotated[str | None, field_option(ReadSpec, "negative")] = None,
+    higher: Annotated[str | None, opt("With --thresholds: the class that a higher score means.", READING)] = None,
+    not_blind: Annotated[bool, opt("Show the label and the system's answer.")] = False,
+    allow_missing: Annotated[bool, opt("Leave out items that cannot be shown.", READING)] = False,
+    adjudicator: Annotated[list[str] | None, opt("Person who decides where others disagree.")] = None,
+    store: Annotated[Path | None, opt("The review's file (default: beside RUN).", common=True)] = None,
+    host: Annotated[str, opt("Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, opt("Port to listen on; 0 for any that is free.", common=True)] = 8765,
+    allow_remote: Annotated[bool, opt("Accept other machines; they need the token.")] = False,
+    allow_host: Annotated[list[str] | None, opt("Another host name of this server.")] = None,
+    token_file: Annotated[Path | None, opt("File with the token; created if missing.")] = None,
+    lease: Annotated[float, opt("Minutes that an item is reserved for the person who has it open.")] = 15.0,
+    export: Annotated[Path | None, opt("Write the verdicts (.jsonl, .csv, .parquet) and stop.", common=True)] = None,
+    status: Annotated[bool, opt("Print the progress and stop.")] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item."""
+    """Let people judge items on a web page: blind, by keyboard, several people at once, exactly k verdicts per item.
+
+    $ hitmiss review dataset.jsonl --store verdicts.db
+    """
     from hitmiss.core.errors import UsageError
     from hitmiss.review.answered import Wish
     from hitmiss.review.opening import beside, open_review
@@ -116,7 +117,7 @@ def review(
             ready=lambda address: _tell(opened, address, token),
         )
     except KeyboardInterrupt:
-        common.note("stopped")
+        printing.note("stopped")
     finally:
         opened.close()
 
@@ -159,9 +160,9 @@ def _begin(opened: Store, adjudicators: list[str], left_out: list[Fault]) -> Non
     import time
 
     for fault in left_out[:SHOWN_FAULTS]:
-        common.note(f"left out: {fault}")
+        printing.note(f"left out: {fault}")
     if len(left_out) > SHOWN_FAULTS:
-        common.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
+        printing.note(f"left out: {len(left_out) - SHOWN_FAULTS:,} more")
     for name in adjudicators:
         opened.appoint(name, time.time())
 
@@ -170,10 +171,10 @@ def _tell(opened: Store, address: str, token: Path | None) -> None:
     import sys
 
     each = "a verdict" if opened.per_item == 1 else f"{opened.per_item} verdicts"
-    common.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
+    printing.out(f"{opened.n_items:,} items to judge, {each} each: {address}")
     if token is not None:
-        common.out(f"the token is in {token.name}; others sign in with it")
-    common.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
+        printing.out(f"the token is in {token.name}; others sign in with it")
+    printing.out("stop with Ctrl-C; every verdict is kept, and the same command goes on")
     sys.stdout.flush()
 
 
@@ -184,11 +185,11 @@ def _report(opened: Store, export: Path | None, json: bool) -> None:
     summary = summarise(opened)
     if export is not None:
         n = write_verdicts(opened, export)
-        common.note(f"wrote {n:,} verdicts to {export}")
+        printing.note(f"wrote {n:,} verdicts to {export}")
         if not summary.is_done:
-            common.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
+            printing.note(f"the review is not finished: {summary.done:,} of {summary.items:,} items have all verdicts")
     if json:
-        common.out_json({"schema": 1, **common.plain_object(summary)})
+        printing.out_json({"schema": 1, **printing.plain_object(summary)})
     elif export is None:
         _show(summary, opened.config)
     opened.close()
@@ -198,16 +199,16 @@ def _show(summary: Summary, config: dict[str, object]) -> None:
     said = {**summary.said}
     words = {"negative": config["negative"], "positive": config["positive"], "uncertain": "cannot tell"}
     counts = ", ".join(f"{n:,} {words[name]}" for name, n in said.items())
-    common.out(f"{summary.done:,} of {summary.items:,} items have all verdicts ({summary.per_item} each)")
-    common.out(f"{summary.verdicts:,} of {summary.wanted:,} verdicts: {counts}")
+    printing.out(f"{summary.done:,} of {summary.items:,} items have all verdicts ({summary.per_item} each)")
+    printing.out(f"{summary.verdicts:,} of {summary.wanted:,} verdicts: {counts}")
     if summary.per_item > 1:
-        common.out(f"people disagree on {summary.disputed:,} items, {summary.decided:,} of them decided")
-        common.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
-        common.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
+        printing.out(f"people disagree on {summary.disputed:,} items, {summary.decided:,} of them decided")
+        printing.out(f"Krippendorff's alpha: {_alpha(summary.agreement)}")
+        printing.out(f'… leaving out "cannot tell": {_alpha(summary.decided_agreement)}')
     if summary.reviewers:
         rows = [[p.name, p.role, f"{p.n:,}", _time(p.seconds)] for p in summary.reviewers]
-        common.out()
-        common.out_table(["name", "role", "verdicts", "median time"], rows)
+        printing.out()
+        printing.out_table(["name", "role", "verdicts", "median time"], rows)
 
 
 def _alpha(a: Agreement) -> str:

@@ -6,9 +6,9 @@ import inspect
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg
+from hitmiss.cli.shared import JSON
 from hitmiss.core.registry import Kind
 
 if TYPE_CHECKING:
@@ -18,20 +18,21 @@ OTHERS: Final[tuple[Kind, ...]] = ("protocol", "reader", "detector", "codec")
 
 
 def show(
-    name: Annotated[
-        str, typer.Argument(help="A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")
-    ],
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
+    name: Annotated[str, arg("A metric, as eer or 'min_dcf(c_fa=1)', a protocol, a reader or an attack.")],
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Show what a metric or an attack does and which settings it has, or what a protocol or a reader declares."""
+    """Show what a metric or an attack does and which settings it has, or what a protocol or a reader declares.
+
+    $ hitmiss show eer
+    """
     entries = find_all(name)
     if json:
-        common.out_json({"schema": 1, "name": name, "entries": entries})
+        printing.out_json({"schema": 1, "name": name, "entries": entries})
         return
     for entry in entries:
         facts = [[key, _text(value)] for key, value in entry.items() if key != "doc"]
-        common.out("\n".join(common.aligned(facts)))
-        common.out(f"\n{entry['doc']}" if entry["doc"] else "")
+        printing.out("\n".join(printing.aligned(facts)))
+        printing.out(f"\n{entry['doc']}" if entry["doc"] else "")
 
 
 def find_all(text: str) -> list[dict[str, object]]:
@@ -58,7 +59,7 @@ def describe_attack(name: str, others: Iterable[str]) -> dict[str, object]:
     if name not in known:
         raise UnknownName("name", name, {*others, *known})
     family = known[name]
-    return {"attack": name, "for": family.medium, "settings": common.plain(family.settings), "doc": family.about}
+    return {"attack": name, "for": family.medium, "settings": printing.plain(family.settings), "doc": family.about}
 
 
 def describe_metric(metric: Metric, settings: Mapping[str, object]) -> dict[str, object]:
@@ -66,9 +67,9 @@ def describe_metric(metric: Metric, settings: Mapping[str, object]) -> dict[str,
     return {
         "metric": metric.name,
         "columns": list(metric.columns),
-        "settings": common.plain(settings),
+        "settings": printing.plain(settings),
         "best": metric.best,
-        "range": common.plain(metric.range),
+        "range": printing.plain(metric.range),
         "score kinds": list(metric.kinds) or ["any"],
         "doc": inspect.getdoc(metric.function) or "",
     }
@@ -83,7 +84,7 @@ def describe(kind: str, name: str, value: object) -> dict[str, object]:
 
 def declared(value: object) -> Mapping[str, object]:
     """Return the fields of a declaration as plain values."""
-    facts = common.plain(value)
+    facts = printing.plain(value)
     return facts if isinstance(facts, dict) else {"value": facts}
 
 

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from hitmiss.cli import common
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg
+from hitmiss.cli.shared import JSON, field_option
+from hitmiss.core.design import Design
+from hitmiss.core.spec import READING, opt
 
 
 def sql(
-    table: Annotated[str, typer.Argument(help="Table (`schema.table`), or the path or pattern of Parquet files.")],
-    by: Annotated[list[str] | None, typer.Option(help="Slice column(s), `codec` or `codec,codec_q`.")] = None,
-    dialect: Annotated[
-        str, typer.Option(help="duckdb, bigquery, databricks, postgres, snowflake, spark or trino.")
-    ] = "duckdb",
-    score: Annotated[str, typer.Option(help="The table's column with the score.")] = "score",
-    label: Annotated[str, typer.Option(help="The table's column with the label.")] = "label",
-    item: Annotated[str | None, typer.Option(help="The table's column with the id: adds a check for repeats.")] = None,
+    table: Annotated[str, arg("Table (`schema.table`), or the path or pattern of Parquet files.")],
+    by: Annotated[list[str] | None, field_option(Design, "by")] = None,
+    dialect: Annotated[str, opt("duckdb, bigquery, databricks, postgres, snowflake, spark or trino.")] = "duckdb",
+    score: Annotated[str, opt("The table's column with the score.")] = "score",
+    label: Annotated[str, opt("The table's column with the label.")] = "label",
+    item: Annotated[str | None, opt("The table's column with the id: adds a check for repeats.")] = None,
     key: Annotated[
-        str | None, typer.Option(help="Table with labels and slices, joined by --item (`item` if not given).")
+        str | None, opt("Table with labels and slices, joined by --item (`item` if not given).", READING)
     ] = None,
-    step: Annotated[
-        int | None, typer.Option(help="Count scores rounded down to multiples of 1/STEP (a power of two).")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of text.")] = False,
+    step: Annotated[int | None, opt("Count scores rounded down to multiples of 1/STEP (a power of two).")] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` reads its answer."""
+    """Print the SQL that counts trials by slice, label and score; `hitmiss score --counts` reads its answer.
+
+    $ hitmiss sql trials --by codec
+    """
     from hitmiss.outofcore.statements import key_statements, repeats_statement, statement
 
     columns = [name.strip() for given in by or [] for name in given.split(",")]
@@ -35,8 +36,8 @@ def sql(
     repeats = repeats_statement(table, {"item": same}, dialect=dialect) if item or key else None
     checks = {} if key is None else key_statements(table, key, same, dialect=dialect)
     if json:
-        common.out_json({"dialect": dialect, "counts": counting, "repeats": repeats, **checks})
+        printing.out_json({"dialect": dialect, "counts": counting, "repeats": repeats, **checks})
         return
     for check in filter(None, (repeats, *checks.values())):
-        common.out(f"-- must give no row: {check};")
-    common.out(counting)
+        printing.out(f"-- must give no row: {check};")
+    printing.out(counting)

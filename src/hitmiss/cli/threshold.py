@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import drawing, grouped
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import GROUP, JSON, KEY
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import CERTAINTY, MEASURING, READING, opt
 
 if TYPE_CHECKING:
     from hitmiss.protocols.tuning import Tuning
@@ -19,44 +18,52 @@ if TYPE_CHECKING:
 VALIDATION = "Validation predictions: FOLDER:RUN_TAG, files named after languages, or files with a language column."
 
 
-@grouped(reading=common.reading, asked=partial(drawing, bootstrap=1000))
 def threshold(
-    validation: Annotated[list[str], typer.Argument(help=VALIDATION)],
-    maximize: Annotated[str, typer.Option(help="A figure of decisions: f1, accuracy, mcc, balanced_accuracy …")] = "f1",
-    search: Annotated[str, typer.Option(help="exact (over observed scores) or grid (0.10, 0.11 … 0.90).")] = "exact",
+    validation: Annotated[list[str], arg(VALIDATION)],
+    maximize: Annotated[
+        str, opt("A figure of decisions: f1, accuracy, mcc, balanced_accuracy …", MEASURING, common=True)
+    ] = "f1",
+    search: Annotated[
+        Literal["exact", "grid"], opt("exact: over observed scores; grid: 0.10, 0.11 … 0.90.", MEASURING, common=True)
+    ] = "exact",
     test: Annotated[
-        list[str] | None, typer.Option(help="Test predictions of the same languages, given in the same way.")
+        list[str] | None,
+        opt("Test predictions of the same languages, given in the same way.", CERTAINTY, takes_words=True, common=True),
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Put best_threshold into the test files.")] = False,
-    output_dir: Annotated[
-        str | None, typer.Option(help="Write copies here and leave the test files unchanged.")
-    ] = None,
-    group: Annotated[str | None, typer.Option(help="Column that defines the groups, if not language.")] = None,
-    missing: Annotated[str, typer.Option(help="refuse, or drop rows without label or score.")] = "refuse",
+    write: Annotated[bool, opt("Put best_threshold into the test files.", common=True)] = False,
+    output_dir: Annotated[str | None, opt("Write copies here and leave the test files unchanged.")] = None,
+    key: Annotated[str | None, KEY] = None,
+    test_key: Annotated[str | None, opt("File with the labels of the test data, by id.", READING)] = None,
+    group: Annotated[str | None, GROUP] = None,
     *,
     reading: ReadSpec,
-    asked: Design,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of a table.")] = False,
+    asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Choose thresholds on validation data, and show how much of the gain remains on test data."""
+    """Choose thresholds on validation data, and show how much of the gain remains on test data.
+
+    $ hitmiss threshold dev_en.csv --test test_en.csv --maximize f1
+    """
     from hitmiss.core.errors import UsageError
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 
     if (write or output_dir) and not test:
         raise UsageError("say which files get the thresholds: --test FILE …")
     tuning = tune_files(
-        common.expanded(validation),
-        common.expanded(test or []),
+        printing.expanded(validation),
+        printing.expanded(test or []),
         maximize=maximize,
         search=search,
         group=group,
-        spec=reading.changed(missing=None if missing == "refuse" else missing),
+        spec=reading,
         plan=asked.plan,
+        key=key,
+        test_key=test_key,
     )
     written = write_thresholds(tuning, Path(output_dir) if output_dir else None) if write or output_dir else {}
     _print(tuning, json)
     for path, note in written.items():
-        common.note(f"wrote {path}{note}")
+        printing.note(f"wrote {path}{note}")
 
 
 def _print(tuning: Tuning, json: bool) -> None:
@@ -66,11 +73,13 @@ def _print(tuning: Tuning, json: bool) -> None:
     if json:
         facts: dict[str, object] = {"schema": 1, "maximize": tuning.maximize, "search": tuning.search}
         facts["drawn"] = str(tuning.plan) if tuning.plan is not None else "none"
-        common.out_json({**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning), **common.taken()})
+        printing.out_json(
+            {**facts, "warnings": list(tuning.warnings), "thresholds": records(tuning), **printing.taken()}
+        )
         return
     terminal.write_tables([table(tuning)])
     if tuning.plan is not None and tuning.plan.bootstrap and tuning.test is not None:
         drawn = " × ".join(tuning.plan.unit) or "texts"
-        common.out(f"\nintervals on test: {tuning.plan.bootstrap:,} draws of {drawn}, level {tuning.plan.level:g}")
+        printing.out(f"\nintervals on test: {tuning.plan.bootstrap:,} draws of {drawn}, level {tuning.plan.level:g}")
     for warning in tuning.warnings:
-        common.out(f"\n! {warning}")
+        printing.out(f"\n! {warning}")

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import GROUP, JSON, UNDEFINED
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import MEASURING, READING, WRITING, opt
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,59 +36,59 @@ class Where:
     label_cut: float | None = None
 
 
-@grouped(reading=common.reading, asked=partial(common.drawing, bootstrap=1000))
 def toxicity(
-    files: Annotated[list[str] | None, typer.Argument(help=FILES)] = None,
-    config: Annotated[str | None, typer.Option(help="YAML file (optional); options override it.")] = None,
-    pred_dir: Annotated[str | None, typer.Option(help="Folder with {run_tag}_{language}.csv.")] = None,
-    run_tag: Annotated[str | None, typer.Option(help="Beginning of the names of the files.")] = None,
-    languages: Annotated[list[str] | None, typer.Option(help="Languages, in the order of the table.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="The metrics file (CSV) to write.")] = None,
-    results: Annotated[
-        str | None, typer.Option(help="Write the results (JSON) with their curves, for reports.")
+    files: Annotated[list[str] | None, arg(FILES)] = None,
+    config: Annotated[str | None, opt("YAML file (optional); options override it.", READING)] = None,
+    pred_dir: Annotated[str | None, opt("Folder with {run_tag}_{language}.csv.", READING, common=True)] = None,
+    run_tag: Annotated[str | None, opt("Beginning of the names of the files.", READING, common=True)] = None,
+    languages: Annotated[
+        list[str] | None, opt("Languages, in the order of the table.", MEASURING, takes_words=True, common=True)
     ] = None,
-    dump_errors: Annotated[bool, typer.Option("--dump-errors", help="Write the mistakes of each language.")] = False,
-    errors_dir: Annotated[
-        str | None, typer.Option(help="Folder for them (default: the folder of the predictions).")
+    output: Annotated[
+        str | None, opt("The metrics file (CSV) to write.", WRITING, "--output", "-o", common=True)
     ] = None,
-    max_errors: Annotated[int | None, typer.Option(help="At most this many of each kind (FP, FN).")] = None,
-    texts: Annotated[list[str] | None, typer.Option(help="File(s) with id, text and perhaps language.")] = None,
-    spreadsheet_safe: Annotated[
-        bool, typer.Option("--spreadsheet-safe", help="Escape cells that a spreadsheet would run as formulas.")
-    ] = False,
-    group: Annotated[str | None, typer.Option(help="Column of FILES that defines the groups, if not language.")] = None,
-    key: Annotated[str | None, typer.Option(help=KEY)] = None,
-    label_cut: Annotated[
-        float | None, typer.Option(help="Labels are shares of annotators: toxic from this share on, for example 0.5.")
+    results: Annotated[str | None, opt("Write the results (JSON) with their curves, for reports.", WRITING)] = None,
+    dump_errors: Annotated[bool, opt("Write the mistakes of each language.", WRITING, common=True)] = False,
+    errors_dir: Annotated[str | None, opt("Folder for them (default: the folder of the predictions).", WRITING)] = None,
+    max_errors: Annotated[int | None, opt("At most this many of each kind (FP, FN).", WRITING)] = None,
+    texts: Annotated[
+        list[str] | None, opt("File(s) with id, text and perhaps language.", READING, takes_words=True)
     ] = None,
-    identity: Annotated[list[str] | None, typer.Option(help="Column(s) that mark identities: bias metrics.")] = None,
+    spreadsheet_safe: Annotated[bool, opt("Escape cells that a spreadsheet would run as formulas.", WRITING)] = False,
+    group: Annotated[str | None, GROUP] = None,
+    key: Annotated[str | None, opt(KEY, READING)] = None,
+    identity: Annotated[
+        list[str] | None, opt("Column(s) that mark identities: bias metrics.", MEASURING, takes_words=True)
+    ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Decide at this threshold, not at those in the files.")
+        float | None, opt("Decide at this threshold, not at those in the files.", MEASURING, common=True)
     ] = None,
     threshold_rule: Annotated[
-        str, typer.Option(help="same, first or per-row, if a file has several thresholds.")
+        Literal["same", "first", "per-row"],
+        opt("If a file has several thresholds: refuse, take the first, or that of each row.", MEASURING),
     ] = "same",
-    missing_language: Annotated[str, typer.Option(help="refuse, or skip a language without a file.")] = "refuse",
-    missing: Annotated[str, typer.Option(help="refuse, or drop rows without label, score or decision.")] = "refuse",
-    scores: Annotated[str, typer.Option(help="probability, or any (a threshold must then be given).")] = "probability",
-    undefined: Annotated[str, typer.Option(help="zero as documented, or null, for empty denominators.")] = "zero",
+    missing_language: Annotated[Literal["refuse", "skip"], opt("A language without a file.", READING)] = "refuse",
+    scores: Annotated[
+        Literal["probability", "any"], opt("What scores may be; with any, a threshold must be given.", READING)
+    ] = "probability",
+    undefined: Annotated[Literal["zero", "null"], UNDEFINED] = "zero",
     *,
     reading: ReadSpec,
-    asked: Design,
+    asked: Annotated[Design, fields("bootstrap", "unit", "seed", "level", bootstrap=1000)],
     documented: Annotated[
-        bool, typer.Option("--documented", help="Print the documented table (8 columns, 4 places) and no more.")
+        bool, opt("Print the documented table (8 columns, 4 places) and no more.", WRITING, common=True)
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Score a toxicity classifier per language: ROC-AUC, F1 and more, with intervals and macro, micro and worst rows.
 
     Options may be written with dashes or underscores: --pred_dir is --pred-dir.
+
+    $ hitmiss toxicity --pred-dir predictions --run-tag baseline
     """
     from hitmiss.io.predictions import any_scores
 
-    _refuse_unknown(scores, undefined, missing_language)
     spec = reading.changed(
-        missing=None if missing == "refuse" else missing,
         threshold_rule=None if threshold_rule == "same" else threshold_rule,
         score_kind="raw" if scores == "any" and not any_scores(reading) else reading.score_kind,
         identities=tuple(identity or ()),
@@ -97,7 +96,7 @@ def toxicity(
     )
     settings = _config(config)
     _refuse_other_files(files, pred_dir, run_tag)
-    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, label_cut)
+    where = Where(pred_dir, run_tag, group, languages, missing_language == "skip", key, reading.label_cut)
     run = _load(files, where, settings, spec, threshold, dump_errors)
     _honour(settings, run)
     _refuse_overwriting(run, output, results)
@@ -105,17 +104,6 @@ def toxicity(
     if dump_errors:
         folder = errors_dir or pred_dir or settings.evaluation.output_dir or str(Path((files or ["."])[0]).parent)
         _dump(run, folder, max_errors, spreadsheet_safe, texts)
-
-
-def _refuse_unknown(scores: str, undefined: str, missing_language: str) -> None:
-    from hitmiss.core.errors import UnknownName
-
-    if missing_language not in ("refuse", "skip"):
-        raise UnknownName("rule for missing languages", missing_language, ("refuse", "skip"))
-    if scores not in ("probability", "any"):
-        raise UnknownName("kind of scores", scores, ("probability", "any"))
-    if undefined not in ("zero", "null"):
-        raise UnknownName("rule for undefined figures", undefined, ("zero", "null"))
 
 
 def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: str | None) -> None:
@@ -166,7 +154,7 @@ def _honour(settings: ToxicityConfig, run: Run) -> None:
     is_asked = asked.threshold_metric is not None if asked.optimize_threshold is None else asked.optimize_threshold
     if is_asked and not by_files:
         best = asked.threshold_metric or "f1"
-        common.note(
+        printing.note(
             "! the configuration asks for thresholds that were chosen, and the files bring none: nothing is chosen on the data "
             f"that is scored. Choose on development data: hitmiss threshold DEV_FILES --maximize {best}"
         )
@@ -193,7 +181,7 @@ def _load(
                 code="group-of-files",
             )
         return load_any(
-            common.expanded(files),
+            printing.expanded(files),
             where.group,
             languages=where.languages,
             key=where.key,
@@ -245,12 +233,12 @@ def _evaluate(
         from hitmiss.reports.toxicity_tables import csv_text
 
         artifacts.write(output, csv_text(board))
-        common.note(f"wrote {output}")
+        printing.note(f"wrote {output}")
     if results:
         from hitmiss.reports.pictures import save
 
         save(board.results, run.trials, results)
-        common.note(f"wrote {results}")
+        printing.note(f"wrote {results}")
     _print(board, documented, json)
 
 
@@ -261,26 +249,26 @@ def _print(board: Board, documented: bool, json: bool) -> None:
 
     if json:
         document = {**board.results.to_dict(), "table": toxicity_tables.records(board)}
-        common.out_with_verdict(document, conclude(board.results, "roc_auc"))
+        printing.out_with_verdict(document, conclude(board.results, "roc_auc"))
         return
     if documented:
-        common.out(toxicity_tables.documented_text(board).rstrip("\n"))
+        printing.out(toxicity_tables.documented_text(board).rstrip("\n"))
         for warning in board.results.warnings:
-            common.note(f"! {escape_invisible(warning)}")
+            printing.note(f"! {escape_invisible(warning)}")
         return
     from hitmiss.reports import terminal
 
     run = board.run
-    common.out(f"{run.tag}: {_sizes(run)}")
+    printing.out(f"{run.tag}: {_sizes(run)}")
     if not run.measured.completeness.is_full:
-        common.out(f"covers {run.measured.completeness} texts of the key")
+        printing.out(f"covers {run.measured.completeness} texts of the key")
     terminal.write_tables(toxicity_tables.tables(board))
-    common.out()
+    printing.out()
     for line in toxicity_tables.remarks(board):
-        common.out(line)
-    terminal.write_verdict(conclude(board.results, "roc_auc"), board.results.warnings, brief=common.is_quiet())
-    common.sampled(board.results)
-    common.out(f"\n{board.results.signature}")
+        printing.out(line)
+    terminal.write_verdict(conclude(board.results, "roc_auc"), board.results.warnings, brief=printing.is_quiet())
+    printing.sampled(board.results)
+    printing.out(f"\n{board.results.signature}")
 
 
 def _sizes(run: Run) -> str:
@@ -297,7 +285,7 @@ def _dump(run: Run, folder: str, most: int | None, safe: bool, texts: list[str] 
 
     written = dump_errors(run, folder, most=most, safe=safe, texts=_texts(texts))
     for path, (false_alarms, misses) in written.items():
-        common.note(f"wrote {path}: {false_alarms:,} FP, {misses:,} FN")
+        printing.note(f"wrote {path}: {false_alarms:,} FP, {misses:,} FN")
 
 
 def _texts(paths: list[str] | None) -> pl.DataFrame | None:
@@ -305,4 +293,4 @@ def _texts(paths: list[str] | None) -> pl.DataFrame | None:
         return None
     from hitmiss.io.texts import read_texts
 
-    return read_texts(common.expanded(paths))
+    return read_texts(printing.expanded(paths))

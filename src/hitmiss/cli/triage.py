@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped, without
-from hitmiss.cli.score import size
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, METRICS_OUTPUT, RESULTS, UNDEFINED, field_option
 from hitmiss.core.design import Bands, Design, LeastConfidence
 from hitmiss.core.design import TriageRules as TriageDesign
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import MEASURING, READING, opt
+from hitmiss.outofcore.evaluate import Counting, memory_size
 
 if TYPE_CHECKING:
     from hitmiss.core.tally import Tally
@@ -48,67 +47,72 @@ class Choosing:
     seed: int
 
 
-@grouped(
-    question=partial(
-        without(common.design, "protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000
-    ),
-    reading=common.reading,
-)
 def triage(
-    results: Annotated[list[str], typer.Argument(help=FILES)],
-    dataset: Annotated[str | None, typer.Option("--dataset", "--key", help="The dataset, for labels and meta.")] = None,
-    human: Annotated[str | None, typer.Option(help="Verdicts of people (`hitmiss review --export`).")] = None,
+    results: Annotated[list[str], arg(FILES)],
+    dataset: Annotated[
+        str | None, opt("The dataset, for labels and meta.", READING, "--dataset", "--key", common=True)
+    ] = None,
+    human: Annotated[str | None, opt("Verdicts of people (`hitmiss review --export`).", READING, common=True)] = None,
     human_decides: Annotated[
-        str, typer.Option(help="unanswered (what the system left open), or reviewed (all that people judged).")
+        Literal["unanswered", "reviewed"],
+        opt("What people decide: what the system left open, or all that they judged.", MEASURING),
     ] = "unanswered",
     thresholds: Annotated[
         list[float] | None,
-        typer.Option(
-            help="Two numbers: real below the first, fake from the second on; other way round with --higher real."
+        opt(
+            "Two numbers: real below the first, fake from the second on; other way round with --higher real.",
+            MEASURING,
+            takes_words=True,
+            common=True,
         ),
     ] = None,
-    least_confidence: Annotated[list[float] | None, typer.Option(help=LEAST)] = None,
-    choose: Annotated[str | None, typer.Option(help=CHOOSE)] = None,
-    choose_on: Annotated[str | None, typer.Option(help="Other rows to choose the thresholds on.")] = None,
-    max_slip: Annotated[float, typer.Option(help="For rates and guarantee: most fakes passed.")] = 0.05,
-    max_false_flag: Annotated[float, typer.Option(help="For rates and guarantee: most reals flagged.")] = 0.05,
-    confidence: Annotated[float, typer.Option(help="For guarantee: the confidence level.")] = 0.95,
-    guarantee: Annotated[str, typer.Option(help="binomial (exact), or mapie (needs the package).")] = "binomial",
-    costs: Annotated[
-        list[float] | None, typer.Option(help="For cost: cost of a slip, a false flag and a review.")
+    least_confidence: Annotated[list[float] | None, opt(LEAST, MEASURING, takes_words=True)] = None,
+    choose: Annotated[
+        Literal["rates", "guarantee", "cost", "budget"] | None, opt(CHOOSE, MEASURING, common=True)
     ] = None,
-    looks: Annotated[str | None, typer.Option(help="For budget: reviews of items, as 50/1000.")] = None,
-    sweep: Annotated[
-        bool, typer.Option("--sweep", help="Show pairs of thresholds, or of least confidences, on these rows.")
-    ] = False,
-    recalibrate_on: Annotated[str | None, typer.Option(help="Other rows to fit a recalibration on.")] = None,
-    recalibration: Annotated[str, typer.Option(help="platt, temperature or isotonic.")] = "platt",
-    reliability: Annotated[
-        bool, typer.Option("--reliability", help="Show confidence against accuracy by bins.")
-    ] = False,
-    bins: Annotated[int, typer.Option(help="Bins of ece and of the reliability table.")] = 10,
-    closed: Annotated[str, typer.Option(help="left: [lo, hi), or right: (lo, hi].")] = "left",
-    undefined: Annotated[str, typer.Option(help="null, or zero as documented.")] = "null",
-    metrics_output: Annotated[str | None, typer.Option(help="Write the documented metrics.json here.")] = None,
-    output: Annotated[str | None, typer.Option("--output", "-o", help="Write the results (JSON) here too.")] = None,
+    choose_on: Annotated[str | None, opt("Other rows to choose the thresholds on.", MEASURING)] = None,
+    max_slip: Annotated[float, opt("For rates and guarantee: most fakes passed.", MEASURING)] = 0.05,
+    max_false_flag: Annotated[float, opt("For rates and guarantee: most reals flagged.", MEASURING)] = 0.05,
+    confidence: Annotated[float, opt("For guarantee: the confidence level.", MEASURING)] = 0.95,
+    guarantee: Annotated[
+        Literal["binomial", "mapie"], opt("binomial (exact), or mapie (needs the package).", MEASURING)
+    ] = "binomial",
+    costs: Annotated[
+        list[float] | None, opt("For cost: cost of a slip, a false flag and a review.", MEASURING, takes_words=True)
+    ] = None,
+    looks: Annotated[str | None, opt("For budget: reviews of items, as 50/1000.", MEASURING)] = None,
+    sweep: Annotated[bool, opt("Show pairs of thresholds, or of least confidences, on these rows.")] = False,
+    recalibrate_on: Annotated[str | None, opt("Other rows to fit a recalibration on.", MEASURING)] = None,
+    recalibration: Annotated[
+        Literal["platt", "temperature", "isotonic"], opt("How confidences are recalibrated.", MEASURING)
+    ] = "platt",
+    reliability: Annotated[bool, opt("Show confidence against accuracy by bins.")] = False,
+    bins: Annotated[int, opt("Bins of ece and of the reliability table.", MEASURING)] = 10,
+    closed: Annotated[
+        Literal["left", "right"], opt("Which end of a bin is closed: [lo, hi) or (lo, hi].", MEASURING)
+    ] = "left",
+    undefined: Annotated[Literal["null", "zero"], UNDEFINED] = "null",
+    metrics_output: Annotated[str | None, METRICS_OUTPUT] = None,
+    output: Annotated[str | None, RESULTS] = None,
     *,
-    question: Design,
+    question: Annotated[
+        Design, fields(without=("protocol", "matrix", "interval", "stratify", "gap", "threshold"), bootstrap=1000)
+    ],
     reading: ReadSpec,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Read the files piece by piece: their texts need not fit into memory.")
+        bool, opt("Read the files piece by piece: their texts need not fit into memory.", READING)
     ] = False,
-    memory: Annotated[str, typer.Option(help="Memory that --stream may use, such as 500MB or 2GB.")] = "1GB",
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout instead of tables.")] = False,
+    memory: Annotated[str, field_option(Counting, "memory")] = "1GB",
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times."""
-    from hitmiss.core.errors import UnknownName
+    """Score three-way verdicts (real, fake, uncertain): slip, false flag, coverage, calibration, repeats and times.
+
+    $ hitmiss triage results.jsonl --by generator
+    """
     from hitmiss.evaluation.protocol import find_protocol
-    from hitmiss.protocols.triage import UNDEFINED, decided, evaluate_design, unit_of, write_metrics
+    from hitmiss.protocols.triage import decided, evaluate_design, unit_of, write_metrics
 
-    if undefined not in UNDEFINED:
-        raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
-
-    room = size(memory) if stream else None
+    room = memory_size(memory) if stream else None
     trials = _read(results, dataset, reading, room)
     unit = unit_of(question) if choose is not None else None
     rates = (max_slip, max_false_flag)
@@ -136,16 +140,16 @@ def triage(
     if output:
         from hitmiss.reports.pictures import save
 
-        save(evaluation.figures, evaluation.trials, output, common.plain_object(evaluation.asides_dict()))
+        save(evaluation.figures, evaluation.trials, output, printing.plain_object(evaluation.asides_dict()))
     if json:
-        document = {**common.plain_object(evaluation.to_dict()), "choice": common.plain(choice)}
-        common.out_with_verdict(document, _concluded(evaluation))
+        document = {**printing.plain_object(evaluation.to_dict()), "choice": printing.plain(choice)}
+        printing.out_with_verdict(document, _concluded(evaluation))
         return
     if reliability:
         extra.append(_reliability(trials, rule, question))
     _show(evaluation, choice, asked, extra, rule)
     if team is not None:
-        common.out(f"with people:\n{team.figures.signature}")
+        printing.out(f"with people:\n{team.figures.signature}")
 
 
 def _read(results: list[str], dataset: str | None, reading: ReadSpec, room: int | None) -> Trials:
@@ -330,14 +334,14 @@ def _show(
     from hitmiss.reports import terminal
     from hitmiss.reports.triage_tables import tables
 
-    common.out(_title(evaluation, rule))
+    printing.out(_title(evaluation, rule))
     if choice is not None:
-        common.out(_judgement(evaluation, choice, asked))
+        printing.out(_judgement(evaluation, choice, asked))
     terminal.write_tables([*tables(evaluation), *extra])
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
-    terminal.write_verdict(_concluded(evaluation), warnings, brief=common.is_quiet())
-    common.sampled(evaluation.figures)
-    common.out(f"\n{evaluation.figures.signature}")
+    terminal.write_verdict(_concluded(evaluation), warnings, brief=printing.is_quiet())
+    printing.sampled(evaluation.figures)
+    printing.out(f"\n{evaluation.figures.signature}")
 
 
 def _concluded(evaluation: Triage) -> Verdict:

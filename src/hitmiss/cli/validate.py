@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg
+from hitmiss.cli.shared import JSON, KEY, RULES
+from hitmiss.core.options import option_words
 from hitmiss.core.read_spec import ReadSpec
 
 if TYPE_CHECKING:
@@ -17,16 +18,18 @@ FILES = "Score file(s), shards of one run. `-` is stdin; globs and .gz are under
 SHOWN_VALUES = 8
 
 
-@grouped(reading=common.reading)
 def validate(
-    scores: Annotated[list[str], typer.Argument(help=FILES)],
-    key: Annotated[str | None, typer.Option(help="Key or protocol file with the labels.")] = None,
-    protocol: Annotated[str | None, typer.Option("--protocol", "-p", help="Read by the rules of a protocol.")] = None,
+    scores: Annotated[list[str], arg(FILES)],
+    key: Annotated[str | None, KEY] = None,
+    protocol: Annotated[str | None, RULES] = None,
     *,
     reading: ReadSpec,
-    json: Annotated[bool, typer.Option("--json", help="JSON on stdout.")] = False,
-) -> None:
-    """Check files without scoring them: the recognised layout and all faults with file, row and value (exit code 3)."""
+    json: Annotated[bool, JSON] = False,
+) -> int:
+    """Check files without scoring them: the recognised layout and all faults with file, row and value (exit code 3).
+
+    $ hitmiss validate scores.tsv --key key.tsv
+    """
     from hitmiss.io import examine
 
     if protocol is not None:
@@ -36,11 +39,12 @@ def validate(
         reading = reading.over(rules)
     seen = examine(scores, key, reading)
     if json:
-        common.out_json({"schema": 1, "clean": seen.is_clean, **common.plain_object(_report(seen)), **common.taken()})
+        printing.out_json(
+            {"schema": 1, "clean": seen.is_clean, **printing.plain_object(_report(seen)), **printing.taken()}
+        )
     else:
         _print(seen)
-    if not seen.is_clean:
-        raise typer.Exit(3)
+    return 0 if seen.is_clean else 3
 
 
 def _report(seen: Examination) -> dict[str, object]:
@@ -54,22 +58,22 @@ def _print(seen: Examination) -> None:
     summary = seen.summary
     for file in fit(list[dict[str, object]], summary["files"]):
         columns = ", ".join(f"{ours}={theirs}" for ours, theirs in fit(dict[str, str], file["columns"]).items())
-        common.out(f"{file['name']}: {file['rows']:,} rows, {file['layout']}, {file['encoding']} ({columns})")
+        printing.out(f"{file['name']}: {file['rows']:,} rows, {file['layout']}, {file['encoding']} ({columns})")
     if seen.trials is not None:
         classes = ", ".join(f"{n:,} {name}" for name, n in fit(dict[str, int], summary["classes"]).items())
-        common.out(f"{summary['trials']:,} trials: {classes}; positive = {summary['positive']}")
+        printing.out(f"{summary['trials']:,} trials: {classes}; positive = {summary['positive']}")
     for role in ("runs", "slices"):
         for name, found in fit(dict[str, dict[str, object]], summary.get(role, {})).items():
-            common.out(f"{role[:-1]} {name}: {_values(found)}")
+            printing.out(f"{role[:-1]} {name}: {_values(found)}")
     for note in fit(list[str], summary["notes"]):
-        common.out(f"note: {note}")
+        printing.out(f"note: {note}")
     for fault in seen.faults:
-        common.out(f"{fault.kind}: {fault}")
+        printing.out(f"{fault.kind}: {fault}")
     for kind, fix in seen.fixes.items():
-        common.out(f"to fix {kind}: {fix}")
+        printing.out(f"to fix {kind}: {fix}")
     for choice in seen.choices:
-        common.out(f"  {common.options(choice)}")
-    common.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
+        printing.out(f"  {shlex.join(option_words(choice))}")
+    printing.out(f"{len(seen.faults):,} fault{'' if len(seen.faults) == 1 else 's'}" if seen.faults else "no faults")
 
 
 def _values(found: dict[str, object]) -> str:

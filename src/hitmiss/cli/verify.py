@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from hitmiss.cli import common
-from hitmiss.cli.common import grouped
+from hitmiss.cli import printing
+from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import CALIBRATE_KEY, JSON
 from hitmiss.core.artifacts import sealed
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import MEASURING, READING, opt
 
 
-@grouped(reading=common.without(common.reading, "settings"))
 def verify(
-    claim: Annotated[
-        str, typer.Argument(help="A signature, or the JSON file of results, of a comparison or of a ranking.")
-    ],
+    claim: Annotated[str, arg("A signature, or the JSON file of results, of a comparison or of a ranking.")],
     scores: Annotated[
-        list[str] | None, typer.Argument(help="The score file(s) that it was made from; none with --signers alone.")
+        list[str] | None, arg("The score file(s) that it was made from; none with --signers alone.")
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="Key or protocol file with the labels; of a comparison once, or once per run."),
+        opt("Key or protocol file with the labels; of a comparison once, or once per run.", READING, common=True),
     ] = None,
     calibrate_on: Annotated[
-        str | None, typer.Option(help="Development scores (or rows) that the claim was calibrated on.")
+        str | None, opt("Development scores (or rows) that the claim was calibrated on.", MEASURING)
     ] = None,
-    calibrate_key: Annotated[str | None, typer.Option(help="Key of the development scores.")] = None,
+    calibrate_key: Annotated[str | None, CALIBRATE_KEY] = None,
     signers: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="File of trusted SSH keys (allowed_signers); the claim must be signed."),
+        opt("File of trusted SSH keys (allowed_signers); the claim must be signed.", metavar="FILE", common=True),
     ] = None,
     *,
-    reading: ReadSpec,
-    json: Annotated[bool, typer.Option("--json", help="JSON to stdout.")] = False,
+    reading: Annotated[ReadSpec, fields(without=("settings",))],
+    json: Annotated[bool, JSON] = False,
 ) -> None:
-    """Recompute results from their files. Exit code 0 if every choice and figure is the same, 1 if not."""
+    """Recompute results from their files. Exit code 0 if every choice and figure is the same, 1 if not.
+
+    $ hitmiss verify results.json scores.tsv --key key.tsv
+    """
     from hitmiss.claims.verify import verify as recompute
     from hitmiss.core.errors import GateFailed, UsageError
 
     if signers is not None:
-        common.note(f"signed by {_signer(claim, signers)}")
+        printing.note(f"signed by {_signer(claim, signers)}")
     if not scores:
         if signers is None:
             raise UsageError("give the score files that the claim was made from, or --signers", code="no-scores")
@@ -49,12 +49,12 @@ def verify(
     checked = recompute(claim, scores, key, reading, calibrate_on=calibrate_on, calibrate_key=calibrate_key)
     if json:
         said = {"holds": checked.holds, "differences": list(checked.differences)}
-        common.out_json(sealed({**checked.recomputed.to_dict(), **said}))
+        printing.out_json(sealed({**checked.recomputed.to_dict(), **said}))
     elif checked.holds:
-        common.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
+        printing.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
     else:
         for line in checked.differences[:20]:
-            common.out(f"differs: {line}")
+            printing.out(f"differs: {line}")
     if not checked.holds:
         raise GateFailed(f"the claim does not hold: {len(checked.differences)} differences", code="claim-differs")
 

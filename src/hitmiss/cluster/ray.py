@@ -83,11 +83,7 @@ class Head:
     def loss(self) -> EnvironmentFault:
         """Return the error to raise when the head is lost."""
         self.is_lost = True
-        return EnvironmentFault(
-            f"the head of the cluster, {self._place[0]}:{self._place[1]}, is lost: it takes no connections; start the "
-            f"cluster again and give the same command (what `detect` had scored is kept: add --resume)",
-            code="lost-cluster",
-        )
+        return EnvironmentFault.of("lost-cluster", place=self._place[0], place_2=self._place[1])
 
 
 @dataclass(frozen=True)
@@ -165,7 +161,7 @@ def need_ray() -> ModuleType:
     try:
         return import_module("ray")
     except ImportError as error:
-        raise EnvironmentFault(f"--cluster needs the package 'ray' ({error}): pip install 'hitmiss[cluster]'") from None
+        raise EnvironmentFault.of("needs-package-ray-pip", error=error) from None
 
 
 def deaths(ray: ModuleType) -> tuple[type[Exception], ...]:
@@ -213,19 +209,13 @@ def _met(ray: ModuleType, address: str) -> Iterator[None]:
     try:
         socket.create_connection((host, port), timeout=REACH_SECONDS).close()
     except OSError as error:
-        raise EnvironmentFault(
-            f"nothing answers at {host}:{port} ({error.strerror or error}); start a cluster there with "
-            f"`ray start --head`, or say --cluster auto for one on this machine"
-        ) from None
+        raise EnvironmentFault.of("nothing-answers", host=host, port=port, strerror=error.strerror or error) from None
     refusals = (ImportError, ConnectionError, RuntimeError, ValueError, AssertionError, ray.exceptions.RayError)
     try:
         ray.init(address=address, log_to_driver=False, logging_level=logging.CRITICAL)
     except refusals as error:
         first = (str(error).splitlines() or [type(error).__name__])[0]
-        raise EnvironmentFault(
-            f"the cluster at {address} cannot be joined: {first}; the machines must have the same versions of Python and "
-            f"ray, and RAY_AUTH_TOKEN here must be the cluster's"
-        ) from None
+        raise EnvironmentFault.of("cluster-cannot-joined-machines", address=address, first=first) from None
     yield
 
 
@@ -254,7 +244,7 @@ def place_of(address: str) -> tuple[str, int]:
     """
     host, _, port = address.removeprefix(CLIENT).rpartition(":")
     if not host or "/" in host or not port.isdigit():
-        raise UsageError(f"--cluster is auto, HOST:PORT or ray://HOST:PORT; found {address!r}")
+        raise UsageError.of("auto-host-port-ray", address=address)
     return host.strip("[]"), int(port)
 
 

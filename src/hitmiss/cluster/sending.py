@@ -47,18 +47,14 @@ class Sent(Generic[T]):
         import pickle
 
         if self.version != __version__:
-            raise EnvironmentFault(
-                f"a machine of the cluster has hitmiss {__version__}, this one {self.version}; install one version on all"
-            )
+            raise EnvironmentFault.of("machine-cluster-hitmiss", version=__version__, version_2=self.version)
         if Path(self.folder).is_dir():
             os.chdir(self.folder)  # relative paths mean the same as for the caller
         sys.path.extend(path for path in self.path if path not in sys.path)
         try:
             return pickle.loads(self.pickled)  # type: ignore[no-any-return]  # the caller's own bytes
         except ImportError as error:
-            raise EnvironmentFault(
-                f"a machine of the cluster lacks what the work needs: {error}; install it on all of them"
-            ) from None
+            raise EnvironmentFault.of("machine-cluster-lacks-work", error=error) from None
 
 
 @dataclass(frozen=True)

@@ -53,10 +53,7 @@ class RayTasks:
             return accepted(self.cluster.result(reference))
         except deaths(need_ray()) as error:
             what = getattr(given[0], "path", given[0]) if given else "a task"
-            raise EnvironmentFault(
-                f"{what}: {RETRIES + 1} processes died over it ({_cause(error)}); each needs the memory of one shard",
-                code="workers-died",
-            ) from None
+            raise EnvironmentFault.of("workers-died", what=what, RETRIES=RETRIES + 1, error=_cause(error)) from None
 
 
 def _call(function: Sent[Callable[..., T]], given: Sent[tuple[object, ...]]) -> T | Refusal:

@@ -103,6 +103,8 @@ NOUNS: Final = {
     "drifts": ("error rate grows", "error rates grow"),
     "attack-beyond-noise": ("attack does more than noise", "attacks do more than noise"),
 }
+GOOD: Final = "Is it good?"
+"""The first question; the headline stands above it."""
 
 
 def sections(v: Verdict) -> tuple[tuple[str, tuple[Finding | Check, ...]], ...]:
@@ -125,7 +127,7 @@ def sections(v: Verdict) -> tuple[tuple[str, tuple[Finding | Check, ...]], ...]:
     if len(bad) > MOST:
         answers.append(Finding("more", values={"n": len(bad) - MOST, "what": "failures of runs"}))
     found = (
-        ("Is it good?", tuple(answers)),
+        (GOOD, tuple(answers)),
         ("Does it meet the requirements?", v.requirements),
         ("Where does it fail?", (*fails, *v.looked)),
         ("Can I trust it?", tuple(v.checks)),

@@ -24,58 +24,26 @@ if TYPE_CHECKING:
 
 
 DIGEST: Final = "digest"
-
-
 SHORT: Final = 16
 """Number of hex digits of a digest in a signature: 64 bits."""
-
-
 OLDER: Final = (12, 6)
 """Number of such digits in signatures of older versions: for files, and for the answers of one run in a file."""
-
-
 MOST_JSON: Final = 2**30
 """The largest JSON artifact that is read, in bytes; the results of the largest report have some ten million."""
-
-
 MOST_BYTES: Final = 8 * 2**30
-
-
 BOMB_BYTES: Final = 64 * 2**20
-
-
 BOMB_RATIO: Final = 200
 """Score files compress 3 to 20 times. A file beyond 64 MiB that unpacks to 200 times its size is not a score file."""
-
-
 FULL: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-
-
 BINARY: Final[int] = getattr(os, "O_BINARY", 0)
 """Without this flag Windows would write every line end as two bytes."""
-
-
 NO_LINK: Final[int] = getattr(os, "O_NOFOLLOW", 0)
-
-
 OPEN_FD: Final = re.compile(r"/(?:dev|proc/self)/fd/([0-9]+)")
-
-
 STREAMS: Final = {"/dev/stdout": 1, "/dev/stderr": 2}
-
-
 T = TypeVar("T")
-
-
 Identity = tuple[int, int]
-
-
 _inputs: ContextVar[dict[Identity, str] | None] = ContextVar("inputs", default=None)
-
-
 _outputs: ContextVar[dict[Identity, str] | None] = ContextVar("outputs", default=None)
-
-
 _written: ContextVar[Callable[[Path], None] | None] = ContextVar("written", default=None)
 
 
@@ -118,10 +86,7 @@ def check_seal(data: Mapping[str, object], file: str) -> bool:
     except ValueError:  # a number beyond every float, which no file of hitmiss holds
         is_sound = False
     if not is_sound:
-        raise DataError(
-            f"{file} does not match its own digest: it was edited or damaged after it was written; make it again",
-            code="edited-artifact",
-        )
+        raise DataError.of("edited-artifact", file=file)
     return True
 
 
@@ -178,11 +143,7 @@ def load(path: str | Path, what: str) -> dict[str, object]:
     if not isinstance(data, dict):
         raise DataError(f"{file.name} is not a {what} file: it holds no JSON object", code=code)
     if not check_seal(data, file.name) and "schema" in data:
-        raise DataError(
-            f"{file.name} carries no digest: it was removed, or the file is older than 0.2; so changes to it cannot be "
-            "detected, and it is not used; make it again",
-            code="unsealed-artifact",
-        )
+        raise DataError.of("unsealed-artifact", file_name=file.name)
     return data
 
 
@@ -250,10 +211,7 @@ def load_arrays(path: Path, what: str, file: str) -> dict[str, Array]:
         with zipfile.ZipFile(path) as packed:
             total = sum(entry.file_size for entry in packed.infolist())
         if total > limit:
-            raise DataError(
-                f"{file} unfolds to {total:,} bytes, beyond {limit:,}; unpack it by hand if you trust it",
-                code="oversized-archive",
-            )
+            raise DataError.of("oversized-archive", file=file, total=total, limit=limit)
         with np.load(path, allow_pickle=False) as arrays:
             found: dict[str, Array] = {name: arrays[name] for name in arrays.files}
     except (
@@ -262,10 +220,10 @@ def load_arrays(path: Path, what: str, file: str) -> dict[str, Array]:
         if isinstance(error, DataError | FileNotFoundError | PermissionError | IsADirectoryError):
             raise
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise DataError(f"{file} is damaged, or is not a {what} ({reason})", code="unreadable-file") from None
+        raise DataError.of("unreadable-file/damaged", file=file, what=what, reason=reason) from None
     broken = [name for name, array in found.items() if not isinstance(array, np.ndarray)]
     if broken:
-        raise DataError(f"{file} is no {what}: {broken[0]!r} in it is not an array", code="unreadable-file")
+        raise DataError.of("unreadable-file/no", file=file, what=what, broken=broken[0])
     return found
 
 
@@ -355,25 +313,19 @@ def _open_fd(path: str) -> int | None:
 def _status(target: Path, is_state: bool) -> os.stat_result | None:
     """Return what exists at a path, links followed; refuse what must not be overwritten."""
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent} to write {target.name} into", code="no-folder")
+        raise UsageError.of("no-folder/write", parent=target.parent, target_name=target.name)
     try:
         status = target.stat()
     except FileNotFoundError:
         return None
     if stat.S_ISDIR(status.st_mode):
-        raise UsageError(f"{target} is a folder; name a file in it", code="is-folder")
+        raise UsageError.of("is-folder", target=target)
     read = None if is_state else (_inputs.get() or {}).get((status.st_dev, status.st_ino))
     if read is not None:
-        raise UsageError(
-            f"{target} is an input of this command ({read}): it would be lost; name another file to write",
-            code="own-input",
-        )
+        raise UsageError.of("own-input", target=target, read=read)
     written = None if is_state else (_outputs.get() or {}).get((status.st_dev, status.st_ino))
     if written is not None:
-        raise UsageError(
-            f"{target} was just written by this command ({written}): it would be lost; give each output a name of its own",
-            code="own-output",
-        )
+        raise UsageError.of("own-output", target=target, written=written)
     return status
 
 
@@ -437,4 +389,4 @@ def disk_full(reason: str, file: str = "", then: str = "") -> EnvironmentFault:
     """Return the error for a full disk."""
     where = f" while {file} was written" if file else ""
     what = then or "the previous content is unchanged: free some space and run again"
-    return EnvironmentFault(f"the disk is full ({reason}){where}; {what}", code="disk-full")
+    return EnvironmentFault.of("disk-full", reason=reason, where_2=where, what=what)

@@ -91,8 +91,6 @@ def class_name(declared: str | None) -> str | None:
 
 Declaration = Mapping[str, str]
 """Options of a reader that declare the positive class: `{"positive": "fake"}`."""
-
-
 UNDECLARED: Final = "undeclared-positive"
 """The kind of a problem with words that do not say which class is positive."""
 AMBIGUOUS: Final = "ambiguous-label"
@@ -324,7 +322,7 @@ def _other_name(family: Family, positive: str) -> str:
 def _by_family(found: Sequence[str], family: Family, positive: str | None, negative: str | None) -> Reading:
     ours, theirs = family.sides(positive)
     if negative is not None and spelt(negative) in spellings(ours):
-        raise UsageError(f"{positive or ours[0]!r} and {negative!r} name the same class")
+        raise UsageError.of("name-same-class", positive=positive or ours[0], negative=negative)
     extra = (negative,) if negative is not None and spelt(negative) not in spellings(theirs) else ()
     theirs = (*theirs, *extra)
     ours, theirs = ((*side, *_respelt(found, side)) for side in (ours, theirs))

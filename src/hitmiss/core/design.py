@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
@@ -35,10 +36,7 @@ class Bands:
 
     def __post_init__(self) -> None:
         if math.isnan(self.low) or math.isnan(self.high) or self.low > self.high:
-            raise UsageError(
-                f"the low threshold must not exceed the high one; found {self.low} and {self.high}",
-                code="bad-thresholds",
-            )
+            raise UsageError.of("bad-thresholds", low=self.low, high=self.high)
 
     def __str__(self) -> str:
         return self.told("real", "fake")
@@ -63,7 +61,7 @@ class LeastConfidence:
 
     def __post_init__(self) -> None:
         if math.isnan(self.negative) or math.isnan(self.positive):
-            raise UsageError("a least confidence must be a number; found NaN", code="bad-least-confidence")
+            raise UsageError.of("bad-least-confidence")
 
     def __str__(self) -> str:
         where = f"real from confidence {self.negative:.6g} on, fake from {self.positive:.6g} on, uncertain otherwise"
@@ -222,7 +220,7 @@ class Design(Spec):
             "Two slice columns as a matrix, `attack,codec`.",
             MEASURING,
             read=_columns,
-            is_joined=True,
+            is_single=True,
             complete="columns",
         ),
     ] = ()
@@ -297,11 +295,9 @@ class Design(Spec):
             object.__setattr__(self, "metrics", tuple(map(self._own_name, self.metrics)))
         _ = self.plan  # raises if the plan is invalid
         if self.threshold is not None and math.isnan(self.threshold):
-            raise UsageError("a threshold must be a number; found NaN", code="nan-threshold")
+            raise UsageError.of("nan-threshold")
         if len(self.matrix) not in (0, 2):
-            raise UsageError(
-                f"--matrix {','.join(self.matrix)!r}: write two columns, as attack,codec", code="bad-matrix"
-            )
+            raise UsageError.of("bad-matrix", matrix=",".join(self.matrix))
 
     @classmethod
     def of(
@@ -317,7 +313,7 @@ class Design(Spec):
         return cls().changed(
             metrics=(metrics,) if isinstance(metrics, str) else tuple(map(str, metrics)),
             by=parse_by(by),
-            gap=_asked_gap(gap, others.get("protocol")),
+            gap=as_gap(gap, others.get("protocol")),
             unit=names_of(unit),
             **others,
         )
@@ -349,7 +345,7 @@ class Design(Spec):
     def alone(self, keywords: Design, unsaid: Design) -> Design:
         """Return this design, which was given instead of metrics or a protocol; other keywords would contradict it."""
         if keywords != unsaid:
-            raise UsageError("a design holds all settings; remove the other options", code="design-and-options")
+            raise UsageError.of("design-and-options")
         return self
 
     @property
@@ -401,11 +397,11 @@ class Design(Spec):
         )
 
 
-def _asked_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
+def as_gap(gap: Gaps, protocol: object) -> Gap | tuple[Gap, ...] | Literal["auto", "none"]:
     """Return a gap, or several, from a caller's argument; True means that of the protocol."""
     if gap is True:
         if not isinstance(protocol, Protocol) or protocol.gap is None:
-            raise UsageError("no protocol says which domain is in; write --gap column=value", code="no-gap")
+            raise UsageError.of("no-gap")
         return protocol.gap
     if not gap:
         return "auto" if gap is None else "none"
@@ -421,7 +417,7 @@ def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", 
     """
     given = tuple(dict.fromkeys(texts))
     if len(given) > 1 and {"auto", "none"} & {*given}:
-        raise UsageError(f"--gap {' --gap '.join(given)}: auto and none cannot be combined", code="bad-gap")
+        raise UsageError.of("bad-gap", given=" --gap ".join(given))
     if given in ((), ("auto",)):
         return "auto"
     gaps = tuple(map(Gap.parse, given)) if given != ("none",) else ()
@@ -439,25 +435,34 @@ def _groupings(given: object) -> object:
 
 def _gaps(given: object) -> object:
     is_named = isinstance(given, str) or (isinstance(given, list | tuple) and any(isinstance(g, str) for g in given))
-    return _asked_gap(given, None) if is_named else given  # type: ignore[arg-type]
+    return as_gap(given, None) if is_named else given  # type: ignore[arg-type]
 
 
 def parse_by(by: By) -> tuple[Grouping, ...]:
-    """Read groupings from `["codec", "codec,codec_q", ("attack", "codec")]`.
+    """Read groupings from `["codec", "codec,codec_q", ("attack", "codec")]`; numbers after a colon cut it into bands.
 
-    >>> parse_by(["codec", "codec,codec_q"])
-    (('codec',), ('codec', 'codec_q'))
+    >>> parse_by(["codec", "codec,codec_q", "seconds:0,2,5,codec"])
+    (('codec',), ('codec', 'codec_q'), ('seconds:0,2,5', 'codec'))
     """
     if not isinstance(by, str | Sequence):
-        raise UsageError(
-            f"by takes names of columns, as 'codec' or ['codec', 'attack']; found {by!r}", code="bad-grouping"
-        )
+        raise UsageError.of("bad-grouping/takes", by=by)
     given = [by] if isinstance(by, str) else list(by)
-    groupings = [tuple(p.strip() for p in g.split(",")) if isinstance(g, str) else tuple(g) for g in given]
+    groupings = [_parts(g) if isinstance(g, str) else tuple(g) for g in given]
     for grouping in groupings:
         if not all(grouping) or len(set(grouping)) != len(grouping):
-            raise UsageError(f"cannot group by {', '.join(grouping)!r}; name each column once", code="bad-grouping")
+            raise UsageError.of("bad-grouping/cannot", grouping=tuple(grouping))
     return tuple(dict.fromkeys(groupings))
+
+
+def _parts(grouping: str) -> Grouping:
+    """Split a grouping at its commas, except those between the edges of bands."""
+    parts: list[str] = []
+    for part in (p.strip() for p in grouping.split(",")):
+        if parts and ":" in parts[-1] and re.fullmatch(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?", part):
+            parts[-1] += f",{part}"
+        else:
+            parts.append(part)
+    return tuple(parts)
 
 
 def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -469,5 +474,5 @@ def names_of(unit: str | Sequence[str] | None) -> tuple[str, ...]:
     if unit is None:
         return ()
     if not isinstance(unit, str | Sequence):
-        raise UsageError(f"unit takes names of columns, as 'speaker'; found {unit!r}", code="bad-unit")
+        raise UsageError.of("bad-unit", unit=unit)
     return tuple(p.strip() for p in unit.split(",")) if isinstance(unit, str) else tuple(unit)

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
 
-from hitmiss.core.finding import Finding, Subject, Value
+from hitmiss.core.finding import Finding, Subject, Value, as_value
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,7 @@ class HitmissError(Exception):
     exit_code = 1
     code = "error"
     choices: tuple[Mapping[str, str], ...] = ()
+    faults: tuple[Fault, ...] = ()
     finding: Finding | None = None
     """What was found, from which the message is written."""
 
@@ -77,7 +78,7 @@ class HitmissError(Exception):
             self.choices = tuple(choices)
 
     @classmethod
-    def of(cls, code: str, /, subject: Subject | None = None, **values: Value) -> Self:
+    def of(cls, code: str, /, subject: Subject | None = None, **values: object) -> Self:
         """Make the error from what was found: a code of the catalogue with the values of its sentence.
 
         `error.code` is the code up to its slash, which stays the same for all sentences of one kind.
@@ -89,14 +90,24 @@ class HitmissError(Exception):
         '--max-regression needs --baseline RUN to compare with'
         """
         made = cls("")
-        made.finding = Finding(code, subject or Subject(), values)
+        made.finding = Finding(code, subject or Subject(), {name: as_value(value) for name, value in values.items()})
         made.code = code.partition("/")[0]
         return made
+
+    def with_faults(self, faults: Sequence[Fault]) -> Self:
+        """Return the error with the places in the data."""
+        self.faults = tuple(faults)
+        return self
 
     def settled_by(self, choices: Sequence[Mapping[str, str]]) -> Self:
         """Return the error with options of which one settles the question."""
         self.choices = tuple(choices)
         return self
+
+    @property
+    def found(self) -> Finding:
+        """What was found; of an error that was made from a text, that text."""
+        return self.finding or Finding("free-refusal", values={"text": super().__str__()})
 
     @property
     def message(self) -> str:
@@ -150,11 +161,18 @@ class UnknownName(UsageError):
         spellings = {name: name for name in names} | dict(synonyms or {})
         most, least = (1, SIMILAR) if synonyms is None else (NEAREST, 0.0)
         near = [repr(one) for one in _similar(str(name), spellings, most, least)]
-        hint = f"; did you mean {' or '.join(filter(None, (', '.join(near[:-1]), near[-1])))}?" if near else "."
         kind = what.partition(" in ")[0].partition(" of ")[0].replace(" ", "-")
-        more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
-        listed = ", ".join(names[:LISTED]) or "none"
-        super().__init__(f"unknown {what} {name!r}{hint} Known: {listed}{more}", code=f"unknown-{kind}")
+        super().__init__("", code=f"unknown-{kind}")
+        values: dict[str, Value] = {
+            "what": what,
+            "name": name,
+            "near": Finding("near-names", values={"names": " or ".join(filter(None, (", ".join(near[:-1]), near[-1])))})
+            if near
+            else ".",
+            "known": tuple(names[:LISTED]) or ("none",),
+            "more": Finding("more-names", values={"n": len(names) - LISTED}) if len(names) > LISTED else None,
+        }
+        self.finding = Finding("unknown-name", values=values)
 
 
 class DataError(HitmissError, ValueError):

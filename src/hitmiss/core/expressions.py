@@ -79,9 +79,9 @@ class Derived:
         try:
             visit(_tree(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise UsageError(f"cannot read {name} = {text!r}; {HOW}", code="bad-expression") from None
+            raise UsageError.of("bad-expression/cannot", name=name, text=text, HOW=HOW) from None
         if not terms:
-            raise UsageError(f"{name} = {text!r} names no metric; {HOW}", code="bad-expression")
+            raise UsageError.of("bad-expression", name=name, text=text, HOW=HOW)
         return cls(name, text, tuple(terms), places)
 
     @property

@@ -114,6 +114,8 @@ class Option:
 
     name: str
     value: str | float | bool | None = None
+    flag: str = field(default="", compare=False, repr=False)
+    """How the command line spells it, where it has several names."""
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form."""
@@ -279,7 +281,7 @@ class Entry:
         How grave a finding is.
     text
         The sentence. `{who}`, `{where}` and `{title}` are the run, the slice and the metric of the subject, other names
-        are values; `{n:rows}` adds the noun in its number; `{--unit speaker}` is an option, `{--unit:name}` one with
+        are values; `{n:rows}` adds the noun in its number; `{--unit speaker}` is an option, `{--unit <name>}` one with
         the value `name`, and `{--unit?}` the option's name alone.
     short, about
         The words of a headline: of the verdict's own subject, and of another run.
@@ -304,6 +306,17 @@ class Entry:
 
 Value: TypeAlias = "str | int | float | Amount | Decimals | PValue | Option | Finding | Sequence[str | Option | Finding] | Mapping[str, object] | None"
 """What a sentence can be filled with."""
+
+
+def as_value(value: object) -> Value:
+    """Return anything as a value of a finding: several things as a tuple, what is unknown as its text."""
+    if value is None or isinstance(value, str | int | float | Amount | Decimals | PValue | Option | Finding):
+        return value
+    if isinstance(value, Mapping):
+        return {str(k): v for k, v in value.items()}
+    if isinstance(value, Iterable):
+        return tuple(one if isinstance(one, str | Option | Finding) else str(one) for one in value)
+    return str(value)
 
 
 def plain(value: object) -> object:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from hitmiss.core.errors import UnknownName
 from hitmiss.core.kinds import SCORE_KINDS, ScoreKind
+from hitmiss.core.metric_spec import Setting
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.scale import ScoreScale
 
@@ -25,6 +27,15 @@ class Threshold:
 
     value: float
     origin: str
+
+
+class BroughtSettings(Protocol):
+    """Settings of metrics that trials bring with them, as the error rates of a speaker verifier in each slice."""
+
+    def settings(
+        self, slice: Mapping[str, str], negative_only: Collection[str], positive_only: Collection[str]
+    ) -> Mapping[str, Setting]:
+        """Return the settings of a slice; columns of one class restrict only that class."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +75,10 @@ class Header:
         The column of sampling weights.
     repeated_by
         The column of frequency weights, by which the rows were repeated; nothing uses them again.
+    brought
+        Settings of metrics that the trials bring with them.
+    is_unlabelled
+        Whether the classes are stand-ins, because none are known: scores can be written, and nothing can be measured.
 
     Raises
     ------
@@ -91,7 +106,9 @@ class Header:
     """What the threshold or thresholds of the decisions mean for scores of the file; empty if there are none."""
     weight: str | None = None
     repeated_by: str | None = None
+    is_unlabelled: bool = False
     settled: str = ""
+    brought: BroughtSettings | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.score_kind not in SCORE_KINDS:

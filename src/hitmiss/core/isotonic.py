@@ -15,12 +15,8 @@ from numpy.typing import NDArray
 from hitmiss.core.sorting import Array, Floats
 
 Starts = NDArray[np.intp]
-
-
 ROUNDS: Final = 40
 """Rounds of pooling on whole arrays. Each round nearly halves the number of blocks; the rest is pooled one by one."""
-
-
 WHOLE: Final = 2**31
 """Counts below this can be multiplied in 64 bits."""
 

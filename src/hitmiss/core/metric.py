@@ -83,6 +83,7 @@ class Metric:
     ranks: bool = False
     answered: str = ""
     covers: Of = ""
+    brought: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -147,7 +148,7 @@ class Metric:
         for key, value in spec.settings:
             default = self.defaults[key]
             if isinstance(default, bool) and not isinstance(value, bool):
-                raise UsageError(f"{spec.name}: {key} must be true or false; found {value!r}", code="bad-setting")
+                raise UsageError.of("bad-setting", spec_name=spec.name, key=key, value=value)
             if isinstance(value, str) and isinstance(default, int | float) and not isinstance(default, bool):
-                raise UsageError(f"{spec.name}: {key} must be a number; found {value!r}", code="bad-setting")
+                raise UsageError.of("bad-setting/number", spec_name=spec.name, key=key, value=value)
         return {**self.defaults, **dict(spec.settings)}

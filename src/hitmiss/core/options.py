@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Final
 
@@ -23,6 +24,25 @@ def option_name(keyword: str) -> str:
     return _spelled().get(keyword) or f"--{keyword.rstrip('_').replace('_', '-')}"
 
 
+def keyword_of(flag: str) -> str:
+    """Return the keyword of Python for an option of the command line; of one that no spec declares, its own name.
+
+    >>> keyword_of("--column"), keyword_of("-m"), keyword_of("--max-regression"), keyword_of("-o")
+    ('columns', 'metrics', 'max_regression', 'output')
+    """
+    return _keywords().get(flag) or {"-o": "output"}.get(flag) or flag.lstrip("-").replace("-", "_")
+
+
+@cache
+def _keywords() -> dict[str, str]:
+    return {
+        spelling: field
+        for spec in SPECS
+        for field, option in options_of(spec).items()  # type: ignore[arg-type]
+        for spelling in option.spellings(field)
+    }
+
+
 @cache
 def _spelled() -> dict[str, str]:
     return {
@@ -31,3 +51,12 @@ def _spelled() -> dict[str, str]:
         for field, option in options_of(spec).items()  # type: ignore[arg-type]
         if option.is_flag
     }
+
+
+def option_words(choice: Mapping[str, str]) -> list[str]:
+    """Return options of a choice as the words of a command line.
+
+    >>> option_words({"positive": "not real", "positive_value": "1"})
+    ['--positive', 'not real', '--positive-value', '1']
+    """
+    return [word for name, value in choice.items() for word in (option_name(name), value)]

@@ -30,6 +30,9 @@ class Listener(Protocol):
     def clear(self) -> None:
         """Clear the display, because something is about to be printed."""
 
+    def close(self) -> None:
+        """Hide the display until it is cleared."""
+
 
 class _Step:
     """A step in progress: how much of it is done, and the size of its current part."""
@@ -115,6 +118,20 @@ def report(what: str = "", done: float = 0, total: float | None = None) -> None:
     words = [own.what for own in _steps] + [what]
     named = [word for word in dict.fromkeys(words) if word]
     _listeners[-1].update(", ".join(named[:1] + named[1:][-1:]), done, total, share if total or _steps else None)
+
+
+@contextmanager
+def paused() -> Iterator[None]:
+    """Hide the progress display while somebody types."""
+    if not _listeners:
+        yield
+        return
+    shown = _listeners[-1]
+    shown.close()
+    try:
+        yield
+    finally:
+        shown.clear()
 
 
 def clear() -> None:

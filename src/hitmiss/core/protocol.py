@@ -34,7 +34,7 @@ class Gap:
         column, equals, values = text.partition("=")
         inside, _, outside = values.partition(":")
         if not column or not equals or not inside:
-            raise UsageError(f"gap {text!r}: write column=in, column=in1+in2 or column=in:out", code="bad-gap")
+            raise UsageError.of("bad-gap/write", text=text)
         return cls(column, tuple(inside.split("+")), tuple(outside.split("+")) if outside else ())
 
     def __str__(self) -> str:
@@ -95,6 +95,14 @@ class Protocol:
         Per column, a remark to print when the figures of all trials pool its values (such as subsets of a corpus).
     refuses
         Per layout of files, why this protocol does not score them.
+    claims_speaker
+        A trial is a pair of a claimed speaker and an utterance, and its id is both.
+    split
+        Columns that mean one thing for positives and another for negatives, each with its two names:
+        `distance = ["talker_distance", "device_distance"]`.
+    asv, asv_columns, asv_key_columns
+        What the scores of a speaker verifier (`--asv`) are: `pairs` with ids, joined with a key, or `sources` without
+        ids; and the columns of the two files.
     reader, measured_by, compared_by
         Functions of hitmiss that read, measure or compare instead, if a figure is about several trials together.
     """
@@ -127,9 +135,14 @@ class Protocol:
     remarks: Mapping[str, str] = field(default_factory=dict)
     pooled: Mapping[str, str] = field(default_factory=dict)
     refuses: Mapping[str, str] = field(default_factory=dict)
+    claims_speaker: bool = False
+    split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    asv: Literal["", "pairs", "sources"] = ""
+    asv_columns: Mapping[str, str] = field(default_factory=dict)
+    asv_key_columns: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def undrawn(self) -> Protocol:
+    def without_bootstrap(self) -> Protocol:
         """The same protocol without its own bootstrap, for callers that want no replicates."""
         return replace(self, bootstrap=0) if self.bootstrap else self
 

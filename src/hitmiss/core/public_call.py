@@ -28,7 +28,7 @@ def public(function: Callable[P, T], name: str) -> Callable[P, T]:
         try:
             shape.bind(*arguments, **keywords)
         except TypeError as error:
-            raise UsageError(f"hm.{name}: {error}; it takes {', '.join(shape.parameters)}", code="bad-call") from None
+            raise UsageError.of("bad-call", name=name, error=error, parameters=tuple(shape.parameters)) from None
         try:
             made = function(*arguments, **keywords)
         except HitmissError:
@@ -36,13 +36,11 @@ def public(function: Callable[P, T], name: str) -> Callable[P, T]:
         except FileNotFoundError as error:
             raise MissingFile(f"there is no file {error.filename}") from None
         except (IsADirectoryError, PermissionError) as error:
-            raise DataError(f"{error.filename} cannot be read: {error.strerror}", code="unreadable-file") from None
+            raise DataError.of("unreadable-file/cannot", filename=error.filename, strerror=error.strerror) from None
         except Exception as error:
             if type(error).__module__.partition(".")[0] != "polars":
                 raise
-            raise DataError(
-                f"the table cannot be read: {str(error).splitlines()[0]}", code="unreadable-table"
-            ) from error
+            raise DataError.of("unreadable-table", error=str(error).splitlines()[0]) from error
         for text in dict.fromkeys(getattr(made, "warnings", ())):
             warnings.warn(str(text), ResultWarning, stacklevel=2)
         return made

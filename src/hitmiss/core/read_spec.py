@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Any, Final, Literal
 
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.columns import FIXED, MADE, SYSTEM, prefixed
@@ -75,9 +75,19 @@ class ReadSpec(Spec):
         Name of a known layout, or of a plug-in's reader, to use instead of recognising the layout.
     separator, encoding, decimal
         Of text files, if they are not recognised or recognised wrongly.
-    missing, threshold_rule, identities
-        For prediction files (toxicity): what to do with rows without label, score or decision; what to do with
-        different thresholds in one group; and the columns that say how far a text mentions an identity.
+    asv, asv_key
+        Scores of the speaker verifier and the key of its trials, for the tandem costs of a protocol that uses them.
+    pairs
+        For wide files with several labels of a text side by side: label column -> score column. Without it, labels and
+        scores with matching names are found (`toxic` and `toxic_prob`, or `toxic` in scores and key).
+    label_cut
+        Labels are shares of annotators: a row is positive from this share on.
+    missing
+        `refuse` (default), or `drop`: rows without label, score or decision are left out and counted; so are labels of
+        -1, which mark rows that are not scored.
+    threshold_rule, identities
+        For prediction files (toxicity): what to do with different thresholds in one group, and the columns that say how
+        far a text mentions an identity.
 
     Raises
     ------
@@ -111,12 +121,12 @@ class ReadSpec(Spec):
             complete="columns",
         ),
     ] = ()
-    positive: Annotated[str | None, opt("Name of the positive class.", READING, common=True)] = None
-    negative: Annotated[str | None, opt("Name of the other class.", READING)] = None
+    positive: Annotated[str | None, opt("Name of the positive class.", READING, read=label_text, common=True)] = None
+    negative: Annotated[str | None, opt("Name of the other class.", READING, read=label_text)] = None
     positive_value: Annotated[
-        str | None, opt("Value of the positive class in the label column, such as 1.", READING)
+        str | None, opt("Value of the positive class in the label column, such as 1.", READING, read=label_text)
     ] = None
-    higher: Annotated[str | None, opt("The class that a higher score means.", READING)] = None
+    higher: Annotated[str | None, opt("The class that a higher score means.", READING, read=label_text)] = None
     abstain: Annotated[
         tuple[str, ...], opt("A word in the decisions that means no answer.", READING, read=as_names)
     ] = ()
@@ -160,19 +170,22 @@ class ReadSpec(Spec):
     separator: Annotated[str | None, opt("Separator of the columns.", READING)] = None
     encoding: Annotated[str | None, opt("Encoding of the files.", READING)] = None
     decimal: Annotated[str | None, opt("Decimal sign, `.` or `,`.", READING, metavar=".|,")] = None
-    missing: Annotated[
-        Missing | None, keyword("Prediction files: what to do with rows without label, score or decision.")
+    asv: Annotated[str | None, opt("Scores of the speaker verifier, for tandem costs.", READING)] = None
+    asv_key: Annotated[str | None, opt("Key of the speaker verifier's trials.", READING)] = None
+    pairs: Annotated[
+        Mapping[str, str],
+        opt("In a wide file: a label column = its score column, `toxic=toxic_prob`.", READING, "--pair", read=as_pairs),
+    ] = field(default_factory=dict)
+    label_cut: Annotated[
+        float | None, opt("Labels are shares of annotators: positive from this share on, such as 0.5.", READING)
     ] = None
+    missing: Annotated[Missing | None, opt("What to do with rows without label, score or decision.", READING)] = None
     threshold_rule: Annotated[
         ThresholdRule | None, keyword("Prediction files: what to do with different thresholds in one group.")
     ] = None
     identities: Annotated[
         tuple[str, ...], keyword("Prediction files: columns that say how far a text mentions an identity.", as_names)
     ] = ()
-
-    def changed(self, **changes: object) -> Self:
-        """Return the same with some fields changed; a class may be named by its label, as 1 or True."""
-        return super().changed(**{n: label_text(v) if n in CLASSES else v for n, v in changes.items()})
 
     def __post_init__(self) -> None:
         self._read_fields()
@@ -181,14 +194,17 @@ class ReadSpec(Spec):
             ("score kind", self.score_kind, SCORE_KINDS),
             ("way to match ids", self.match, MATCHING),
             ("kind of weight", self.weight_kind, tuple(WEIGHT_KINDS)),
+            ("rule for missing values", self.missing, ("refuse", "drop")),
         ):
             if value is not None and value not in known:
                 raise UnknownName(what, value, known)
         refuse_unkind(self.weight, self.weight_kind)
         if self.separator is not None and len(self.separator.encode()) != 1:
-            raise UsageError(f"a separator is one character; found {self.separator!r}", code="bad-separator")
+            raise UsageError.of("bad-separator", separator=self.separator)
+        if self.label_cut is not None and not 0 < self.label_cut <= 1:
+            raise UsageError.of("bad-label-cut", label_cut=self.label_cut)
         if self.decimal not in (None, ".", ","):
-            raise UsageError(f"the decimal sign is '.' or ','; found {self.decimal!r}", code="bad-decimal")
+            raise UsageError.of("bad-decimal", decimal=self.decimal)
 
     @property
     def kind(self) -> ScoreKind:
@@ -226,6 +242,10 @@ class ReadSpec(Spec):
         slices = None if self.slices is None else tuple(prefixed(n) if n in FIXED else n for n in self.slices)
         return replace(self, runs=runs, slices=slices)
 
+    def overridden(self, said: Mapping[str, Any]) -> ReadSpec:
+        """Return the same with values that a caller states: tables are joined, and classes keep their meaning."""
+        return ReadSpec(**said).over(self)
+
     def over(self, base: ReadSpec) -> ReadSpec:
         """Return what this spec states, and otherwise what `base` states; so a caller's options override a protocol's.
 
@@ -237,8 +257,8 @@ class ReadSpec(Spec):
         """
         if self.positive is not None and self.positive_value is None and code_of(self.positive) is not None:
             return replace(self, positive=None, positive_value=self.positive).over(base)  # it names a value
-        said = {name: getattr(self, name) for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid}
-        for name in ("columns", "key_columns", "rename", "itself", "where"):
+        said = {name: getattr(self, name) for name in self.stated}
+        for name in ("columns", "key_columns", "rename", "itself", "where", "pairs"):
             if name in said:
                 said[name] = {**getattr(base, name), **said[name]}
         return replace(base._for_class(self.positive, self.negative), **said)
@@ -258,7 +278,7 @@ class ReadSpec(Spec):
         return replace(self, positive=self.negative, negative=negative or self.positive, positive_value=value)
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def stated(self) -> tuple[str, ...]:
         """The names of the fields in which something was stated."""
         return tuple(name for name, unsaid in _unsaid().items() if getattr(self, name) != unsaid)
 
@@ -267,16 +287,9 @@ def refuse_unkind(weight: str | None, kind: str | None) -> None:
     """Refuse a weight without its kind, and a kind without a weight."""
     if weight is not None and kind is None:
         ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
-        raise UsageError(
-            f"say what the weights in {weight!r} are, because intervals differ: {ways}", code="weight-kind"
-        )
+        raise UsageError.of("weight-kind", weight=weight, ways=ways)
     if weight is None and kind is not None:
-        raise UsageError(
-            f"--weight-kind {kind} needs the column: --weight COLUMN --weight-kind {kind}", code="weight-kind"
-        )
-
-
-CLASSES: Final = ("positive", "negative", "positive_value", "higher")
+        raise UsageError.of("weight-kind/needs", kind=kind)
 
 
 def label_text(value: object) -> object:

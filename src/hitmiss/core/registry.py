@@ -62,6 +62,8 @@ def metric(
     ranks: bool = False,
     answered: str = "",
     covers: Of = "",
+    name: str = "",
+    brought: tuple[str, ...] = (),
 ) -> Callable[[F], F]:
     """Register a metric function under its own name. Use it as a decorator.
 
@@ -121,6 +123,10 @@ def metric(
         The metric with the same meaning over the answered trials, by which a system that abstains is judged.
     covers
         The trials of which the metric is the share that was answered: `all`, `positives` or `negatives`.
+    name
+        The name of the metric, if it is not that of the function.
+    brought
+        Settings that trials may bring with them, each slice its own: the error rates of a speaker verifier.
 
     Returns
     -------
@@ -142,9 +148,9 @@ def metric(
 
     def register(function: F) -> F:
         columns, defaults = _read_signature(function)
-        name = function.__name__
+        called = name or function.__name__
         entry = Metric(
-            name,
+            called,
             function,
             best,
             range,
@@ -171,8 +177,9 @@ def metric(
             ranks,
             answered,
             covers,
+            brought,
         )
-        add("metric", name, entry, origin=function.__module__)
+        add("metric", called, entry, origin=function.__module__)
         return function
 
     return register
@@ -182,7 +189,7 @@ def _read_signature(function: Callable[..., object]) -> tuple[tuple[str, ...], d
     parameters = inspect.signature(function).parameters.values()
     positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     if "weight" not in positional:
-        raise UsageError(f"metric {function.__name__!r} must take weight=None after its columns")
+        raise UsageError.of("metric-take-weight-none", name=function.__name__)
     defaults = {p.name: p.default for p in parameters if p.kind is p.KEYWORD_ONLY}
     return tuple(n for n in positional if n != "weight"), defaults
 
@@ -293,7 +300,7 @@ def add(kind: Kind, name: str, value: object, *, origin: str = "") -> None:
     held = _entries[kind].get(name)
     if held is not None and held is not value and (not origin or _origins.get((kind, name)) != origin):
         whose = _origins.get((kind, name))
-        raise UsageError(f"{kind} {name!r} exists already{f', from {whose}' if whose else ''}", code="name-taken")
+        raise UsageError.of("name-taken", kind=kind, name=name, part=f", from {whose}" if whose else "")
     _entries[kind][name] = value
     _origins[kind, name] = origin
 
@@ -336,19 +343,19 @@ def load_plugin_file(path: str | Path) -> None:
 
     path = Path(path)
     if not path.is_file():
-        raise UsageError(f"no plug-in file {path}")
+        raise UsageError.of("no-plug-file", path=path)
     artifacts.note_input(path)
     name = f"hitmiss_plugin_{path.stem}_{zlib.crc32(str(path.resolve()).encode()):08x}"  # two files of one name differ
     module_spec = importlib.util.spec_from_file_location(name, path)
     if module_spec is None or module_spec.loader is None:
-        raise UsageError(f"{path} is not a Python file")
+        raise UsageError.of("not-python-file", path=path)
     module = importlib.util.module_from_spec(module_spec)
     sys.modules[name] = module
     try:
         module_spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[name]
-        raise UsageError(f"the plug-in {path.name} could not be loaded: {type(error).__name__}: {error}") from error
+        raise UsageError.of("plug-not-loaded", path_name=path.name, name=type(error).__name__, error=error) from error
 
 
 def _load(kind: Kind) -> None:

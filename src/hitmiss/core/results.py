@@ -118,14 +118,10 @@ class Estimate:
 WEIGHED = ("weight", "weight_positive")
 UNUSED = "unit-not-used"
 """Code of the warning that the data have a unit (such as speakers) that was not resampled."""
-
-
 UNDIRECTED = "direction-not-shown"
 """Code of the warning that an AUC does not show which class higher scores go with."""
 MIXED = "mixed-conditions"
 """Code of the warning that a run mixes answers that were given under different conditions."""
-
-
 REVERSED = "scores-reversed"
 """Code of the warning that higher scores go with the wrong class."""
 CONSTANT = "scores-constant"
@@ -356,8 +352,13 @@ class Results(Presented):
         """
         found = self.find(metric, average=average, **cell).estimates
         if len(found) != 1:
-            raise UsageError(
-                f"{len(found)} estimates of {metric!r} for average={average!r}, {cell}; metrics: {sorted({e.metric for e in self})}"
+            raise UsageError.of(
+                "estimates-average-metrics",
+                n_found=len(found),
+                metric=metric,
+                average=average,
+                cell=cell,
+                part=str(sorted({e.metric for e in self})),
             )
         return found[0]
 
@@ -466,10 +467,7 @@ class Results(Presented):
         """
         schema = data.get("schema") if isinstance(data, Mapping) else None
         if type(schema) is not int or schema != SCHEMA:
-            raise DataError(
-                f"these results have schema {schema!r}; this version of hitmiss reads schema {SCHEMA}",
-                code="results-schema",
-            )
+            raise DataError.of("results-schema", schema=schema, SCHEMA=SCHEMA)
         artifacts.check_seal(data, "these results")
         stored = artifacts.check(_Stored, {k: data[k] for k in _STORED if k in data}, "results")
         rows = [
@@ -559,10 +557,7 @@ def demanded_results(value: object, verb: str) -> Results:
         return Results.load(value)
     if isinstance(value, Results):
         return value
-    raise UsageError(
-        f"{verb} takes results or their file, but this is a {type(value).__name__}; make results with hm.measure or hm.evaluate",
-        code="not-results",
-    )
+    raise UsageError.of("not-results", verb=verb, name=type(value).__name__)
 
 
 def load_results(path: str | Path) -> dict[str, object]:

@@ -87,7 +87,7 @@ def rows_named(rows: Iterable[R], key: object, runs: Mapping[int, Mapping[str, s
     listed = list(rows)
     parts = key if isinstance(key, tuple) else (key,)
     if not parts or not isinstance(parts[0], str):
-        raise UsageError(f"rows are taken by place or by name, as {HOW}; found {key!r}", code="bad-place")
+        raise UsageError.of("bad-place", HOW=HOW, key=key)
     metric = _metric(parts[0], [row.metric for row in listed])
     average, cell = _where(parts[1:], key)
     found = []
@@ -99,10 +99,11 @@ def rows_named(rows: Iterable[R], key: object, runs: Mapping[int, Mapping[str, s
             found.append(row)
     if not found:
         cells = dict.fromkeys(_cell(row) for row in listed if row.metric == metric)
-        raise UsageError(
-            f"there is no {metric} for {', '.join(map(str, parts[1:])) or 'all trials'}; there is "
-            f"{', '.join(repr(c) for c in cells)}",
-            code="unknown-row",
+        raise UsageError.of(
+            "unknown-row/no",
+            metric=metric,
+            parts=", ".join(map(str, parts[1:])) or "all trials",
+            cells=", ".join(repr(c) for c in cells),
         )
     return tuple(found)
 
@@ -115,10 +116,8 @@ def one_named(rows: Iterable[R], key: object, runs: Mapping[int, Mapping[str, st
         places = {id(row): place for place, row in enumerate(listed)}
         told = [{**(runs or {}).get(places[id(row)], {}), **row.slice} for row in found]
         cells = list(dict.fromkeys(", ".join(f"{k}={v}" for k, v in cell.items()) for cell in told))
-        raise UsageError(
-            f"{key!r} names {len(found)} rows; name one of {', '.join(map(repr, cells[:6]))}{' …' if len(cells) > 6 else ''} "
-            "beside the metric",
-            code="several-rows",
+        raise UsageError.of(
+            "several-rows", key=key, n_found=len(found), cells=tuple(cells[:6]), part=" …" if len(cells) > 6 else ""
         )
     return found[0]
 
@@ -131,7 +130,7 @@ def _metric(name: str, known: list[str]) -> str:
     short = [m for m in dict.fromkeys(known) if m.partition("(")[0] == usual]
     if usual in known or len(short) == 1:
         return usual if usual in known else short[0]
-    raise UsageError(f"there is no {name!r} here; there is {', '.join(dict.fromkeys(known))}", code="unknown-row")
+    raise UsageError.of("unknown-row", name=name, dict=tuple(dict.fromkeys(known)))
 
 
 def _where(parts: tuple[object, ...], key: object) -> tuple[str | None, dict[str, str]]:
@@ -146,7 +145,7 @@ def _where(parts: tuple[object, ...], key: object) -> tuple[str | None, dict[str
         elif isinstance(part, str):
             average = part
         else:
-            raise UsageError(f"rows are taken by place or by name, as {HOW}; found {key!r}", code="bad-place")
+            raise UsageError.of("bad-place", HOW=HOW, key=key)
     return average, cell
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Option
 from hitmiss.core.spec import RUNNING, Spec, opt
 
 
@@ -46,6 +47,4 @@ class RunSpec(Spec):
         for name in ("limit", "max_calls", "max_time", "max_total_tokens", "max_cost"):
             value = getattr(self, name)
             if value is not None and not value > 0:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} must be greater than 0; found {value}", code="bad-run-option"
-                )
+                raise UsageError.of("bad-run-option", option=Option(name), value=value)

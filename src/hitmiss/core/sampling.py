@@ -28,15 +28,13 @@ class SamplingPlan:
 
     def __post_init__(self) -> None:
         if self.bootstrap < 0 or self.bootstrap == 1:
-            raise UsageError(
-                f"an interval needs at least 2 replicates (0 for none); found {self.bootstrap}", code="bad-bootstrap"
-            )
+            raise UsageError.of("bad-bootstrap", bootstrap=self.bootstrap)
         if not 0.0 < self.level < 1.0:
-            raise UsageError(f"the level must lie between 0 and 1; found {self.level}", code="bad-level")
+            raise UsageError.of("bad-level", level=self.level)
         if self.method not in METHODS:
             raise UnknownName("kind of interval", self.method, METHODS)
         if len(self.unit) > 2:
-            raise UsageError(f"at most two units can be crossed; found {', '.join(self.unit)}", code="bad-unit")
+            raise UsageError.of("bad-unit/most", unit=tuple(self.unit))
 
     def by_class(self, prevalence: bool) -> bool:
         """Return whether trials (or units of one class) are resampled within each class.
@@ -79,7 +77,7 @@ class SamplingPlan:
                 {BY_CLASS: True, OF_ALL: False}.get(drawn),
             )
         except (ValueError, InvalidField):
-            raise UsageError(f"{text!r} does not say how intervals were drawn", code="bad-plan") from None
+            raise UsageError.of("bad-plan/not", text=text) from None
 
     @property
     def _rest(self) -> str:

@@ -64,11 +64,7 @@ class ScoreScale:
         """Return a threshold of a reversed file as a score inside, above which scores are decided positive."""
         limit = self.turned(threshold)
         if isinstance(threshold, float) and self.is_probability and threshold > 0.0 and limit == 1.0:
-            raise UsageError(
-                f"a threshold of {threshold!r} is too close to 0 where probabilities are reversed as 1 - p; "
-                "declare the class that higher scores mean with --positive instead of --higher",
-                code="threshold-too-small",
-            )
+            raise UsageError.of("threshold-too-small", threshold=threshold)
         return limit
 
     def to_inside(self, threshold: float) -> float:

@@ -10,16 +10,10 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core.sorting import Floats
 
 Keys = NDArray[np.uint64]
-
-
 EXACT: Final = 64
 """Number of bits of a whole key."""
-
-
 COARSE: Final = 20
 """Number of bits of the bins that scores are counted in when there are too many trials to keep each score."""
-
-
 _SIGN: Final = np.uint64(1 << 63)
 
 

@@ -15,24 +15,23 @@ It is one layer: it overrides a protocol, and options of a command or keywords o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
 from hitmiss.core.design import Design, Taken
 from hitmiss.core.errors import HitmissError, UnknownName, UsageError
+from hitmiss.core.finding import Finding
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import Layer, make, options_of
 
 NAME: Final = "hitmiss.toml"
 """The file that is taken from the working folder by itself."""
 OFF: Final = "none"
 """What is said instead of a file, to take none."""
 TOP: Final = ("protocol", "key", "read", "ask")
-ASKED: Final = (
-    *("metrics", "by", "matrix", "gap", "unit", "bootstrap", "seed", "level", "interval", "stratify", "threshold"),
-    *("negative_only", "positive_only"),
-)
-"""Fields of `Design` that a settings file may state."""
+ASKED: Final = tuple(name for name in options_of(Design) if name != "protocol")
+"""Fields of `Design` that a settings file may state: those with an option of their own."""
 
 OF_MEANING: Final = (
     *("missing-column", "ambiguous-column", "unknown-column", "unknown-label", "score-direction", "unread-option"),
@@ -48,7 +47,7 @@ class Settings:
     path: str = ""
     protocol: str | None = None
     key: str | None = None
-    read: ReadSpec = field(default_factory=ReadSpec)
+    read: Mapping[str, object] = field(default_factory=dict)
     ask: Mapping[str, object] = field(default_factory=dict)
 
     @property
@@ -56,30 +55,25 @@ class Settings:
         """The file as messages name it."""
         return Path(self.path).name
 
-    def reading(self, said: ReadSpec) -> tuple[ReadSpec, Taken]:
+    def layer(self, table: str, allowed: Collection[str] | None = None) -> Layer:
+        """Return the values of the table `read` or `ask`, or those that are allowed, as a layer."""
+        values: Mapping[str, object] = self.ask if table == "ask" else self.read
+        own = {name: value for name, value in values.items() if allowed is None or name in allowed}
+        return Layer(self.name, own, f"{self.name}, [{table}]")
+
+    def reading(self, said: Mapping[str, object]) -> tuple[ReadSpec, Taken]:
         """Return the read options of a caller over those of the file, and what was taken from the file."""
-        made = said.over(self.read)
+        made, origins = make(ReadSpec, self.layer("read"), Layer("caller", said))
+        alone = make(ReadSpec, self.layer("read"))[0]
         taken: dict[str, str] = {}
-        for name in self.read.said:
-            ours, theirs = getattr(self.read, name), getattr(said, name)
-            if isinstance(ours, Mapping):
-                taken |= {f"{name}.{one}": _text(value) for one, value in ours.items() if one not in theirs}
-            elif getattr(made, name) == ours and name not in said.said:
-                taken[name] = _text(ours)
+        for name in (name for name, origin in origins.items() if origin == self.name):
+            field_, _, key = name.partition(".")
+            ours, theirs = getattr(alone, field_), getattr(made, field_)
+            if key:
+                taken[name] = shown_value(ours[key])
+            elif ours == theirs:
+                taken[name] = shown_value(ours)
         return made, Taken(self.name, taken)
-
-    def asking(self, said: Design, free: Collection[str]) -> tuple[Design, Taken]:
-        """Return a design with those fields of the file that the caller may state and has not: `free` names them."""
-        own = {name: value for name, value in self.ask.items() if name in free}
-        if own.get("bootstrap") == 0 and said.protocol is not None:
-            said = replace(said, protocol=said.protocol.undrawn)
-        return self._checked(said, own) if own else said, Taken(self.name, {k: _text(v) for k, v in own.items()})
-
-    def _checked(self, design: Design, own: Mapping[str, object]) -> Design:
-        try:
-            return design.changed(**own)
-        except UsageError as error:
-            raise _placed(error, self.name, "ask") from None
 
     def taken(self, **values: str | None) -> Taken:
         """Return what was taken: values of the file by name."""
@@ -97,28 +91,25 @@ def load(path: str | Path) -> Settings:
         artifacts.note_input(file)
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise UsageError(f"no settings file {path}; `hitmiss init FILE` writes one", code="missing-settings") from None
+        raise UsageError.of("missing-settings", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{file.name} is not TOML: {error}", code="bad-settings") from None
+        raise UsageError.of("bad-settings/not", file_name=file.name, error=error) from None
     for name in data:
         if name not in TOP and (table := _table_of(name)):
-            raise UsageError(f"{file.name}: {name} belongs into the table [{table}]", code="bad-settings")
+            raise UsageError.of("bad-settings/belongs", file_name=file.name, name=name, table=table)
         if name not in TOP:
             raise _placed(UnknownName("key", name, (*TOP, *_fields())), file.name, "")
     for name in ("protocol", "key"):
         if not isinstance(data.get(name, ""), str):
-            raise UsageError(f"{file.name}: {name} must be a text; found {data[name]!r}", code="bad-settings")
+            raise UsageError.of("bad-settings/text", file_name=file.name, name=name, data=data[name])
     read, ask = (_table(data, name, file.name) for name in ("read", "ask"))
-    try:
-        spec = ReadSpec().changed(**_listed(read))
-    except UsageError as error:
-        raise _placed(error, file.name, "read") from None
     for name in ask:
         if name not in ASKED:
             raise _placed(UnknownName("key", name, ASKED), file.name, "ask")
     key = data.get("key")
-    made = Settings(str(path), data.get("protocol"), None if key is None else str(file.parent / key), spec, ask)
-    made._checked(Design(), {name: value for name, value in ask.items() if name != "metrics"})
+    made = Settings(str(path), data.get("protocol"), None if key is None else str(file.parent / key), read, ask)
+    make(ReadSpec, made.layer("read"))
+    make(Design, made.layer("ask", [name for name in ask if name != "metrics"]))  # metrics of plug-ins may come later
     return made
 
 
@@ -141,8 +132,7 @@ def blamed(error: HitmissError, taken: Taken) -> HitmissError:
     if not own and (error.code not in OF_MEANING or not taken.values):
         return error
     said = Taken(taken.file, own or taken.values)
-    way = f"change it there, or switch it off with --settings {OFF}"
-    error.args = (f"{error.args[0]} ({said}; {way})", *error.args[1:])
+    error.finding = Finding("settings-blamed", values={"what": error.found, "said": str(said)})
     return error
 
 
@@ -158,32 +148,24 @@ def _table_of(name: str) -> str:
 def _table(data: Mapping[str, object], name: str, file: str) -> dict[str, object]:
     found = data.get(name, {})
     if not isinstance(found, dict):
-        raise UsageError(f"{file}: [{name}] must be a table; found {found!r}", code="bad-settings")
+        raise UsageError.of("bad-settings", file=file, name=name, found=found)
     return found
-
-
-def _listed(read: Mapping[str, object]) -> dict[str, object]:
-    """Return read options in which one value of `where` is a list of one."""
-    where = read.get("where")
-    if not isinstance(where, Mapping):
-        return dict(read)
-    return {**read, "where": {name: [v] if isinstance(v, str) else v for name, v in where.items()}}
 
 
 def _placed(error: UsageError, file: str, table: str) -> UsageError:
     """Return an error with the file and the table that it is about."""
     where = f"{file}, [{table}]" if table else file
-    return UsageError(f"{where}: {error.args[0]}", code="bad-settings")
+    return UsageError.of("bad-settings/placed", place=where, what=error.found)
 
 
-def _text(value: object) -> str:
+def shown_value(value: object) -> str:
     """Return a value as a headline shows it.
 
-    >>> _text(("speaker", "attack")), _text([["a", "b"], "c"]), _text(True), _text(0.5)
+    >>> shown_value(("speaker", "attack")), shown_value([["a", "b"], "c"]), shown_value(True), shown_value(0.5)
     ('speaker,attack', 'a,b,c', 'true', '0.5')
     """
     if isinstance(value, list | tuple):
-        return ",".join(map(_text, value))
+        return ",".join(map(shown_value, value))
     if isinstance(value, Mapping):
-        return ",".join(f"{name}:{_text(inner)}" for name, inner in value.items())
+        return ",".join(f"{name}:{shown_value(inner)}" for name, inner in value.items())
     return str(value).lower() if isinstance(value, bool) else str(value)

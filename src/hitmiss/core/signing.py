@@ -11,11 +11,7 @@ from hitmiss.core.artifacts import note_input, write
 from hitmiss.core.errors import EnvironmentFault, GateFailed, UsageError
 
 NAMESPACE: Final = "hitmiss"
-
-
 ENDING: Final = ".sig"
-
-
 PROGRAM: Final = "ssh-keygen"
 
 
@@ -45,7 +41,7 @@ def sign(path: str | Path, key: str | Path) -> Path:
     file = Path(path)
     done = _ssh("sign", "-f", str(key), "-n", NAMESPACE, given=file.read_bytes())
     if done.returncode:
-        raise EnvironmentFault(f"{file.name} could not be signed: {_reason(done)}", code="not-signed")
+        raise EnvironmentFault.of("not-signed", file_name=file.name, done=_reason(done))
     beside = file.with_name(file.name + ENDING)
     write(beside, done.stdout, is_state=True, is_final=False)
     return beside
@@ -54,7 +50,7 @@ def sign(path: str | Path, key: str | Path) -> Path:
 def require_key(key: str | Path) -> None:
     """Refuse a key that does not exist, before the work that it would sign."""
     if not Path(key).is_file():
-        raise UsageError(f"there is no key {key} to sign with; make one with ssh-keygen -t ed25519", code="no-key")
+        raise UsageError.of("no-key", key=key)
     note_input(key)
     _program()
 
@@ -70,17 +66,17 @@ def signer(path: str | Path, signers: str | Path) -> str:
     file = Path(path)
     beside = file.with_name(file.name + ENDING)
     if not Path(signers).is_file():
-        raise UsageError(f"there is no list of signers {signers}", code="no-signers")
+        raise UsageError.of("no-signers", signers=signers)
     if not beside.is_file():
-        raise GateFailed(f"{file.name} is not signed: there is no {beside.name} beside it", code="no-signature")
+        raise GateFailed.of("no-signature", file_name=file.name, beside_name=beside.name)
     known = ("-f", str(signers), "-s", str(beside))
     found = _ssh("find-principals", *known)
     names = found.stdout.decode("utf-8", "replace").split("\n")
     if found.returncode or not names[0]:
-        raise GateFailed(f"{file.name} is not signed by anybody in {Path(signers).name}", code="unknown-signer")
+        raise GateFailed.of("unknown-signer", file_name=file.name, name=Path(signers).name)
     done = _ssh("verify", *known, "-I", names[0], "-n", NAMESPACE, given=file.read_bytes())
     if done.returncode:
-        raise GateFailed(f"{file.name} is not what {names[0]} signed: {_reason(done)}", code="bad-signature")
+        raise GateFailed.of("bad-signature", file_name=file.name, names=names[0], done=_reason(done))
     return names[0]
 
 
@@ -91,9 +87,7 @@ def _ssh(action: str, *words: str, given: bytes = b"") -> subprocess.CompletedPr
 def _program() -> str:
     found = shutil.which(PROGRAM)
     if found is None:
-        raise EnvironmentFault(
-            f"signatures need {PROGRAM} of OpenSSH, which is not on this machine", code="no-ssh-keygen"
-        )
+        raise EnvironmentFault.of("no-ssh-keygen", PROGRAM=PROGRAM)
     return found
 
 

@@ -11,26 +11,12 @@ from numpy.typing import NDArray
 from hitmiss.core.machine import cores
 
 LONG = 2**12
-
-
 MANY = 2**21
-
-
 MAGNITUDE = 2**63 - 1
-
-
 Array = NDArray[Any]
-
-
 Floats = NDArray[np.float64]
-
-
 Whole = TypeVar("Whole", np.int64, np.uint64)
-
-
 Number = float | Floats
-
-
 N = TypeVar("N", float, NDArray[np.float64])
 """A number, or an array with one entry per replicate: the arithmetic is the same."""
 

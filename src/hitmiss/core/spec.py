@@ -12,11 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cache
-from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Self, TypeVar, get_args, get_origin, get_type_hints
 
 from hitmiss.core.convert import InvalidField, declare, fit_field, plain
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.kinds import Json
+
+S = TypeVar("S", bound="Spec")
 
 MEASURING: Final = "What is measured"
 READING: Final = "Reading files"
@@ -42,8 +44,8 @@ class Option:
         What completes its value: `metrics`, `protocols` or `columns`.
     read
         Makes a value of the field of what a caller wrote: one text or several.
-    is_joined
-        If given several times, its values are joined by commas.
+    is_single, is_joined
+        It is given once, although its field holds several; or several times, and its values are joined by commas.
     takes_words
         It takes all words up to the next option: `--languages en es`.
     is_common
@@ -58,6 +60,7 @@ class Option:
     metavar: str = ""
     complete: str = ""
     read: Callable[[Any], object] | None = None
+    is_single: bool = False
     is_joined: bool = False
     takes_words: bool = False
     is_common: bool = False
@@ -129,10 +132,17 @@ class Spec:
         except InvalidField as fault:
             code = f"bad-{cls._option.replace(' ', '-')}"
             raise UsageError(f"{cls._option} {fault}; found {fault.value!r}", code=code) from None
+        except NotPair as fault:
+            spelling = options_of(cls)[name].spellings(name)[0]  # type: ignore[arg-type]
+            raise UsageError.of("bad-pair/write", spelling=spelling, fault=fault) from None
 
     def changed(self, **changes: object) -> Self:
         """Return the same with some fields changed, each checked alone."""
         return replace(self, **{name: self.checked(name, value) for name, value in changes.items()})
+
+    def overridden(self, said: Mapping[str, Any]) -> Self:
+        """Return the same with values that a caller states, which are checked already."""
+        return replace(self, **said) if said else self
 
     def to_plain(self) -> dict[str, Json]:
         """Return the JSON form, with every field."""
@@ -149,9 +159,48 @@ class Spec:
             ) from None
 
 
+@dataclass(frozen=True)
+class Layer:
+    """Values of fields that stand in one place: a protocol, a settings file, a command."""
+
+    origin: str
+    values: Mapping[str, object]
+    place: str = ""
+    """Where an error says that they stand: `hitmiss.toml, [read]`."""
+
+
+def make(kind: type[S], *layers: Layer) -> tuple[S, dict[str, str]]:
+    """Make a spec from layers, later ones over earlier ones; and return the origin of each value that was stated.
+
+    The values of a field that is a table come from several layers, each with its own origin.
+
+    >>> from hitmiss.core.design import Design
+    >>> design, origins = make(Design, Layer("protocol", {"unit": "speaker", "seed": 1}), Layer("command", {"seed": 7}))
+    >>> design.unit, design.seed, origins
+    (('speaker',), 7, {'unit': 'protocol', 'seed': 'command'})
+    """
+    spec, origins = kind(), dict[str, str]()
+    for layer in layers:
+        try:
+            said = {name: kind.checked(name, value) for name, value in layer.values.items()}
+            spec = spec.overridden(said)
+        except UsageError as error:
+            if not layer.place:
+                raise
+            raise UsageError.of("bad-settings/refused", place=layer.place, args=error.args[0]) from None
+        for name, value in said.items():
+            inner = [f"{name}.{key}" for key in value] if isinstance(value, Mapping) else [name]
+            origins |= dict.fromkeys(inner, layer.origin)
+    return spec, origins
+
+
 def as_names(given: object) -> object:
     """Return one text as a list of one; a list stays as it is, so that its type is checked."""
     return (given,) if isinstance(given, str) else given
+
+
+class NotPair(ValueError):
+    """A text that is not of the form `name=value`."""
 
 
 def as_pairs(given: object) -> object:
@@ -166,7 +215,7 @@ def as_pairs(given: object) -> object:
     for text in (given,) if isinstance(given, str) else given:  # type: ignore[attr-defined]
         name, _, value = str(text).partition("=")
         if not name or not value:
-            raise UsageError(f"{name!r}: write name=value, for example item=utt", code="bad-pair")
+            raise NotPair(repr(name))
         found[name] = value
     return found
 

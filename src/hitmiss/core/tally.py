@@ -118,11 +118,11 @@ class Tally:
         pos, neg = np.asarray(positive), np.asarray(negative)
         if not values.shape == pos.shape == neg.shape or values.ndim != 1:
             shapes = f"{values.shape}, {pos.shape} and {neg.shape}"
-            raise DataError(f"score and counts must be flat and equally long; found {shapes}")
+            raise DataError.of("score-counts-flat-equally", shapes=shapes)
         if np.isnan(values).any():
-            raise DataError(f"{int(np.isnan(values).sum())} of {len(values)} scores are NaN; drop or fix them")
+            raise DataError.of("scores-nan", n=int(np.isnan(values).sum()), n_values=len(values))
         if any(not np.isfinite(c).all() or (c < 0).any() for c in (pos, neg)):
-            raise DataError("counts must be finite and not negative")
+            raise DataError.of("counts-finite-not-negative")
         distinct, place = np.unique(values, return_inverse=True)
         size = len(distinct)
         sums = [np.bincount(place, weights=c, minlength=size).astype(np.result_type(c, np.int64)) for c in (pos, neg)]
@@ -260,33 +260,29 @@ def check_trials(
     """Check and convert arrays: return which trials are positive, the scores and the weights, or raise `DataError`."""
     positive = check_label(label)
     if np.ma.is_masked(score):
-        raise DataError("some scores are masked; drop them first")
+        raise DataError.of("some-scores-masked")
     values = np.asarray(score, dtype=np.float64)
     if values.shape != positive.shape or values.ndim != 1:
-        raise DataError(f"label and score must be flat and equally long; found {positive.shape} and {values.shape}")
+        raise DataError.of("label-score-flat-equally", shape=positive.shape, shape_2=values.shape)
     if np.isnan(values).any():
         places = np.flatnonzero(np.isnan(values))
-        raise DataError(
-            f"{len(places)} of {len(values)} scores are NaN, the first at position {places[0]}; drop or fix them"
-        )
+        raise DataError.of("scores-nan-first-position-2", n_places=len(places), n_values=len(values), places=places[0])
     return positive, values, check_weight(weight, len(values))
 
 
 def check_label(label: ArrayLike) -> NDArray[np.bool_]:
     """Return labels as a mask of the positives; only 0, 1, True and False are accepted."""
     if np.ma.is_masked(label):
-        raise DataError("some labels are masked; drop them first")
+        raise DataError.of("some-labels-masked")
     given = np.asarray(label)
     if given.ndim != 1:
-        raise DataError(f"label must be flat; found shape {given.shape}")
+        raise DataError.of("label-flat-found-shape", shape=given.shape)
     if given.dtype == np.bool_:
         return given
     positive = given == 1
     wrong = ~(positive | (given == 0))
     if wrong.any():
-        raise DataError(
-            f"label must be 1 (positive) or 0; found {given[wrong][0]!r} at position {int(np.argmax(wrong))}"
-        )
+        raise DataError.of("label-positive-found-position", given=given[wrong][0], wrong=int(np.argmax(wrong)))
     return np.asarray(positive, dtype=np.bool_)
 
 
@@ -298,9 +294,9 @@ def check_weight(weight: ArrayLike | None, n: int) -> Array | None:
     if weights.dtype.kind not in "iu":
         weights = weights.astype(np.float64)
     if weights.shape != (n,):
-        raise DataError(f"weight must have one number per trial ({n}); found shape {weights.shape}")
+        raise DataError.of("weight-number-per-trial", n=n, shape=weights.shape)
     if not np.isfinite(weights).all() or (weights < 0).any():
-        raise DataError("weights must be finite and not negative")
+        raise DataError.of("weights-finite-not-negative")
     return weights
 
 

@@ -9,8 +9,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 PROBE = 4096
-
-
 LONG_ENOUGH = 64
 """Minimum average length of the first stretches; with shorter ones, looking for stretches does not pay."""
 

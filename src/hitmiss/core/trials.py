@@ -34,22 +34,14 @@ from hitmiss.core.header import Header
 from hitmiss.core.text_codes import PROBE, stretches, text_codes
 
 __all__ = ["ANSWERS", "FIXED", "Trials", "stack"]
-
-
 COUNTED: Final = "counted["
 """The beginning of hashes of counted trials; the names of the columns follow."""
-
-
 MIXED: Final = (
     "the scores of some of these runs were reversed and of others not: a threshold is one of the reversed scores here, "
     "where a higher one means the positive class"
 )
-
-
 QUESTION = ("item", "target", "label")
 """The columns that identify a question and its true class."""
-
-
 CODES = {"label": (0, 1), "decision": (0, 1, ABSTAIN, None)}
 """The values that these columns may hold; a trial that failed has no decision."""
 
@@ -171,9 +163,8 @@ class Trials:
             data[names[name]] = np.array(values, dtype=np.float64) if names[name] in head.numbers else _texts(values)
         for name, given in data.items():
             if len(given) != len(is_positive):  # type: ignore[arg-type]
-                raise DataError(
-                    f"label and {user_name(name)} must be equally long; found {len(is_positive):,} and {len(given):,}",  # type: ignore[arg-type]
-                    code="unequal-length",
+                raise DataError.of(
+                    "unequal-length", name=user_name(name), n_is_positive=len(is_positive), n_given=len(given)
                 )
         if weight is None and weight_kind is None:
             return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
@@ -211,9 +202,7 @@ class Trials:
         numbers = (*header.numbers, *([header.weight] if header.weight is not None else []))
         missing = [c for c in ("label", *texts, *numbers) if c not in frame.columns]
         if missing:
-            raise UsageError(
-                f"no column {user_name(missing[0])!r}; the trials have {frame.columns}", code="missing-column"
-            )
+            raise UsageError.of("missing-column/no-trials", user_name=user_name(missing[0]), columns=frame.columns)
         kept = (pl.String, pl.Categorical) if keeps_codes else (pl.String,)
         others = [frame[c].cast(pl.String) for c in texts if frame.schema[c] not in kept]
         trials = cls(frame.with_columns(*others) if others else frame, header)
@@ -228,9 +217,7 @@ class Trials:
         key = ["item", "target", *self.header.runs]
         if self.frame.select(pl.struct(key).is_duplicated().any()).item():
             twice = self.frame.filter(pl.struct(key).is_duplicated())
-            raise DataError(
-                f"{twice.height} rows share an id ({', '.join(key)}), the first is {twice['item'][0]!r}; each trial must occur once"
-            )
+            raise DataError.of("rows-share-id-first", height=twice.height, key=tuple(key), item=twice["item"][0])
 
     def _refuse_two_labels(self) -> None:
         """Refuse an item with one label in one run and the other in another."""
@@ -246,11 +233,7 @@ class Trials:
                 f"{names[row['label']]} in {', '.join(f'{user_name(name)} {row[name]}' for name in self.header.runs)}"
                 for row in own.iter_rows(named=True)
             ]
-            raise DataError(
-                f"{both['item'].n_unique():,} items have two labels in different runs, the first is {first!r}: "
-                f"{' and '.join(told)}; an item has one label",
-                code="both-labels",
-            )
+            raise DataError.of("both-labels", item=both["item"].n_unique(), first=first, told=" and ".join(told))
 
     def __len__(self) -> int:
         return self.frame.height
@@ -265,11 +248,7 @@ class Trials:
         """The scores; higher = positive. Trials that failed have no score, so this is an error if there are any."""
         values = self.column("score")
         if values.null_count():
-            raise DataError(
-                f"{values.null_count():,} of {len(values):,} trials failed and have no score; "
-                "leave them out, as trials.keep(pl.col('score').is_not_null()), and say how many they were",
-                code="empty-score",
-            )
+            raise DataError.of("empty-score", values_2=values.null_count(), n_values=len(values))
         return values.to_numpy()
 
     @property
@@ -560,10 +539,7 @@ def _refuse_one_value(name: str, values: ArrayLike, n: int) -> None:
         return
     found = repr(values) if np.ndim(values) == 0 else f"an array of shape {np.shape(values)}"
     hint = f"; if it says what the columns mean, give header=hm.Header({name}={values!r})" if name in HEADED else ""
-    raise UsageError(
-        f"{name} is taken for a column and needs one value per trial, {n:,} in all; found {found}{hint}",
-        code="not-a-column",
-    )
+    raise UsageError.of("not-a-column", name=name, n=n, found=found, hint=hint)
 
 
 def with_target(frame: pl.DataFrame, target: str) -> pl.DataFrame:
@@ -635,13 +611,13 @@ def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
     None and NaN are kept distinct from numbers; any other value that is not a number is refused.
     """
     if np.ma.is_masked(values):
-        raise DataError(f"some values of {name} are masked; drop them first", code="masked-value")
+        raise DataError.of("masked-value", name=name)
     try:
         given = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise DataError(f"each {name} must be a number; {error}", code="not-a-number") from None
+        raise DataError.of("not-a-number/2", name=name, error=error) from None
     if given.shape != (n,):
-        raise DataError(f"label and {name} must be flat and equally long; found {(n,)} and {given.shape}")
+        raise DataError.of("label-flat-equally-long", name=name, part=(n,), shape=given.shape)
     return pl.Series(name, given)
 
 
@@ -658,7 +634,7 @@ def _weights(values: ArrayLike, kind: WeightKind, n: int) -> pl.Series:
 def _decisions(values: ArrayLike) -> Array | list[object]:
     """Return an array as decisions; `FAILED` and None become null."""
     if np.ma.is_masked(values):
-        raise DataError("some values of decision are masked; drop them first", code="masked-value")
+        raise DataError.of("masked-value/some")
     given = np.array(values)
     if given.dtype == np.object_ or (given == FAILED).any():
         return [None if d == FAILED else d for d in given.tolist()]
@@ -689,7 +665,7 @@ def _floats(column: pl.Series) -> pl.Series:
         return column
     exact = column.cast(pl.Float64, strict=False) if not column.dtype.is_nested() else pl.Series(column.name, [None])
     if len(exact) != len(column) or exact.null_count() > column.null_count():
-        raise DataError(f"each {column.name} must be a number; the column holds {column.dtype}", code="not-a-number")
+        raise DataError.of("not-a-number", column_name=column.name, dtype=column.dtype)
     return exact
 
 
@@ -757,8 +733,8 @@ def stack(parts: Mapping[str, Trials], column: str) -> Trials:
         for field_name in ("positive", "negative", "score_kind", "weight", "repeated_by"):
             ours, theirs = getattr(first, field_name), getattr(part.header, field_name)
             if ours != theirs:
-                raise DataError(
-                    f"{name!r} has {field_name} {theirs!r} where the others have {ours!r}; they cannot be combined"
+                raise DataError.of(
+                    "where-others-cannot-combined", name=name, field_name=field_name, theirs=theirs, ours=ours
                 )
     frames = [t.frame.with_columns(pl.lit(name).alias(column)) for name, t in parts.items()]
     headers = [t.header for t in parts.values()]

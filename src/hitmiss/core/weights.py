@@ -50,7 +50,7 @@ def weigh(frame: pl.DataFrame, header: Header, column: str, kind: WeightKind) ->
     weights, title = frame[column].cast(pl.Float64), user_name(column)
     total, none = float(weights.sum()), int((weights == 0).sum())
     if not total:
-        raise DataError(f"every weight in {title!r} is 0, so there is nothing to measure", code="bad-weight")
+        raise DataError.of("bad-weight", title_2=title)
     frame, weights = (frame.filter(weights > 0), weights.filter(weights > 0)) if none else (frame, weights)
     choice = f"weight:{title}({kind},{frame.height} rows,sum {total:.12g})"
     said = f"the weights in {title!r} are {kind} weights: {frame.height:,} rows "
@@ -87,11 +87,7 @@ def _repeated(frame: pl.DataFrame, weights: pl.Series, title: str) -> pl.DataFra
     times = weights.to_numpy().astype(np.int64)
     total = int(times.sum())
     if total > MOST_ROWS:
-        raise UsageError(
-            f"the weights in {title!r} stand for {total:,} rows, and {MOST_ROWS:,} is the most; divide them by a "
-            "common factor if they have one, or declare them as sampling weights",
-            code="too-many-rows",
-        )
+        raise UsageError.of("too-many-rows", title_2=title, total=total, MOST_ROWS=MOST_ROWS)
     if total == frame.height:
         return frame
     number = np.arange(total) - np.repeat(np.cumsum(times) - times, times)
@@ -102,11 +98,7 @@ def _repeated(frame: pl.DataFrame, weights: pl.Series, title: str) -> pl.DataFra
     taken = longer["item"].filter(copy > 1)
     taken = taken.filter(taken.is_in(frame["item"].unique().implode()))
     if len(taken):
-        raise DataError(
-            f"the id {taken[0]!r} is that of a row, and the name of a copy that the weights in {title!r} ask for; "
-            "rename the row",
-            code="duplicate-id",
-        )
+        raise DataError.of("duplicate-id/row", taken=taken[0], title_2=title)
     return longer
 
 
@@ -118,8 +110,4 @@ def refuse_sampling(trials: Trials, what: str) -> None:
 
 def not_by_sampling(column: str, what: str) -> UsageError:
     """Return the error that something cannot use sampling weights."""
-    return UsageError(
-        f"{what} cannot use the sampling weights in {user_name(column)!r}; leave them out to count every row once, or "
-        "declare frequency weights if a row stands for so many rows",
-        code="sampling-weights",
-    )
+    return UsageError.of("sampling-weights", what=what, column=user_name(column))

@@ -162,7 +162,7 @@ def by_cost(tally: Tally, slip: float, false_flag: float, review: float) -> Choi
     """
     _refuse_one_class(tally)
     if min(slip, false_flag, review) < 0 or not all(map(math.isfinite, (slip, false_flag, review))):
-        raise UsageError(f"costs must be finite and not negative; found {slip}, {false_flag} and {review}")
+        raise UsageError.of("costs-finite-not-negative", slip=slip, false_flag=false_flag, review=review)
     total = tally.positives + tally.negatives
     passing = slip * tally.positives - review * total
     flagging = false_flag * (tally.n_negative - tally.negatives) + review * total
@@ -186,7 +186,7 @@ def by_budget(tally: Tally, review: float) -> Choice:
     """
     _refuse_one_class(tally)
     if not 0.0 <= review <= 1.0:
-        raise UsageError(f"the share to review must lie in 0..1; found {review}")
+        raise UsageError.of("share-review-lie", review=review)
     total = (tally.positives + tally.negatives).astype(np.float64)
     allowed = review * total[-1] * (1 + 1e-12)
     highs = np.searchsorted(total, total + allowed, side="right") - 1
@@ -246,12 +246,12 @@ def guaranteed(
     _refuse_one_class(tally)
     for rate in (max_slip, max_false_flag, confidence):
         if not 0.0 < rate < 1.0:
-            raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}")
+            raise UsageError.of("bad-rate", rate=rate)
     if method not in GUARANTEES:
         raise UnknownName("kind of guarantee", method, GUARANTEES)
     if units is not None:
         if method != "binomial":
-            raise UsageError("a guarantee over units is binomial; leave the method out", code="guarantee-units")
+            raise UsageError.of("guarantee-units")
         return _by_units(tally, units, max_slip, max_false_flag, confidence)
     chosen = _by_binomial if method == "binomial" else _by_mapie
     return chosen(tally, max_slip, max_false_flag, confidence)
@@ -368,7 +368,7 @@ def least_confidence(
     """
     for rate in (max_slip, level):
         if rate is not None and not 0.0 <= rate < 1.0:
-            raise UsageError(f"rates and the confidence must lie between 0 and 1; found {rate}", code="bad-rate")
+            raise UsageError.of("bad-rate", rate=rate)
     rows = np.flatnonzero(positive)
     codes = np.arange(len(rows)) if unit is None else np.unique(unit[rows], return_inverse=True)[1]
     n = int(codes.max(initial=-1)) + 1
@@ -474,7 +474,7 @@ def at_sureness(trials: Trials, sureness: LeastConfidence) -> Trials:
     """Leave verdicts below the least confidence, or without one, to people. The rule is recorded in the header.
 
     >>> t = Trials.of([1, 0, 1], decision=[1, 0, 0], confidence=[0.9, 0.8, 0.5])
-    >>> at_sureness(t, Sureness(0.7, 0.7)).column("decision").to_list()
+    >>> at_sureness(t, LeastConfidence(0.7, 0.7)).column("decision").to_list()
     [1, 0, -1]
     """
     for name in ("decision", "confidence"):
@@ -546,9 +546,9 @@ def _by_mapie(tally: Tally, max_slip: float, max_flag: float, confidence: float)
     try:
         from mapie.risk_control import BinaryClassificationController, BinaryRisk
     except ImportError:
-        raise EnvironmentFault("this guarantee needs the package mapie: pip install 'hitmiss[guarantee]'") from None
+        raise EnvironmentFault.of("guarantee-needs-package-mapie") from None
     if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
-        raise DataError("mapie tests pairs on a grid of probabilities; use method='binomial' for other scores")
+        raise DataError.of("mapie-tests-pairs-grid")
     score, label = _rows(tally)
     grid = np.linspace(0.0, 1.0, STEPS + 1)
     pairs = np.array([(low, high) for low in grid for high in grid if low <= high])
@@ -602,4 +602,4 @@ def halves(trials: Trials, seed: int = 0, unit: str | None = None) -> tuple[Tria
 
 def _refuse_one_class(tally: Tally) -> None:
     if not tally.has_both_classes:
-        raise DataError("thresholds can be chosen only on data with both classes")
+        raise DataError.of("thresholds-chosen-only-data")

@@ -94,10 +94,7 @@ class LogOdds:
         """Take the ends from the fit set: half as far from 0 and 1 as the nearest probability that is neither."""
         inner = fit_on.score[(fit_on.score > 0) & (fit_on.score < 1)]
         if not len(inner):
-            raise DataError(
-                "every probability of the fit set is exactly 0 or 1, so there is nothing to calibrate; give log-odds",
-                code="saturated-scores",
-            )
+            raise DataError.of("saturated-scores")
         return cls(float(inner.min()) / 2, float(1 - inner.max()) / 2)
 
     def apply(self, probability: ArrayLike) -> Floats:
@@ -132,10 +129,7 @@ def fit_affine(
     """
     positive, values, shares = check_fit(label, score, weight, prior)
     if is_separated(values[positive], values[~positive]):
-        raise DataError(
-            "a threshold separates the classes of the fit set, so an affine calibration has no finite slope; "
-            "fit on more or harder trials, or use method='pav'"
-        )
+        raise DataError.of("threshold-separates-classes-fit")
     centre, spread = float(values.mean()), float(values.std())
     slope, offset = fit_weights((values - centre) / spread, positive, shares, float(logit(prior))).tolist()
     return AffineCalibrator(slope / spread, offset - slope * centre / spread)
@@ -162,7 +156,7 @@ def fit_pav(
     array([0.5, 0.5, 1. , 2. , 2. ])
     """
     if misleading <= 0:
-        raise UsageError(f"misleading must be above 0, or the ends become infinite; found {misleading}")
+        raise UsageError.of("misleading-above-ends-become", misleading=misleading)
     check_fit(label, score, weight, 0.5, needs_spread=False)
     tally = Tally.of(label, score, weight)
     positives = np.concatenate([[misleading], tally.positive_counts, [0.0]])
@@ -196,7 +190,7 @@ def fit_weights(x: Floats, positive: NDArray[np.bool_], shares: Floats, prior_lo
         while loss(theta - length * step) > here - 1e-4 * length * gain and length > 1e-10:
             length /= 2
         theta = theta - length * step
-    raise DataError("the affine calibration did not settle: the classes hardly overlap; use method='pav'")
+    raise DataError.of("affine-calibration-not-settle")
 
 
 def check_fit(
@@ -204,16 +198,16 @@ def check_fit(
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
     """Return checked arrays without trials of weight 0, and each trial's share of the objective."""
     if not 0 < prior < 1:
-        raise UsageError(f"prior must lie between 0 and 1, both excluded; found {prior}")
+        raise UsageError.of("bad-prior", prior=prior)
     positive, values, given = check_trials(label, score, weight)
     weights = np.ones(len(values)) if given is None else given.astype(np.float64)
     positive, values, weights = positive[weights > 0], values[weights > 0], weights[weights > 0]
     if not positive.any() or positive.all():
-        raise DataError(f"calibration needs both classes; found {positive.sum()} positives of {len(positive)} trials")
+        raise DataError.of("calibration-needs-both-classes", positive=positive.sum(), n_positive=len(positive))
     if not np.isfinite(values).all():
-        raise DataError(f"calibration needs finite scores; {int((~np.isfinite(values)).sum())} are infinite")
+        raise DataError.of("calibration-needs-finite-scores", values_2=int((~np.isfinite(values)).sum()))
     if needs_spread and values.min() == values.max():
-        raise DataError(f"all scores of the fit set are {values[0]:g}; there is nothing to calibrate")
+        raise DataError.of("all-scores-fit-set", values_2=values[0])
     totals = np.where(positive, weights[positive].sum(), weights[~positive].sum())
     return positive, values, np.where(positive, prior, 1 - prior) * weights / totals
 

@@ -49,7 +49,7 @@ def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") ->
     """
     trials = demanded(trials, "decide")
     if isinstance(threshold, bool) or not isinstance(threshold, int | float | np.number) or math.isnan(threshold):
-        raise UsageError(f"a threshold must be a number; found {threshold!r:.80}", code="bad-threshold")
+        raise UsageError.of("bad-threshold/number", threshold=threshold)
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)
     notes = trials.header.notes
     if origin == "this data":
@@ -157,10 +157,7 @@ def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping
     if bound is not None:
         return GroupThreshold(bound, f"column {names['threshold']}")
     if deciding.default is None:
-        raise UsageError(
-            "the scores are not probabilities, so there is no default threshold; give one with --threshold, or a "
-            f"column {names['threshold']} or {names['decision']}"
-        )
+        raise UsageError.of("scores-not-probabilities", threshold=names["threshold"], decision=names["decision"])
     return GroupThreshold(deciding.default, deciding.default_origin)
 
 

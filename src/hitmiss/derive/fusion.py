@@ -57,7 +57,7 @@ def fit_fusion(label: ArrayLike, scores: Floats, names: Sequence[str], *, prior:
     positive, _, shares = check_fit(label, scores[:, 0], None, prior, needs_spread=False)
     centre, spread = scores.mean(axis=0), scores.std(axis=0)
     if same := [own for own, width in zip(names, spread, strict=True) if width == 0]:
-        raise DataError(f"all scores of {', '.join(same)} in the fit set are equal", code="equal-scores")
+        raise DataError.of("equal-scores", same=tuple(same))
     try:
         theta = fit_weights((scores - centre) / spread, positive, shares, float(logit(prior)))
     except (np.linalg.LinAlgError, DataError):
@@ -78,14 +78,14 @@ def score_matrix(systems: Mapping[str, Trials]) -> Floats:
         other = trials.frame.select(*key, pl.col("label").alias("other"), pl.col("score").alias(f"{at} {name}"))
         met = table.join(other, on=key, how="left", maintain_order="left")
         if len(trials) != len(known) or met["other"].null_count():
-            raise DataError(f"{first} and {name} do not have the same trials; fuse runs of one key", code="unpaired")
+            raise DataError.of("unpaired", first=first, name=name)
         if (met["other"] != met["label"]).any():
-            raise DataError(f"{first} and {name} give some item different labels", code="unlike-labels")
+            raise DataError.of("unlike-labels", first=first, name=name)
         table = met.drop("other")
     scores = table.select(pl.exclude(*key, "label"))
     if missing := [c for c in scores.columns if scores[c].null_count()]:
-        raise DataError(f"{missing[0].partition(' ')[2]} has trials without a score; drop them first", code="no-score")
+        raise DataError.of("no-score", missing=missing[0].partition(" ")[2])
     found = scores.to_numpy().astype(np.float64)
     if not np.isfinite(found).all():
-        raise DataError("a fusion needs finite scores; some are infinite", code="infinite-score")
+        raise DataError.of("infinite-score")
     return found

@@ -21,8 +21,6 @@ from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
 
 Column = Literal["confidence", "score"]
-
-
 EDGE: Final = 1e-6
 """Probabilities are kept this far from 0 and 1 before their log-odds are taken."""
 
@@ -188,7 +186,7 @@ def recalibrate(fit_on: Trials, apply_to: Trials, method: str = "platt", column:
     if column not in ("confidence", "score"):
         raise UnknownName("column to recalibrate", column, ("confidence", "score"))
     if method == "temperature" and column == "score" and apply_to.header.score_kind != "probability":
-        raise UsageError("a temperature divides the log-odds of probabilities, which these scores are not")
+        raise UsageError.of("temperature-divides-log-odds")
     right, stated = _pairs(fit_on, column)
     fitted = FITS[method](right, stated)
     old = apply_to.column(column)
@@ -229,14 +227,14 @@ def _checked(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> tu
     positive, values, given = check_trials(label, score, weight)
     weights = np.ones(len(values)) if given is None else given.astype(np.float64)
     if not positive[weights > 0].any() or positive[weights > 0].all():
-        raise DataError(f"a recalibration needs both outcomes; found {int(positive.sum())} of {len(positive)} positive")
+        raise DataError.of("recalibration-needs-both-outcomes", positive=int(positive.sum()), n_positive=len(positive))
     if not np.isfinite(values).all():
-        raise DataError(f"a recalibration needs finite values; {int((~np.isfinite(values)).sum())} are infinite")
+        raise DataError.of("recalibration-needs-finite-values", values_2=int((~np.isfinite(values)).sum()))
     return positive, values, weights
 
 
 def _log_odds(probability: ArrayLike) -> Floats:
     given = np.asarray(probability, dtype=np.float64)
     if (given < 0).any() or (given > 1).any():
-        raise DataError("a temperature needs probabilities in 0..1")
+        raise DataError.of("temperature-needs-probabilities")
     return np.asarray(logit(np.clip(given, EDGE, 1 - EDGE)))

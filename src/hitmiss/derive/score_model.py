@@ -144,9 +144,7 @@ class ScoreModel:
         if len(given) == len(self.systems) == 1:
             given = {self.systems[0].name: next(iter(given.values()))}
         if unlike := sorted({s.name for s in self.systems} ^ set(given)):
-            raise UsageError(
-                f"both sets must have the same systems; only one has {', '.join(unlike)}", code="other-systems"
-            )
+            raise UsageError.of("other-systems", unlike=tuple(unlike))
         for system in self.systems:
             self._check(system, given[system.name])
         first = given[self.systems[0].name]
@@ -216,9 +214,11 @@ class ScoreModel:
         trials.column("score")
         head = trials.header
         if head.positive != self.positive:
-            raise UsageError(f"fitted on {self.positive!r} as the positive class, applied to {head.positive!r}")
+            raise UsageError.of("fitted-positive-class-applied", positive=self.positive, positive_2=head.positive)
         if head.score_kind != system.score_kind:
-            raise UsageError(f"fitted on {system.score_kind} scores, applied to {head.score_kind} scores")
+            raise UsageError.of(
+                "fitted-scores-applied-scores", score_kind=system.score_kind, score_kind_2=head.score_kind
+            )
 
     def _count_fitted(self, trials: Trials, fit_on: Trials | None) -> int:
         """Return how many trials the model was also fitted on."""
@@ -296,18 +296,15 @@ def fit_calibration(fit_on: Trials, method: str = "affine", *, prior: float = 0.
 def fit_fused(fit_on: Mapping[str, Trials], *, prior: float = 0.5, name: str = FUSION) -> ScoreModel:
     """Fit the mapping of several systems' scores to one log-likelihood ratio (see `fuse`)."""
     if not 0 < prior < 1:
-        raise UsageError(f"prior must lie between 0 and 1, both excluded; found {prior}", code="bad-prior")
+        raise UsageError.of("bad-prior", prior=prior)
     if len(fit_on) < 2:
-        raise UsageError(f"a fusion needs two systems or more; found {len(fit_on)}", code="one-system")
+        raise UsageError.of("one-system", n_fit_on=len(fit_on))
     for trials in fit_on.values():
         _check_one_run(trials)
         refuse_sampling(trials, "a fusion")
     known = next(iter(fit_on.values()))
     if unlike := {t.header.positive for t in fit_on.values()} - {known.header.positive}:
-        raise UsageError(
-            f"the systems do not have one positive class: {known.header.positive!r} and {unlike.pop()!r}",
-            code="other-class",
-        )
+        raise UsageError.of("other-class", positive=known.header.positive, unlike=unlike.pop())
     raw = score_matrix(fit_on)
     scales = tuple(SystemScale.of(own, trials, linear=True) for own, trials in fit_on.items())
     scores = np.column_stack([scale.linear(raw[:, i]) for i, scale in enumerate(scales)])
@@ -409,11 +406,7 @@ def cost_prior(prior: float, miss_cost: float = 1.0, false_alarm_cost: float = 1
     0.655
     """
     if not 0 < prior < 1 or not miss_cost > 0 or not false_alarm_cost > 0:
-        raise UsageError(
-            f"a prior of {prior:g} with costs {miss_cost:g} and {false_alarm_cost:g} gives no operating point; the prior "
-            "lies between 0 and 1, costs are above 0",
-            code="bad-prior",
-        )
+        raise UsageError.of("bad-prior/costs", prior=prior, miss_cost=miss_cost, false_alarm_cost=false_alarm_cost)
     positive = prior * miss_cost
     return positive / (positive + (1.0 - prior) * false_alarm_cost)
 
@@ -423,7 +416,7 @@ def read_model(path: str | Path) -> ScoreModel:
     data = artifacts.load(path, KIND)
     stored = artifacts.check(StoredModel, data, KIND)
     if stored.kind != KIND or stored.schema != SCHEMA:
-        raise DataError(f"{Path(path).name} is no score model of this version", code="not-score-model")
+        raise DataError.of("not-score-model", name=Path(path).name)
     return stored.model(Path(path).name)
 
 
@@ -451,11 +444,11 @@ class StoredModel:
             FUSION: LinearFusion,
         }
         if self.method not in kinds:
-            raise DataError(f"{file}: unknown method {self.method!r}", code="malformed-score-model")
+            raise DataError.of("malformed-score-model", file=file, method=self.method)
         mapping = artifacts.check(kinds[self.method], self.mapping, KIND, ("mapping",))
         n = len(mapping.slopes) if isinstance(mapping, LinearFusion) else 1
         if len(self.systems) != n:
-            raise DataError(f"{file}: {n} slopes for {len(self.systems)} systems", code="malformed-score-model")
+            raise DataError.of("malformed-score-model/slopes", file=file, n=n, n_systems=len(self.systems))
         method: Method = "affine" if self.method == "affine" else "pav" if self.method == "pav" else FUSION
         return ScoreModel(method, self.systems, mapping, self.positive, self.fit, self.prior, self.name)
 
@@ -465,7 +458,7 @@ def _check_one_run(fit_on: Trials) -> None:
     for name in ("target", *fit_on.header.runs):
         found = fit_on.column(name).unique().sort().to_list()
         if len(found) > 1:
-            raise UsageError(f"the fit set mixes {len(found)} values of {name!r}, as {found[:2]}; fit one at a time")
+            raise UsageError.of("fit-set-mixes-values", n_found=len(found), name=name, found=found[:2])
 
 
 def _saturated(scores: pl.Series) -> int:

@@ -20,8 +20,6 @@ from hitmiss.metrics.counts import Counts
 from hitmiss.stats.forms.trials import OfCounts
 
 SEARCHES: Final = ("exact", "grid")
-
-
 GRID: Final = tuple(k / 100 for k in range(10, 91))
 """0.10, 0.11, … 0.90: 81 points."""
 
@@ -73,7 +71,7 @@ def best_threshold(
 
     >>> t = Tally.of([1, 1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.1])
     >>> best_threshold(t)
-    Choice(threshold=0.6, value=0.8571428571428571, metric='f1', search='exact')
+    ThresholdChoice(threshold=0.6, value=0.8571428571428571, metric='f1', search='exact')
     >>> best_threshold(t, search="grid").threshold
     0.11
     """
@@ -87,14 +85,14 @@ def best_threshold(
         tally, scale = Tally.of(trials.label, trials.score), scale or trials.header.scale
     scale = scale or ScoreScale()
     if not len(tally.score):
-        raise DataError("there are no trials to choose a threshold on")
+        raise DataError.of("no-trials-choose-threshold")
     is_exact = search == "exact"
     candidates = tally.score if is_exact else np.array([scale.to_inside(t) for t in GRID])
     values = figures_at(tally, candidates, maximize)
     _, entry, _ = resolve(maximize)
     gain = np.where(np.isnan(values), -np.inf, values if entry.best == "high" else -values)
     if not np.isfinite(gain).any():
-        raise DataError(f"{maximize} is undefined at every threshold: both classes are needed to choose one")
+        raise DataError.of("undefined-threshold-both-classes", maximize=maximize)
     best = np.flatnonzero(gain == gain.max())
     place = int(best[-1] if is_exact and scale.is_reversed else best[0])  # the lowest threshold of the file
     threshold = scale.threshold_of(tally, place) if is_exact else GRID[place]
@@ -110,7 +108,7 @@ def figures_at(tally: Tally, thresholds: ArrayLike, metric: str | MetricSpec = "
     spec, entry, settings = resolve(metric)
     form = entry.form(**settings) if entry.form is not None else None
     if not isinstance(form, OfCounts):
-        raise UsageError(f"{spec} is not a metric of decisions; a threshold can be chosen by f1, accuracy, mcc …")
+        raise UsageError.of("not-metric-decisions-threshold", spec=spec)
     return form.of_counts(counts_at(tally, thresholds))
 
 

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import Base, Batch, arrays_of, need
+from hitmiss.stats.logistic import fit_logistic
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -59,7 +60,7 @@ def features(clip: ArrayLike) -> F32:
     """Return the 120 features of one clip."""
     x = np.asarray(clip, dtype=np.float32)
     if len(x) < FRAME + HOP:
-        raise DataError(f"a clip of {len(x)} samples is too short for two frames ({FRAME + HOP})")
+        raise DataError.of("clip-samples-too-short", n_x=len(x), FRAME=FRAME + HOP)
     x = x / np.sqrt(np.mean(x * x) + FLOOR)
     frames = np.lib.stride_tricks.sliding_window_view(x, FRAME)[::HOP]
     cosine, sine = kernels()
@@ -85,15 +86,13 @@ class SpectralBaseline(Base):
     @classmethod
     def fit(cls, clips: Sequence[ArrayLike], is_real: ArrayLike, *, strength: float = 0.1) -> SpectralBaseline:
         """Train on clips; `strength` is the inverse of the ridge penalty (small: few fine distinctions)."""
-        from sklearn.linear_model import LogisticRegression
-
         x, y = np.stack([features(clip) for clip in clips]), np.asarray(is_real, dtype=bool)
         if y.all() or not y.any():
-            raise DataError("training needs clips of both classes")
+            raise DataError.of("training-needs-clips")
         mean, scale = x.mean(axis=0), x.std(axis=0) + 1e-6
-        model = LogisticRegression(C=strength, class_weight="balanced", max_iter=2000).fit((x - mean) / scale, y)
-        weight = model.coef_[0] / scale
-        return cls(_f32(weight), float(model.intercept_[0] - weight @ mean))
+        model = fit_logistic((x - mean) / scale, y, strength=strength, balanced=True)
+        weight = model.weight / scale
+        return cls(_f32(weight), float(model.offset - weight @ mean))
 
     @property
     def identity(self) -> Mapping[str, object]:
@@ -120,7 +119,7 @@ class SpectralBaseline(Base):
         """Read what `save` wrote; only numbers are accepted."""
         stored = artifacts.load_arrays(Path(path), "weights file", Path(path).name)
         if not {"weight", "bias"} <= set(stored) or stored["bias"].size != 1:
-            raise DataError(f"{Path(path).name} does not hold the weights of this detector", code="unreadable-file")
+            raise DataError.of("unreadable-file", name=Path(path).name)
         return cls(_f32(stored["weight"]), float(stored["bias"].item()))
 
     def save_onnx(self, path: str | Path) -> None:

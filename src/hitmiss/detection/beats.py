@@ -47,8 +47,6 @@ HEAD: Final = "predictor.weight"
 SHORTEST: Final = 15 * SHIFT + FRAME
 """Samples of one row of patches."""
 SLOWER: Final = "the network runs on padded clips, which is slower"
-
-
 OFFICIAL: Final = {
     "deep_norm": False,
     "relative_position_embedding": False,
@@ -85,9 +83,7 @@ class BeatsConfig:
         known: dict[str, Any] = {f.name: cfg.get(f.name, OFFICIAL.get(f.name, f.default)) for f in fields(cls)}
         config = cls(**known)
         if config.activation_fn != "gelu" or config.layer_norm_first:
-            raise DataError(
-                "only BEATs with gelu and layer norms after each part are supported, as the published ones are"
-            )
+            raise DataError.of("only-beats-gelu-layer")
         return config
 
     @property
@@ -114,8 +110,8 @@ class Beats:
         wrong = [n for n, shape in wanted.items() if n not in weights or tuple(weights[n].shape) != shape]
         if wrong:
             found = tuple(weights[wrong[0]].shape) if wrong[0] in weights else "nothing"
-            raise DataError(
-                f"{len(wrong)} weights do not fit BEATs, the first is {wrong[0]}: {wanted[wrong[0]]} expected, {found} found"
+            raise DataError.of(
+                "weights-not-fit-beats", n_wrong=len(wrong), wrong=wrong[0], wanted=wanted[wrong[0]], found=found
             )
         self.weights = {name: weights[name].float() for name in wanted}
         self.notes: list[str] = []
@@ -216,9 +212,7 @@ class Beats:
         """Return the samples of each clip; refuse a clip that is shorter than a patch."""
         n = [int(waves.shape[-1])] * len(waves) if lengths is None else list(lengths)
         if min(n) < SHORTEST:
-            raise DataError(
-                f"a clip of {min(n)} samples is shorter than one patch of BEATs ({SHORTEST} samples)", code="short-clip"
-            )
+            raise DataError.of("short-clip", n=min(n), SHORTEST=SHORTEST)
         return n
 
     def _linear(self, x: Tensor, name: str) -> Tensor:
@@ -249,11 +243,7 @@ class BeatsDetector(Placed):
     ) -> None:
         super().__init__(device, precision)
         if HEAD not in network.weights and not layers:
-            raise UsageError(
-                "this checkpoint was only pre-trained: it has no classification head; fine-tune it, give a head with "
-                "--weights, or take its embeddings (--embed layer.12)",
-                code="no-head",
-            )
+            raise UsageError.of("no-head")
         self.network = network.to(self.device, self.precision, arrangement)
         if self.is_async:
             self.batch_seconds = seconds_of(
@@ -279,10 +269,10 @@ class BeatsDetector(Placed):
         """Load a checkpoint in the official format, optionally with a head from another file."""
         checkpoint = load_checkpoint(path)
         if not isinstance(checkpoint, dict) or not {"cfg", "model"} <= set(checkpoint):
-            raise DataError(f"{Path(path).name} is not a BEATs checkpoint: it must hold 'cfg' and 'model'")
+            raise DataError.of("not-beats-checkpoint-hold", name=Path(path).name)
         extra = load_checkpoint(head) if head is not None else {}
         if not isinstance(extra, dict):
-            raise DataError(f"{head} holds a {type(extra).__name__}, no weights by name", code="no-weights")
+            raise DataError.of("no-weights", head=head, name=type(extra).__name__)
         network = Beats(BeatsConfig.of(checkpoint["cfg"]), {**checkpoint["model"], **extra})
         names = checkpoint.get("label_dict")
         labels = tuple(str(names[i]) for i in range(len(names))) if names and not extra else None

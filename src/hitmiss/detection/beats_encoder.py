@@ -412,7 +412,7 @@ def product_type(precision: str) -> str:
     """
     kinds = {"float32": "float32", "tf32": "float32", "int8": "float32", "bfloat16": "bfloat16", "float16": "float16"}
     if precision not in kinds:
-        raise UsageError(f"BEATs runs in {', '.join(kinds)}; {precision} is not among them", code="precision")
+        raise UsageError.of("precision", kinds=tuple(kinds), precision=precision)
     return kinds[precision]
 
 

@@ -109,16 +109,15 @@ class ClusterWorker(BatchWorker):
     def _blame(self, lost: list[Part], queue: PartQueue, error: BaseException) -> None:
         self._futile += 1
         if self._futile > FUTILE:
-            raise EnvironmentFault(
-                f"{self._futile} processes died one after the other and none did its work ({_why(error)}); "
-                f"what was scored is safe: go on with --resume, with fewer --actors or a smaller --batch-seconds"
-            )
+            raise EnvironmentFault.of("processes-died-after-other", futile=self._futile, error=_why(error))
         for at in queue.died(lost[0], lost[1:]) if lost else ():
             self._fail(at, f"{PATIENCE} processes that scored it died ({_why(error)})")
 
     def _write_down(self, part: Part, scored: Scored) -> None:
         if len(scored.records) != len(part.positions):
-            raise EnvironmentFault(f"a process gave {len(scored.records)} records for {len(part.positions)} items")
+            raise EnvironmentFault.of(
+                "process-gave-records-items", n_records=len(scored.records), n_positions=len(part.positions)
+            )
         self._futile = 0
         for activity in ("decode", "augment", "model"):
             setattr(self.clock, activity, getattr(self.clock, activity) + getattr(scored.clock, activity))
@@ -224,9 +223,8 @@ class RayDetector(Base):
             self.max_batch, self.layers, self.precision = about.max_batch, about.layers, about.precision
         differing = differences(dict(self._about.identity), dict(about.identity))
         if differing:
-            raise UsageError(
-                f"{about.host} and {self._about.host} do not open the same detector: {'; '.join(differing)}; "
-                f"give --device and --precision, and the same files everywhere"
+            raise UsageError.of(
+                "not-open-same-detector", host=about.host, host_2=self._about.host, differing="; ".join(differing)
             )
 
     def replace(self, member: Member) -> None:
@@ -271,11 +269,11 @@ class RayDetector(Base):
         """Return the answer of any of the processes; one that dies on the question is not asked again."""
         actor = next((member.actor for member in self.members if member.about is not None), None)
         if actor is None:
-            raise EnvironmentFault("no process of the cluster has the detector open")
+            raise EnvironmentFault.of("no-process-cluster-detector")
         try:
             return accepted(self.cluster.result(getattr(actor, method).remote(self._work, given)))
         except self._ray.exceptions.RayActorError as error:
-            raise EnvironmentFault(f"a process of the cluster died: {last_line(error)}") from None
+            raise EnvironmentFault.of("process-cluster-died", error=last_line(error)) from None
 
     def _wait_for_the_first(self) -> None:
         began, told = time.monotonic(), False
@@ -292,10 +290,7 @@ class RayDetector(Base):
         try:
             return accepted(self._ray.get(reference))  # type: ignore[no-any-return]
         except self._ray.exceptions.RayActorError as error:
-            raise EnvironmentFault(
-                f"the detector cannot be opened on the cluster: {last_line(error)}; hitmiss and what the detector needs "
-                f"must be installed on every machine"
-            ) from None
+            raise EnvironmentFault.of("detector-cannot-opened-cluster", error=last_line(error)) from None
 
     def words(self) -> str:
         """Return a summary of the work, to be reported afterwards."""
@@ -327,11 +322,11 @@ def needs(cluster: Cluster, actors: int | None, decoders: int, device: str) -> d
     {'actors': 4, 'num_cpus': 13, 'num_gpus': 1}
     """
     if device.startswith("cuda") and not cluster.gpus:
-        raise UsageError(f"the cluster has no GPU ({cluster}); say --device cpu, or leave it out")
+        raise UsageError.of("cluster-no-gpu", cluster=cluster)
     on_gpu = cluster.gpus > 0 and device != "cpu"
     n = actors if actors is not None else cluster.gpus if on_gpu else max(1, cluster.cpus // (1 + decoders))
     if n < 1:
-        raise UsageError(f"--actors is at least 1; found {actors}")
+        raise UsageError.of("least-2", actors=actors)
     share = max(1, cluster.cpus // n)
     return {"actors": n, "num_cpus": min(1 + decoders, share) if on_gpu else share, "num_gpus": int(on_gpu)}
 

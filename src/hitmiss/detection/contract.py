@@ -103,11 +103,8 @@ class Probe:
     def refuse_batch(self, name: str, instead: str) -> None:
         """Stop if scores depend on the batch: they would change with its size and the order of the items."""
         if self.depends_on_batch:
-            raise UsageError(
-                f"{name} answers {self.item!r} differently alone and in a batch of {self.n} (outputs change by "
-                f"{self.batch:.2g} of their size), as with a softmax over the batch (dim=0) or a batch "
-                f"normalisation in training mode: correct the model, or {instead}",
-                code="batch-dependent",
+            raise UsageError.of(
+                "batch-dependent", name=name, item=self.item, n=self.n, batch=self.batch, instead=instead
             )
 
     def random_words(self, name: str) -> str:
@@ -216,20 +213,14 @@ def exclusive_classes(
         origin: Origin = "its last step" if ending == "softmax" else "its values"
         if not is_one_hot:
             wrong = int(np.argmax(bits.sum(axis=1) != 1))
-            raise UsageError(
-                f"the outputs of {name} sum to 1, as of classes that exclude each other, and record {wrong + 1} of the "
-                f"data has {int(bits[wrong].sum())} classes: {how}",
-                code="exclusive-unknown",
+            raise UsageError.of(
+                "exclusive-unknown/outputs", name=name, wrong=wrong + 1, bits=int(bits[wrong].sum()), how=how
             )
         return True, origin
     if ending == "sigmoid" or kind in ("multilabel", "probability"):
         return False, "its last step" if ending == "sigmoid" else "its values" if kind == "probability" else "the model"
     if is_one_hot:
-        raise UsageError(
-            f"{name} gives logits of {outputs.shape[1]} classes and every record has exactly one: its classes may "
-            f"exclude each other (softmax) or not (a sigmoid each): {how}",
-            code="exclusive-unknown",
-        )
+        raise UsageError.of("exclusive-unknown", name=name, shape=outputs.shape[1], how=how)
     return False, "the data"
 
 
@@ -237,11 +228,7 @@ def agree(converted: ArrayLike, own: ArrayLike, name: str) -> float:
     """Return how far the network that gives gradients is from the model itself on a batch; refuse another network."""
     apart = distance(np.clip(converted, -30.0, 30.0), np.clip(own, -30.0, 30.0))
     if apart > TOLERANCE:
-        raise DataError(
-            f"the network that gives the gradients of {name} is not the model: on the first records their outputs differ "
-            f"by {apart:.2g} of their size; attack the torch module, or use a family that needs no gradients",
-            code="other-gradients",
-        )
+        raise DataError.of("other-gradients", name=name, apart=apart)
     return apart
 
 

@@ -75,9 +75,7 @@ class Crew:
         try:
             self._preparation = dumps(preparation)
         except Exception as error:
-            raise UsageError(
-                f"worker processes need load and transform to be functions of a module ({reason(error)}); use workers=0"
-            ) from None
+            raise UsageError.of("worker-processes-need-load", error=reason(error)) from None
         self._context = multiprocessing.get_context("spawn")
         self._workers = [self._hire() for _ in range(n)]
 

@@ -47,7 +47,7 @@ def arrays_of(batch: Batch) -> list[Array]:
     """Return the clips or pictures of a batch."""
     found = [item for item in batch if isinstance(item, np.ndarray)]
     if len(found) < len(batch):
-        raise UsageError("this detector takes sound or pictures, not texts", code="not-arrays")
+        raise UsageError.of("not-arrays")
     return found
 
 
@@ -105,7 +105,7 @@ class Base:
     def with_layers(self, batch: Batch) -> tuple[Outputs, dict[str, Outputs]]:
         """Return the outputs, and each requested layer as clip × dimension."""
         del batch
-        raise UsageError(f"{self.name} has no layers to take embeddings from; a torch or ONNX model has")
+        raise UsageError.of("no-layers-take-embeddings", name=self.name)
 
     def in_float32(self) -> Detector | None:
         """Return the same detector in float32, if it uses a lower precision; used to measure the effect of rounding."""
@@ -157,7 +157,7 @@ class EstimatorDetector(Base):
         self.sample_rate = sample_rate
         self.method = next((m for m in self.METHODS if hasattr(estimator, m)), None)
         if self.method is None:
-            raise UsageError(f"{self.name} has none of {', '.join(self.METHODS)}; a score needs one of them")
+            raise UsageError.of("none-score-needs", name=self.name, METHODS=tuple(self.METHODS))
         classes = getattr(estimator, "classes_", None)
         has_columns = self.method != "decision_function" or (classes is not None and len(classes) > 2)
         # Numbers are names too: which of 0 and 1 is the positive class is not known by itself.
@@ -192,7 +192,7 @@ def as_detector(thing: object, *, name: str = "", sample_rate: int | None = None
         return EstimatorDetector(thing, name, sample_rate)
     if callable(thing):
         return CallableDetector(thing, name, sample_rate)
-    raise UsageError(f"a {type(thing).__name__} is not a detector; give a function, an estimator or a torch module")
+    raise UsageError.of("not-detector", name=type(thing).__name__)
 
 
 def need(package: str, extra: str) -> ModuleType:
@@ -204,9 +204,7 @@ def need(package: str, extra: str) -> ModuleType:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise EnvironmentFault(
-            f"this needs the package {package!r} ({error}): pip install 'hitmiss[{extra}]'"
-        ) from None
+        raise EnvironmentFault.of("needs-package-pip-install", package=package, error=error, extra=extra) from None
 
 
 def is_torch_module(thing: object) -> TypeGuard[Module]:

@@ -38,7 +38,9 @@ def finish(run: Run, worker: BatchWorker, progress: Progress) -> Outcome:
     answers = Answers.of(cast("Iterator[tuple[int, Record]]", run.records()))
     failures = tuple((run.items[at], why) for at, why in sorted(answers.failed.items()))
     if not answers.at:
-        raise DataError(f"all {len(failures):,} items failed; the first is {failures[0][0]!r}: {failures[0][1]}")
+        raise DataError.of(
+            "all-items-failed-first", n_failures=len(failures), failures=failures[0][0], failures_2=failures[0][1]
+        )
     rule = _rule(run, worker, len(answers.outputs[0]))
     table = make_table(worker.manifest, answers, rule, worker.settings.pooling)
     worker.announce(np.asarray(answers.outputs, dtype=np.float64), rule)

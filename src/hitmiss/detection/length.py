@@ -78,9 +78,9 @@ def positions(
 
 def _check(n: int, cut_length: int, rule: str, crop: str) -> None:
     if n < 1:
-        raise DataError("an empty clip cannot be brought to a length")
+        raise DataError.of("empty-clip-cannot-brought")
     if cut_length < 1:
-        raise UsageError(f"cut_length is a number of samples above 0; found {cut_length}")
+        raise UsageError.of("cut-length-number-samples", cut_length=cut_length)
     if rule not in LENGTH_RULES:
         raise UnknownName("length rule", rule, LENGTH_RULES)
     if crop not in CROPS:
@@ -90,7 +90,7 @@ def _check(n: int, cut_length: int, rule: str, crop: str) -> None:
 def _start(spare: int, crop: Crop, rng: np.random.Generator | None) -> int:
     if crop == "random":
         if rng is None:
-            raise UsageError("a random crop needs a generator: rng=…, one per clip")
+            raise UsageError.of("random-crop-needs-generator")
         return int(rng.integers(spare + 1))
     return spare // 2 if crop == "centre" else 0
 
@@ -103,7 +103,7 @@ def windows(clip: NDArray[Number], length: int, hop: int | None = None) -> NDArr
     """
     hop = length // 2 if hop is None else hop
     if not 1 <= hop <= length:
-        raise UsageError(f"windows of {length} samples must advance by 1 to {length}; found {hop}")
+        raise UsageError.of("windows-samples-advance", length=length, hop=hop)
     n = clip.shape[-1]
     if n <= length:
         return fit_length(clip, length)[None]
@@ -121,5 +121,5 @@ def pool(scores: ArrayLike, how: Pooling = "mean") -> float:
         raise UnknownName("pooling", how, POOLINGS)
     values = np.asarray(scores, dtype=np.float64)
     if not values.size:
-        raise DataError("there are no window scores to pool")
+        raise DataError.of("no-window-scores-pool")
     return float(POOLINGS[how](values))

@@ -45,7 +45,7 @@ def detect(
     running = {name: changes.pop(name) for name in ("resume", "join", "retry") if name in changes}
     chosen = replace(settings or Settings(), **changes)
     if not manifest.has_labels:
-        raise UsageError("the manifest has no labels, so there are no trials; use run_detector, and score with a key")
+        raise UsageError.of("manifest-no-labels")
     outcome = run_detector(
         detector,
         manifest,
@@ -58,7 +58,7 @@ def detect(
         report=report,
     )
     if not outcome.is_complete:
-        raise EnvironmentFault(f"other processes still work on {output}; read it when they are done")
+        raise EnvironmentFault.of("other-processes-still-work", output=output)
     return read(str(output))
 
 

@@ -43,17 +43,15 @@ class OnnxDetector(Base):
     ) -> None:
         self.path = Path(path)
         if not self.path.is_file():
-            raise UsageError(f"there is no model {path}")
+            raise UsageError.of("no-model", path=path)
         self.name = self.path.name
         self._runtime = need("onnxruntime", "onnx")
         self.layers, self._axes = declared_axes(layers, list)
         self._layers_as_said = list(layers)
         if precision not in PRECISIONS:
-            raise UsageError(
-                f"an ONNX model brings its own precision; int8 is possible, {precision} is not", code="precision"
-            )
+            raise UsageError.of("precision/onnx", precision=precision)
         if precision == "int8" and device not in ("auto", "cpu"):
-            raise UsageError("int8 runs on the processor; on a GPU leave --precision out", code="int8-on-cpu")
+            raise UsageError.of("int8-on-cpu")
         self.precision = "float32" if precision == "auto" else precision
         self._known_axes: dict[str, int] = {}
         self._session = self._open(device, threads)
@@ -157,8 +155,8 @@ class OnnxDetector(Base):
         try:
             return self._runtime.InferenceSession(model, options, providers=providers)
         except Exception as error:  # onnxruntime raises its own error classes, one per status code
-            raise DataError(
-                f"{self.path.name} is not a model that onnxruntime can run: {str(error).splitlines()[0]}"
+            raise DataError.of(
+                "not-model-onnxruntime-run", path_name=self.path.name, error=str(error).splitlines()[0]
             ) from None
 
     def _model(self) -> str | bytes:
@@ -187,7 +185,7 @@ class OnnxDetector(Base):
         floats = [str(o.name) for o in self._session.get_outputs() if o.name in names and "float" in o.type]
         chosen = floats if floats else names
         if len(chosen) != 1:
-            raise UsageError(f"{self.name} has the outputs {', '.join(names)}; name the one with the scores 'logits'")
+            raise UsageError.of("outputs", name=self.name, names=tuple(names))
         return chosen[0]
 
 
@@ -220,11 +218,7 @@ def to_eight_bits(onnx: ModuleType, model: ModelProto) -> None:
     weights = {w.name: onnx.numpy_helper.to_array(w) for w in graph.initializer if len(w.dims) == 2}
     found = [i for i, node in enumerate(graph.node) if _is_product(node, weights)][:-1]
     if not found or version < 13:
-        raise UsageError(
-            "the model has less than two products of matrices with constant weights in float32 (opset 13 or later); int8 "
-            "leaves the last in float32, so nothing would change",
-            code="int8-nothing",
-        )
+        raise UsageError.of("int8-nothing")
     # Inputs are moved to 1..255: the runtime has fast products of numbers without a sign by numbers with one only.
     constants: dict[str, Array] = {
         "most": np.array(127, np.float32), "least": np.array(1e-30, np.float32), "axis": np.array([-1]),

@@ -152,14 +152,14 @@ def find_object(text: str) -> Any:
     """
     place, _, name = text.rpartition(":")
     if not place or not name:
-        raise UsageError(f"{text!r} is not a detector; write one of {_kinds()}")
+        raise UsageError.of("not-detector-2", text=text, kinds=_kinds())
     module = _module_of(place)
     try:
         found: Any = module
         for part in name.split("."):
             found = getattr(found, part)
     except AttributeError:
-        raise UsageError(f"{place} has no {name!r}") from None
+        raise UsageError.of("no", place=place, name=name) from None
     return found
 
 
@@ -170,7 +170,7 @@ def _module_of(place: str) -> ModuleType:
     try:
         return cast("ModuleType", _by_user(place, partial(importlib.import_module, place)))
     except ModuleNotFoundError as error:
-        raise UsageError(f"{place!r} cannot be imported: {error}; a detector is one of {_kinds()}") from None
+        raise UsageError.of("cannot-imported-detector", place=place, error=error, kinds=_kinds()) from None
 
 
 _BESIDE: Final[dict[Path, dict[str, ModuleType]]] = {}
@@ -183,7 +183,7 @@ def _loaded_file(path: Path) -> ModuleType:
     name = f"hitmiss_user_{hashlib.sha256(str(full).encode()).hexdigest()[:8]}_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise UsageError(f"there is no file {path}")
+        raise UsageError.of("no-file-2", path=path)
     artifacts.note_input(path)
     for folder, modules in _BESIDE.items():
         for known in modules if folder != full.parent else ():
@@ -202,11 +202,7 @@ def _loaded_file(path: Path) -> ModuleType:
     try:
         _by_user(str(path), partial(spec.loader.exec_module, module))
     except ModuleNotFoundError as error:
-        raise UsageError(
-            f"{path} imports something that is not there: {error}; modules are looked for in its own folder, in the "
-            f"current one and among installed packages",
-            code="missing-module",
-        ) from None
+        raise UsageError.of("missing-module", path=path, error=error) from None
     beside = {known: sys.modules[known] for known in set(sys.modules) - before if _is_beside(sys.modules[known], full)}
     _BESIDE.setdefault(full.parent, {}).update(beside)
     return module
@@ -293,10 +289,14 @@ def _by_user(what: str, call: Callable[[], Any]) -> Any:
         if isinstance(error, SyntaxError) and error.filename:
             place = traceback.FrameSummary(error.filename, error.lineno, "", line=(error.text or "").strip())
         line = f": {place.line}" if place.line else ""
-        raise UsageError(
-            f"{what} failed with its own error, {type(error).__name__}: {str(error).strip()[:300]} "
-            f"({Path(place.filename).name}, line {place.lineno}{line})",
-            code="users-code",
+        raise UsageError.of(
+            "users-code",
+            what=what,
+            name=type(error).__name__,
+            error=str(error).strip()[:300],
+            name_2=Path(place.filename).name,
+            lineno=place.lineno,
+            line=line,
         ) from error
 
 

@@ -175,11 +175,7 @@ def pick_raw(raw: object) -> Any:
     narrow = [part for part in fitting if len(np.shape(part)) == 1 or np.shape(part)[1] <= 2]
     if len(fitting) == 1 or len(narrow) == 1:
         return fitting[0] if len(fitting) == 1 else narrow[0]
-    raise UsageError(
-        f"cannot tell which output holds the scores (found {', '.join(map(str, shapes)) or type(raw).__name__}); give one "
-        f"array, or a mapping with a field called {FIELDS[0]}",
-        code="which-output",
-    )
+    raise UsageError.of("which-output", shapes=", ".join(map(str, shapes)) or type(raw).__name__, FIELDS=FIELDS[0])
 
 
 def positive_index_of(labels: Sequence[str], positive: str, option: str = "--positive-index") -> int:
@@ -194,10 +190,7 @@ def positive_index_of(labels: Sequence[str], positive: str, option: str = "--pos
         known = () if reading.problems else reading.positive_words
         hits = [i for i, label in enumerate(labels) if label.strip() in known]
     if len(hits) != 1:
-        raise UsageError(
-            f"the model's classes are {', '.join(labels[:8])}; which of them is {positive!r}? Say {option}",
-            code="which-class",
-        )
+        raise UsageError.of("which-class", labels=tuple(labels[:8]), positive=positive, option=option)
     return hits[0]
 
 
@@ -222,7 +215,7 @@ def _columns(array: Outputs) -> Floats:
         return values
     squeezed = values.reshape(values.shape[0], *(n for n in values.shape[1:] if n != 1))
     if squeezed.ndim > 2 or not values.size:
-        raise DataError(f"outputs must be one row per clip and one column per class; found the shape {values.shape}")
+        raise DataError.of("outputs-row-per-clip", shape=values.shape)
     return squeezed.reshape(len(values), -1)
 
 
@@ -232,33 +225,26 @@ def _settle(columns: Floats) -> OutputKind:
     if not inside or not len(columns):
         return "logit"
     if columns.shape[1] == 1:
-        raise DataError(
-            f"all {len(columns)} outputs lie in 0..1: they may be probabilities or logits; say which: {SAY}",
-            code="outputs-unknown",
-        )
+        raise DataError.of("outputs-unknown/all-lie", n_columns=len(columns), SAY=SAY)
     if np.allclose(columns.sum(axis=1), 1.0, atol=SUM_TOLERANCE, rtol=0):
         return "probability"
-    raise DataError(
-        f"all outputs lie in 0..1 and their rows do not sum to 1 (the first to {columns[0].sum():.4g}): "
-        f"say what they are: {SAY}",
-        code="outputs-unknown",
-    )
+    raise DataError.of("outputs-unknown/all", columns=columns[0].sum(), SAY=SAY)
 
 
 def _index(n: int, positive_index: int | None) -> int:
     if positive_index is None:
         if n > 2:
-            raise UsageError(f"the model has {n} output columns; say which is the positive class (--positive-index)")
+            raise UsageError.of("model-output-columns", n=n)
         return 1
     if not -n <= positive_index < n:
-        raise UsageError(f"there is no output column {positive_index}; the model has {n}")
+        raise UsageError.of("no-output-column-model", positive_index=positive_index, n=n)
     return positive_index % n
 
 
 def _checked(columns: Floats) -> Floats:
     wrong = (columns < 0) | (columns > 1)
     if wrong.any():
-        raise DataError(f"{int(wrong.sum())} outputs are not probabilities, the first is {columns[wrong][0]:g}")
+        raise DataError.of("outputs-not-probabilities-first", wrong=int(wrong.sum()), columns=columns[wrong][0])
     return columns
 
 

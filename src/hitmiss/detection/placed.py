@@ -168,7 +168,7 @@ def pick_device(device: str) -> str:
     if device == "auto":
         return "cuda" if has_cuda else "cpu"
     if device.startswith("cuda") and not has_cuda:
-        raise EnvironmentFault("there is no CUDA device here; say --device cpu, or leave it out", code="no-cuda")
+        raise EnvironmentFault.of("no-cuda")
     return device
 
 
@@ -182,7 +182,7 @@ def pick_precision(precision: str, device: str) -> str:
     if precision not in PRECISIONS:
         raise UnknownName("precision", precision, PRECISIONS)
     if precision == "int8" and device != "cpu":
-        raise UsageError("int8 runs on the processor; on a GPU say bfloat16", code="int8-on-cpu")
+        raise UsageError.of("int8-on-cpu/runs")
     if precision == "tf32" and not device.startswith("cuda"):
-        raise UsageError("TF32 is a mode of NVIDIA GPUs; here say float32 or bfloat16", code="tf32-on-cuda")
+        raise UsageError.of("tf32-on-cuda")
     return "float32" if precision == "auto" else precision

@@ -43,9 +43,9 @@ class ProgramDetector(Base):
     ) -> None:
         self.words = shlex.split(command) if isinstance(command, str) else list(command)
         if not self.words:
-            raise UsageError("write the command after program:, as program:'python score.py'")
+            raise UsageError.of("write-command-after-program")
         if shutil.which(self.words[0]) is None:
-            raise EnvironmentFault(f"there is no program {self.words[0]!r} on this machine")
+            raise EnvironmentFault.of("no-program-machine", words=self.words[0])
         self.name = f"program:{shlex.join(self.words)}"
         self.sample_rate, self.patience = sample_rate, patience
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the program
@@ -72,9 +72,11 @@ class ProgramDetector(Base):
             writer.join(timeout=5)
         wrong = [found for found in answers.values() if isinstance(found, str)]
         if wrong:
-            raise DataError(f"the program says: {wrong[0]}")
+            raise DataError.of("program-says", wrong=wrong[0])
         if set(answers) != set(range(len(lines))):
-            raise EnvironmentFault(f"{self.name} answered about {sorted(answers)[:5]}, {len(lines)} ids were asked")
+            raise EnvironmentFault.of(
+                "answered-about-ids-asked", name=self.name, answers=sorted(answers)[:5], n_lines=len(lines)
+            )
         return np.array([answers[i] for i in range(len(lines))], dtype=np.float64)
 
     def close(self) -> None:
@@ -110,7 +112,7 @@ class ProgramDetector(Base):
         assert process.stdout is not None  # stdout was requested as a pipe
         line = process.stdout.readline()
         if not line:
-            raise EnvironmentFault(f"{self.name} ended in the middle of the work: {self._complaint(process)}")
+            raise EnvironmentFault.of("ended-middle-work", name=self.name, self_2=self._complaint(process))
         try:
             found = json.loads(line)
             if "error" in found:
@@ -119,9 +121,7 @@ class ProgramDetector(Base):
             return int(found["id"]), [float(v) for v in (output if isinstance(output, list) else [output])]
         except (ValueError, KeyError, TypeError):
             shown = line[:80].decode("utf-8", "backslashreplace").strip()
-            raise EnvironmentFault(
-                f'{self.name} wrote {shown!r}; a line {{"id": 0, "output": [...]}} was expected'
-            ) from None
+            raise EnvironmentFault.of("wrote-line-expected", name=self.name, shown=shown) from None
 
     def _complaint(self, process: subprocess.Popen[bytes]) -> str:
         code = process.wait()

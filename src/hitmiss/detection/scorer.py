@@ -145,7 +145,7 @@ class Scorer:
         """Return the worker, which is kept from part to part: it remembers the batch size that fits."""
         if self._worker is None:
             if self._detector is None:
-                raise EnvironmentFault("a process was given work before its detector was open")
+                raise EnvironmentFault.of("process-given-work-before")
             work = sent.open()
             self._detector.sample_rate = work.sample_rate
             nothing = Manifest(pl.DataFrame({"item": []}), work.positive, work.negative)

@@ -226,11 +226,7 @@ def time_axis(
     if len(shape) == 4 and known is None:
         return 3  # a picture: clip × channel × height × width
     if known is None:
-        raise UsageError(
-            f"layer {name!r} gives {' × '.join(map(str, shape))} for {n} clips, and the length of the clips does not show "
-            f"which axis is time: say --embed {name}{AXIS}1 or --embed {name}{AXIS}2",
-            code="which-axis",
-        )
+        raise UsageError.of("which-axis", name=name, shape=" × ".join(map(str, shape)), n=n, AXIS=AXIS)
     return known
 
 
@@ -262,10 +258,7 @@ def quantised(torch: ModuleType, module: Module) -> Module:
     copied = copy.deepcopy(module)
     linear = [part for part in copied.modules() if isinstance(part, torch.nn.Linear)]
     if len(linear) < 2:
-        raise UsageError(
-            f"{type(module).__name__} has {len(linear)} linear layers; int8 leaves the last in float32, so nothing would change",
-            code="int8-nothing",
-        )
+        raise UsageError.of("int8-nothing/linear", name=type(module).__name__, n_linear=len(linear))
     for part in linear[:-1]:
         part.forward = eight_bit_product(part.weight.detach(), None if part.bias is None else part.bias.detach())
     return copied
@@ -317,7 +310,7 @@ def load_checkpoint(path: str | Path) -> object:
     """Read a checkpoint: tensors, numbers, texts, lists and mappings. Anything that would run code is refused."""
     path = Path(path)
     if not path.is_file():
-        raise UsageError(f"there is no checkpoint {path}")
+        raise UsageError.of("no-checkpoint", path=path)
     if path.suffix == ".safetensors":
         return need("safetensors.torch", "torch").load_file(str(path))
     torch = need("torch", "torch")
@@ -326,12 +319,9 @@ def load_checkpoint(path: str | Path) -> object:
             return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
         first = str(error).splitlines()[0]
-        raise DataError(
-            f"{path.name} holds more than weights, and loading it would run code: {first} "
-            f"Save its state_dict as .safetensors where you trust it"
-        ) from None
+        raise DataError.of("holds-more-weights-loading", path_name=path.name, first=first) from None
     except (RuntimeError, EOFError, ValueError) as error:
-        raise DataError(f"{path.name} is not a checkpoint: {str(error).splitlines()[0]}") from None
+        raise DataError.of("not-checkpoint", path_name=path.name, error=str(error).splitlines()[0]) from None
 
 
 def load_weights(module: Module, path: str | Path) -> str:
@@ -342,20 +332,25 @@ def load_weights(module: Module, path: str | Path) -> str:
             state = state[key]
             break
     if not isinstance(state, dict):
-        raise DataError(f"{Path(path).name} holds a {type(state).__name__}, no weights by name")
+        raise DataError.of("holds-no-weights-name", name=Path(path).name, name_2=type(state).__name__)
     wanted = set(module.state_dict())
     if not wanted & set(state) and all(key.startswith("module.") for key in state):
         state = {key.removeprefix("module."): value for key, value in state.items()}
     missing, extra = sorted(wanted - set(state)), sorted(set(state) - wanted)
     if missing or extra:
-        raise DataError(
-            f"{Path(path).name} does not fit {type(module).__name__}: {len(missing)} weights are missing ({', '.join(missing[:3])}), "
-            f"{len(extra)} are unknown ({', '.join(extra[:3])})"
+        raise DataError.of(
+            "not-fit-weights-missing",
+            name=Path(path).name,
+            name_2=type(module).__name__,
+            n_missing=len(missing),
+            missing=tuple(missing[:3]),
+            n_extra=len(extra),
+            extra=tuple(extra[:3]),
         )
     try:
         module.load_state_dict(state)
     except RuntimeError as error:
-        raise DataError(f"{Path(path).name} does not fit: {' '.join(str(error).split())[:300]}") from None
+        raise DataError.of("not-fit", name=Path(path).name, error=" ".join(str(error).split())[:300]) from None
     return file_digest(path)
 
 
@@ -379,7 +374,7 @@ def pooled(value: object, n: int, time: int = 1) -> Outputs:
     if array.ndim >= 3 and array.shape[0] != n and array.shape[1] == n:
         array = np.swapaxes(array, 0, 1)
     if array.shape[0] != n:
-        raise DataError(f"a layer gave the shape {array.shape} for {n} clips; it has no axis of clips")
+        raise DataError.of("layer-gave-shape-clips", shape=array.shape, n=n)
     if array.ndim == 4 and time != 1:  # clip × channel × height × width
         return np.asarray(array.mean(axis=(2, 3)))
     if array.ndim >= 3:

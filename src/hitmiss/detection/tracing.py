@@ -182,9 +182,7 @@ class Settled:
         raw, trace = traced(lambda: self.module(batch))
         logits = trace.logits(pick_raw(raw))
         if logits is None:
-            raise DataError(
-                "the model ended otherwise for this batch than for the first: say outputs=…", code="two-endings"
-            )
+            raise DataError.of("two-endings")
         return logits
 
     def look(self, one: Tensor) -> None:

@@ -64,7 +64,9 @@ class TransformersDetector(Placed):
             model = model_class.from_pretrained(place, trust_remote_code=False, use_safetensors=True)
             self._processor = processor_class.from_pretrained(place, trust_remote_code=False)
         except (OSError, ValueError) as error:
-            raise DataError(f"{place} is no {kind} model of transformers: {str(error).splitlines()[0]}") from None
+            raise DataError.of(
+                "no-model-transformers", place=place, kind=kind, error=str(error).splitlines()[0]
+            ) from None
         self.kind, self.name, self._place = kind, f"hf-{kind}:{Path(place).name}", place
         self._digest = self._weights_digest(Path(place), model)
         self._about = self._files_digest(Path(place))

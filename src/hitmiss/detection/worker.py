@@ -249,7 +249,7 @@ class BatchWorker:
         """Return outputs as clip × column; the number of columns is checked once."""
         outputs = pick_output(raw)
         if outputs.shape[:1] != (n,):
-            raise DataError(f"{self.detector.name} gave outputs of shape {outputs.shape} for {n} clips")
+            raise DataError.of("gave-outputs-shape-clips", detector_name=self.detector.name, shape=outputs.shape, n=n)
         outputs = outputs.reshape(n, -1)
         if not self._has_checked_width:
             self._settle(outputs)
@@ -344,9 +344,7 @@ class BatchWorker:
         if self.settings.extraction.kind == "auto" and self._kind != "auto":  # its values have decided
             rule = replace(rule, kind=self._kind)
         if rule.positive_index is None and width > 2:
-            raise UsageError(
-                f"the model has {width} output columns; say which is {self.manifest.positive} (--positive-index)"
-            )
+            raise UsageError.of("model-output-columns-2", width=width, positive=self.manifest.positive)
         return rule
 
 

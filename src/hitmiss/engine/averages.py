@@ -83,10 +83,10 @@ def _macro(
     row = replace(row, value=float(np.mean(values)), note=note)
     if not work.draws.plan.bootstrap:
         return row
-    bound, is_positive = work.columns.one_class.of(grouping)
-    if not work.draws.plan.unit and bound:
+    of_negatives, of_positives = work.columns.one_class.of(grouping)
+    if not work.draws.plan.unit and (of_negatives or of_positives):
         head = work.columns.trials.header
-        other = head.negative if is_positive else head.positive
+        other = head.positive if of_negatives else head.negative
         shared = f"no interval: these slices share their {other} trials; resample a --unit to get one"
         return replace(row, note="; ".join(filter(None, (note, shared))))
     if not work.draws.plan.unit and whole.is_repeated and "target" in grouping:

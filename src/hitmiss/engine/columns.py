@@ -46,15 +46,9 @@ class OneClassColumns:
     negative: tuple[str, ...] = ()
     positive: tuple[str, ...] = ()
 
-    def of(self, grouping: Grouping) -> tuple[Grouping, bool]:
-        """Return those among the columns of a grouping, and whether they distinguish positives."""
-        sides = [tuple(c for c in grouping if c in own) for own in (self.negative, self.positive)]
-        if all(sides):
-            raise UsageError(
-                f"{sides[0][0]} divides the negatives and {sides[1][0]} positives: no slice of both holds a trial",
-                code="two-sides",
-            )
-        return sides[0] or sides[1], bool(sides[1])
+    def of(self, grouping: Grouping) -> tuple[Grouping, Grouping]:
+        """Return those among the columns of a grouping that distinguish negatives, and those for positives."""
+        return tuple(c for c in grouping if c in self.negative), tuple(c for c in grouping if c in self.positive)
 
 
 @dataclass(frozen=True, eq=False)

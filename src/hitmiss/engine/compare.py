@@ -57,7 +57,7 @@ from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, columns_of, outcomes, slices, wholes
 from hitmiss.engine.paired_shares import Mask
 from hitmiss.engine.pairing import Pair, completed, incomplete, pair, size_of
-from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.prepare import prepare_metric, prepared_for
 from hitmiss.engine.samples import by_target
 from hitmiss.engine.score_checks import check_scores
 from hitmiss.engine.signature import render
@@ -126,6 +126,7 @@ class Work:
 
     def cells(self, sample: PairedSample, questions: list[Both], draws: PairedDraws) -> list[ComparedSlice]:
         """Compute every question on one sample."""
+        questions = [_for_sample(q, sample) for q in questions]
         tests = [choose_test(q, sample, self.test, bool(self.plan.unit)) for q in questions]
         need = [i for i, t in enumerate(tests) if self.plan.bootstrap and t not in ("delong", NO_TEST)]
         drawn = draws.deltas([questions[i] for i in need], sample) if need else []
@@ -171,7 +172,7 @@ class Work:
         sides: list[tuple[float, float]] = []
         for term in derived.terms:
             samples = slices(whole, term.columns) if term.columns else [whole]
-            pairs = [sample.values(questions[term.metric]) for sample in samples]
+            pairs = [sample.values(_for_sample(questions[term.metric], sample)) for sample in samples]
             own = [[v for v in side if not math.isnan(v)] for side in zip(*pairs, strict=True)]
             if not all(own):
                 return replace(row, verdict=UNDEFINED, note=f"undefined: {term} is")
@@ -201,7 +202,7 @@ class Work:
         row = replace(row, ties=len(good) - wins - losses, note=note)
         if good[0].found.test == NO_TEST:
             return replace(row, note="; ".join(filter(None, (note, good[0].found.note))))
-        shares = bool(whole.parts[0].a.columns.one_class.of(grouping)[0]) and not self.plan.unit
+        shares = any(whole.parts[0].a.columns.one_class.of(grouping)) and not self.plan.unit
         if shares:
             return replace(
                 row, note="; ".join(filter(None, (note, "no test: these slices share trials; resample a --unit")))
@@ -488,6 +489,11 @@ def with_contents(design: Design, runs: Mapping[str, Trials]) -> Design:
     contest = design.contest or ComparisonRules()
     sides = tuple(replace(side, content=runs[side.name].content) for side in contest.sides)
     return replace(design, contest=replace(contest, sides=sides))
+
+
+def _for_sample(question: Both, sample: PairedSample) -> Both:
+    """Return a metric for both sides of a sample, with the settings that trials bring for its slice."""
+    return prepared_for(question[0], sample.parts[0].a), prepared_for(question[1], sample.parts[0].b)
 
 
 def _warnings(

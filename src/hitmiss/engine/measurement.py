@@ -17,6 +17,7 @@ from hitmiss.engine.draws import Draws
 from hitmiss.engine.few_errors import too_few_errors
 from hitmiss.engine.interval import Interval, choose_interval
 from hitmiss.engine.notes import few, why_fitted, why_no_interval, why_undefined
+from hitmiss.engine.prepare import prepared_for
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.stats.forms.composite import Difference, Mean
 from hitmiss.stats.students_t import MANY
@@ -40,14 +41,15 @@ class Measurement:
 
     def estimates(self, sample: Sample) -> list[Estimate]:
         """Return the figure of every question for one sample."""
+        questions = [prepared_for(q, sample) for q in self.questions]
         if self.draws.plan.bootstrap:
-            pairs = zip(self.questions, self._replicates(sample), strict=True)
+            pairs = zip(questions, self._replicates(questions, sample), strict=True)
             self.replicates[sample.name] = [np.nan_to_num(r) if self._is_zeroed(q) else r for q, r in pairs]
-        return [self._estimate(i, q, sample) for i, q in enumerate(self.questions)]
+        return [self._estimate(i, q, sample) for i, q in enumerate(questions)]
 
     def drawn(self, sample: Sample, index: int) -> Drawn:
         """Return what is known about the estimate of a question for a measured sample."""
-        question, plan = self.questions[index], self.draws.plan
+        question, plan = prepared_for(self.questions[index], sample), self.draws.plan
         value = question.value(sample)
         replicates = self.replicates[sample.name][index] if plan.bootstrap else None
         silence = why_no_interval(plan, question, sample, value)
@@ -89,15 +91,15 @@ class Measurement:
 
     def _left(self, sample: Sample, index: int) -> Floats | None:
         """Return the values of a question without one unit each, for averages; None without units."""
-        question, replicates = self.questions[index], self.replicates[sample.name][index]
+        question, replicates = prepared_for(self.questions[index], sample), self.replicates[sample.name][index]
         of = self.draws.replicated(question, sample, float(question.value(sample)), replicates)
         return question.form.left_for_averages(of, lambda form: self.draws.left(form, sample))
 
-    def _replicates(self, sample: Sample) -> list[Floats]:
+    def _replicates(self, questions: Sequence[PreparedMetric], sample: Sample) -> list[Floats]:
         """Return the replicates of every question; a figure that gets no interval needs none."""
-        drawn = iter(self.draws.replicates([q for q in self.questions if q.metric.interval], sample))
+        drawn = iter(self.draws.replicates([q for q in questions if q.metric.interval], sample))
         unknown = np.full(self.draws.plan.bootstrap, math.nan)
-        return [next(drawn) if q.metric.interval else unknown for q in self.questions]
+        return [next(drawn) if q.metric.interval else unknown for q in questions]
 
     def _estimate(self, index: int, question: PreparedMetric, sample: Sample) -> Estimate:
         value = question.value(sample)

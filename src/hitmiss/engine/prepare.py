@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 
 from hitmiss.core import errors
@@ -14,6 +15,7 @@ from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import resolve
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
+from hitmiss.engine.columns import OneClassColumns, Sample
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.weighted import refuse_unweighted
 from hitmiss.stats.forms.base import Functional
@@ -25,6 +27,7 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
     spec, entry, _ = resolve(metric)
     spec = MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
     settings = entry.settings(spec)
+    stated = {*dict(spec.settings)} & {*entry.brought} - {"asv"}
     shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
     refuse_absent(spec.name, entry, trials)
     kind = trials.header.score_kind
@@ -42,8 +45,31 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
     question = PreparedMetric(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
+    if settings.get("asv") == "trials" and trials.header.brought is None and not stated:
+        raise UsageError.of("no-asv/rates", metric=spec.name)
+    if entry.brought and not stated:
+        one_class = OneClassColumns(protocol.negative_only, protocol.positive_only)
+        question = with_brought(question, trials, one_class, {})
     refuse_unweighted(question, trials)
     return question
+
+
+def with_brought(
+    question: PreparedMetric, trials: Trials, one_class: OneClassColumns, slice: Mapping[str, str]
+) -> PreparedMetric:
+    """Return the metric with the settings that the trials bring for a slice; the same if they bring none."""
+    brought = trials.header.brought
+    if not question.metric.brought or brought is None:
+        return question
+    settings = {**question.settings, **brought.settings(slice, one_class.negative, one_class.positive)}
+    return replace(question, settings=settings, form=form_of(question.metric, settings), brings=True)
+
+
+def prepared_for(question: PreparedMetric, sample: Sample) -> PreparedMetric:
+    """Return the metric for a sample: in a slice, with the settings that the trials bring for it."""
+    if not question.brings or not sample.slice:
+        return question
+    return with_brought(question, sample.columns.trials, sample.columns.one_class, sample.slice)
 
 
 def inside(settings: Mapping[str, Setting], scale: ScoreScale) -> Mapping[str, Setting]:

@@ -18,6 +18,8 @@ class PreparedMetric:
     metric: Metric
     settings: dict[str, Setting]
     form: Functional
+    brings: bool = False
+    """Whether the trials bring some of its settings, each slice its own (see `prepare.prepared_for`)."""
 
     @property
     def labelled(self) -> bool:

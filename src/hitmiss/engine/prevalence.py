@@ -53,8 +53,8 @@ def at_prevalence(metric: str, share: float, recall: Estimate, fpr: Estimate) ->
 
     Examples
     --------
-    >>> at_prevalence("precision", 0.01, Estimate("recall", 0.9), Estimate("fpr", 0.01)).value
-    0.47619047619047616
+    >>> round(at_prevalence("precision", 0.01, Estimate("recall", 0.9), Estimate("fpr", 0.01)).value, 12)
+    0.47619047619
     """
     of = PARTS[metric]
     title = f"{metric} at prevalence {share:g}"

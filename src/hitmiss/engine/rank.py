@@ -48,7 +48,7 @@ from hitmiss.engine.interval import area_interval
 from hitmiss.engine.measurement import Measurement
 from hitmiss.engine.paired_samples import each_once, same_columns
 from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
-from hitmiss.engine.prepare import prepare_metric
+from hitmiss.engine.prepare import prepare_metric, prepared_for
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.ranking import MAX_T, Duel, RankedRun, Ranking
 from hitmiss.engine.samples import samples_of_runs, samples_of_slices
@@ -179,7 +179,9 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     made = Ranking(
         found.names,
         tuple(
-            found.with_intervals(_standings(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen)
+            found.with_intervals(
+                ranked_runs(found.names, duels, 1.0 - plan.level), replace(plan, method="auto"), chosen
+            )
         ),
         tuple(duels),
         "",
@@ -372,7 +374,7 @@ class Field:
         self, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol
     ) -> tuple[list[RankedSlice], Alarmed]:
         """Compute every metric on every sample, run by run, and collect the warnings about each run's figures."""
-        wholes = self._wholes()
+        wholes = self.wholes_of_runs()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
         samples = wholes + [s for _, _, parts in pieces for s in parts]
         narrow = protocol.slice_metrics
@@ -394,7 +396,7 @@ class Field:
                 for s in mine:
                     own = samples[s].of(self.columns[k])
                     draws.fill(k, own, asked[s], values[s, :, k], drawn[s, :, k])
-                    unseen[s, :, k] = [_unseen(q, own) for q in self.questions[k]]
+                    unseen[s, :, k] = [unseen_errors(prepared_for(q, own[0]), own) for q in self.questions[k]]
                     if s < len(wholes):
                         warned.look(self.names[k], own, self.questions[k])
                 return warned
@@ -445,7 +447,7 @@ class Field:
             for s in standings
         ]
 
-    def _wholes(self) -> list[Together]:
+    def wholes_of_runs(self) -> list[Together]:
         parts: dict[tuple[tuple[str, str], ...], list[Sample]] = {}
         for sample in samples_of_runs(self.columns[0]):
             shared = tuple((k, v) for k, v in sample.run.items() if k not in REPEATS)
@@ -460,7 +462,7 @@ class Field:
         return [Together(tuple(own), {**whole.slice, **dict(key)}) for key, own in parts.items()]
 
 
-def _unseen(question: PreparedMetric, samples: Sequence[Sample]) -> tuple[float, ...]:
+def unseen_errors(question: PreparedMetric, samples: Sequence[Sample]) -> tuple[float, ...]:
     """Return by how much one error of a kind that a sample of a run does not show would change a cost, kind by kind."""
     if not isinstance(question.form, Form) or not question.form.fewest_errors:
         return 0.0, 0.0
@@ -520,8 +522,8 @@ class Shared:
     free: Stream | None
 
     @classmethod
-    def of(cls, plan: SamplingPlan, runs: Field, whole: Together) -> Shared:
-        """Draw once, for all runs and all slices of some trials."""
+    def of(cls, plan: SamplingPlan, runs: Field, whole: Together, most_blocks: int = MOST_BLOCKS) -> Shared:
+        """Draw once, for all runs and all slices of some trials; trials of a class in at most so many blocks."""
         if not plan.bootstrap:
             return cls(plan, runs, None, None)
         first, rows = runs.columns[0], np.concatenate([part.rows for part in whole.parts])
@@ -531,7 +533,10 @@ class Shared:
             return cls(plan, runs, Stream(rows, drawn.unit, drawn.weights), Stream(rows, drawn.unit, drawn.free))
         asked = {q.metric.prevalence for q in runs.questions[0] if q.metric.interval}
         place = _random_order(first, rows, runs.key, plan.seed)
-        both = [_trial_stream(first, rows, place, plan, kind) if kind in asked else None for kind in (False, True)]
+        both = [
+            _trial_stream(first, rows, place, plan, kind, most_blocks) if kind in asked else None
+            for kind in (False, True)
+        ]
         return cls(plan, runs, both[0], both[1])
 
     def units(self, sample: Together) -> float:
@@ -548,7 +553,7 @@ class Shared:
 
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
         """Compute figures and replicates of one run on one sample, as the mean over repetitions."""
-        questions = self.runs.questions[k]
+        questions = [prepared_for(q, samples[0]) for q in self.runs.questions[k]]
         for stream, kind in ((self.by_class, False), (self.free, True)):
             at = [i for i in asked if questions[i].metric.interval and questions[i].metric.prevalence == kind]
             if stream is None or not at:
@@ -574,11 +579,16 @@ def _random_order(columns: Columns, rows: NDArray[np.intp], key: Sequence[str], 
 
 
 def _trial_stream(
-    columns: Columns, rows: NDArray[np.intp], place: NDArray[np.int64], plan: SamplingPlan, prevalence: bool
+    columns: Columns,
+    rows: NDArray[np.intp],
+    place: NDArray[np.int64],
+    plan: SamplingPlan,
+    prevalence: bool,
+    most_blocks: int,
 ) -> Stream:
     """Use trials as units: each on its own, or, if there are very many, in random blocks."""
     positive = columns.positive[rows]
-    most = MOST_BLOCKS * (2 if prevalence else 1)
+    most = most_blocks * (2 if prevalence else 1)
     own = spread_out(positive, place, most, not prevalence)
     n_units = int(own.max()) + 1
     rng = generator(plan.seed, "ranking", OF_ALL if prevalence else BY_CLASS)
@@ -710,7 +720,7 @@ def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
     return any({*grouping} <= {*where} for grouping in groupings)
 
 
-def _standings(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[RankedRun]:
+def ranked_runs(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> list[RankedRun]:
     """Return, per metric and slice, the runs from best to worst with their letters and ranks."""
     found: list[RankedRun] = []
     cells: dict[tuple[object, ...], list[Duel]] = {}

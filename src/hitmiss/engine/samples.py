@@ -50,12 +50,30 @@ def samples_of_slices(whole: Sample, grouping: Grouping) -> list[Sample]:
     for name in grouping:
         if find_column(name, known) is None:
             raise UnknownName("column to group by", name, map(user_name, columns.trials.header.slices))
-    bound, is_positive = columns.one_class.of(grouping)
-    bound, grouping = (tuple(columns.trials.own(name) for name in names) for names in (bound, grouping))
-    if not bound:
+    negative, positive, grouping = (
+        tuple(columns.trials.own(name) for name in names) for names in (*columns.one_class.of(grouping), grouping)
+    )
+    if negative and positive:
+        return list(_crossed_slices(whole, grouping, negative, positive))
+    if not (negative or positive):
         parts = _split(columns, whole.rows, grouping, whole._span)
         return [columns.sample(rows, whole.run, key) for key, rows in parts]
-    return list(_paired_slices(whole, grouping, bound, whole.positive == is_positive))
+    return list(_paired_slices(whole, grouping, negative or positive, whole.positive == bool(positive)))
+
+
+def _crossed_slices(whole: Sample, grouping: Grouping, negative: Grouping, positive: Grouping) -> Iterator[Sample]:
+    """Yield every pair of a slice of positives and a slice of negatives with the same other columns."""
+    columns, free = whole.columns, tuple(c for c in grouping if c not in (*negative, *positive))
+    sides = [
+        _split(columns, whole.rows[whole.positive == is_positive], (*own, *free))
+        for is_positive, own in ((True, positive), (False, negative))
+    ]
+    names = list(map(user_name, free))
+    for ours, rows in sides[0]:
+        for theirs, others in sides[1]:
+            if all(ours[name] == theirs[name] for name in names):
+                key = {user_name(c): {**ours, **theirs}[user_name(c)] for c in grouping}
+                yield columns.sample(np.concatenate([rows, others]), whole.run, key)
 
 
 def _paired_slices(

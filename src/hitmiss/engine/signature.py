@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -142,14 +143,19 @@ def short(signature: str) -> str:
     return begin[: 60 - len(ends)].rstrip("|") + ends
 
 
+FILES: Final = ("asv", "asv_key")
+"""Read options that name files: the signature holds their names, never their folders."""
+
+
 def _read_text(results: Results) -> str:
     """Return the read options that neither the protocol nor another part of the signature states, as compact JSON."""
     spec = results.reading
     if spec is None:
         return "none"
     rules = results.design.protocol.read if results.design is not None and results.design.protocol else ReadSpec()
-    own = [f for f in spec.said if f not in ELSEWHERE and getattr(spec, f) != getattr(rules, f)]
-    told = spec.to_plain()
+    own = [f for f in spec.stated if f not in ELSEWHERE and getattr(spec, f) != getattr(rules, f)]
+    told = dict(spec.to_plain())
+    told.update({f: Path(str(getattr(spec, f))).name for f in FILES if f in own})
     return json.dumps({f: told[f] for f in own}, separators=(",", ":"), ensure_ascii=False) if own else "none"
 
 

@@ -175,7 +175,7 @@ def detect(
         batching=Batching(batch_seconds, batch_items, pad, workers, check),
     )
     if transform is not None and job.transform is not None:
-        raise UsageError("give transform, or codecs or manipulate, not both", code="two-transforms")
+        raise UsageError.of("two-transforms")
     return make_run(
         model,
         job.manifest,
@@ -240,6 +240,7 @@ class Job:
         from hitmiss.detection.length import fit_length
         from hitmiss.detection.loader import make_loader
         from hitmiss.detection.settings import Settings
+        from hitmiss.findings.options import option as option_of
 
         needs = (
             ("only", only is not None, "manipulate", manipulate is not None),
@@ -251,7 +252,7 @@ class Job:
         )
         for option, is_given, other, is_there in needs:
             if is_given and not is_there:
-                raise UsageError(f"--{option} goes with --{other}", code="option-unused")
+                raise UsageError.of("option-unused", option=option_of(f"--{option}"), other=option_of(f"--{other}"))
         is_own = sample_rate is None and bool(model.sample_rate)
         rate = _agree_on_rate(model, sample_rate, input)
         notes: list[str] = []
@@ -313,7 +314,7 @@ def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
         return model.sample_rate
     own = model.sample_rate
     if own and asked and own != asked:
-        raise UsageError(f"{model.name} wants sound at {own} Hz; --sample-rate says {asked}")
+        raise UsageError.of("wants-sound-hz-says", model_name=model.name, own=own, asked=asked)
     model.sample_rate = own or asked or RATE
     return model.sample_rate
 
@@ -349,18 +350,16 @@ def _manipulated(
     from hitmiss.core.classes import same_class
 
     if codecs is not None:
-        raise UsageError("--codecs and --manipulate are two runs; a clip goes through one of them")
+        raise UsageError.of("runs-clip-goes-through")
     if input_ not in MEDIA:
-        raise UsageError(f"--manipulate changes sound, texts and pictures, which --input {input_} does not load")
+        raise UsageError.of("changes-sound-texts-pictures", input=input_)
     classes = (manifest.positive, manifest.negative)
     named = next((c for c in classes if only is not None and same_class(only, c)), None)
     if only is not None and named is None:
         raise UnknownName("class for --only", only, classes)
     asked = [text.strip() for text in manipulate.split(";") if text.strip()]
     if not asked:
-        raise UsageError(
-            f"no manipulation is named in {manipulate!r}; write for instance noise(snr=15)", code="no-manipulation"
-        )
+        raise UsageError.of("no-manipulation", manipulate=manipulate)
     given = [one for text in asked for one in (SUITES[input_] if text == "suite" else preset(text) or (text,))]
     if "clad" in asked:
         notes.append("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
@@ -388,14 +387,11 @@ def _picture(text: str | None, model: Detector, input_: str) -> PictureInput | N
     from hitmiss.media.image import PictureInput
 
     if text is not None and input_ != "image":
-        raise UsageError("--picture goes with --input image", code="picture-unused")
+        raise UsageError.of("picture-unused")
     if text is not None or input_ != "image":
         return None if text is None else PictureInput.of(text)
     module = getattr(model, "module", None)
     found = None if module is None else PictureInput.of_model(module)
     if module is not None and found is None:
-        raise UsageError(
-            f"{model.name} does not say how it takes pictures: --picture 'resize=256, crop=224, scale=imagenet'",
-            code="picture-unknown",
-        )
+        raise UsageError.of("picture-unknown", model_name=model.name)
     return found

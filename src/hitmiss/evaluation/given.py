@@ -35,13 +35,9 @@ def reading_of(scores: object, keywords: Mapping[str, object]) -> tuple[object, 
     arrays = {name: value for name, value in named.items() if not _is_name(value)}
     if arrays and scores is not None:
         wrong, value = next(iter(arrays.items()))
-        raise UsageError(
-            f"{wrong}= names a column of the table, as {wrong}='name'; found a {type(value).__name__}; for arrays leave "
-            f"the table out: {ARRAYS}",
-            code="bad-column",
-        )
+        raise UsageError.of("bad-column", wrong=wrong, name=type(value).__name__, ARRAYS=ARRAYS)
     if scores is None and (not arrays or len(arrays) < len(named)):
-        raise UsageError(f"give a file or a table, or arrays by name: {ARRAYS}; found neither", code="nothing-to-read")
+        raise UsageError.of("nothing-to-read", ARRAYS=ARRAYS)
     if arrays:
         table = table_of(arrays)
         assert isinstance(table, pl.DataFrame)
@@ -63,7 +59,7 @@ def _is_name(value: object) -> bool:
 def _mapping(value: object) -> Mapping[str, str]:
     if value is None or isinstance(value, Mapping):
         return value or {}
-    raise UsageError(f"columns= takes our names with those of the file, as {{'label': 'truth'}}; found {value!r}")
+    raise UsageError.of("columns-takes-our-names", value=value)
 
 
 def table_of(value: object) -> object:
@@ -87,13 +83,9 @@ def table_of(value: object) -> object:
     except (pl.exceptions.PolarsError, TypeError, ValueError) as error:
         if isinstance(error, HitmissError):
             raise
-        raise DataError(f"this is not a table: {str(error).splitlines()[0]}", code="not-a-table") from None
+        raise DataError.of("not-a-table/2", error=str(error).splitlines()[0]) from None
     if kind in ("numpy", "torch", "jax") or (isinstance(value, list | tuple) and value and not _is_paths(value)):
-        raise UsageError(
-            f"this is a {type(value).__name__} of values, and nothing says which are labels and which scores; name them: "
-            f"{ARRAYS}, or hm.Trials.of(y, s)",
-            code="nameless-array",
-        )
+        raise UsageError.of("nameless-array", name=type(value).__name__, ARRAYS=ARRAYS)
     return value
 
 
@@ -109,7 +101,7 @@ def _plain(values: Any) -> object:
 def _dataset(value: Any) -> object:
     """Return a Hugging Face dataset as a frame; one with several splits says which there are."""
     if isinstance(value, Mapping):
-        raise UsageError(f"this dataset has the splits {', '.join(value)}; give one of them", code="several-splits")
+        raise UsageError.of("several-splits", value=tuple(value))
     return value.to_polars() if hasattr(value, "to_polars") else value.to_pandas()
 
 
@@ -123,10 +115,6 @@ def trials_of(value: object, verb: str) -> Trials:
         return read(value)
     except HitmissError as error:
         if error.code in ("nameless-array", "nothing-to-read", "usage"):
-            raise UsageError(
-                f"{verb} takes trials, a file or a table, but this is a {type(value).__name__}; make trials of arrays with "
-                "hm.Trials.of(y, s)",
-                code="not-trials",
-            ) from None
+            raise UsageError.of("not-trials", verb=verb, name=type(value).__name__) from None
         error.add_note(f"{verb} read this as hm.read(…) does; with options, read it first: hm.read(…, label='NAME')")
         raise

@@ -225,6 +225,8 @@ class Dialogue:
             if self.open and question.about == "positive":  # whose labels these are is open itself
                 self._refuse_open()
             self._put(question)
+            if self.protocol is None and question.about == "score" and self._gives_verdicts():
+                self.protocol = VERDICTS
 
     def _tried(self) -> tuple[Question | None, Examination | None]:
         try:
@@ -232,7 +234,7 @@ class Dialogue:
         except HitmissError as error:
             if not error.choices:
                 raise
-            return _of_choices(error.choices, str(error.args[0]), self._looked()), None
+            return _of_choices(error.choices, error.message, self._looked()), None
         if seen.choices:
             return _of_choices(seen.choices, seen.faults[0].message, self._looked()), seen
         fault = next((f for f in seen.faults if f.kind in COLUMNS and f.column in ("item", "label", "score")), None)
@@ -260,9 +262,32 @@ class Dialogue:
         ours, option = str(fault.column), "key_column" if is_key else "column"
         names, sure = _candidates(ours, own, {*self.spec.columns.values(), *self.spec.key_columns.values()})
         choices = [Choice(name, self._named_so(ours, name, is_key), {option: f"{ours}={name}"}) for name in names]
+        if ours == "score" and not is_key:  # answers in words come before numbers, which may be how sure they are
+            said = [name for name in self._answers(own) if name not in names]
+            decided = [
+                Choice(
+                    f"{name}, which holds decisions", ReadSpec(columns={"decision": name}), {option: f"verdict={name}"}
+                )
+                for name in said
+            ]
+            choices, sure = [*decided, *choices], [c.title for c in decided] or sure
         otherwise = "--key FILE, if another file has the labels" if ours == "label" and self.key is None else ""
         proposed = next((choice for choice in choices if [choice.title] == sure), None)
         return Question(ours, f"{own.shape.name}: which column is the {ours}?", tuple(choices), proposed, otherwise)
+
+    def _answers(self, own: Look) -> list[str]:
+        """Return the columns that hold the words of the label, and perhaps one more for no answer."""
+        match = _recognised(own.shape, "key", self.spec)
+        if match is None or "label" not in match.picks:
+            return []
+        at = match.picks["label"]
+        classes = {*own.cells(at)}
+        others = ((i, name, {*own.cells(i)}) for i, name in enumerate(own.names))
+        return [
+            name
+            for i, name, said in others
+            if i != at and len(classes) == 2 and len(said & classes) == 2 >= len(said - classes)
+        ]
 
     def _named_so(self, ours: str, name: str, is_key: bool) -> ReadSpec:
         """Return the declaration of a column; a key may use the same name for another column of ours."""

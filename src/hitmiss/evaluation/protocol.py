@@ -13,10 +13,11 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import By, Design, Grouping, Taken, names_of, parse_by
+from hitmiss.core.design import By, Design, Grouping, Taken, as_gap, names_of, parse_by
 from hitmiss.core.errors import DataError, HitmissError, UsageError
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec, Setting, parse
+from hitmiss.core.number_bands import with_bands
 from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import all_of, find, find_metric
@@ -30,6 +31,7 @@ from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
 from hitmiss.evaluation.given import reading_of, table_of
+from hitmiss.evaluation.tandem import complete, with_speaker_column
 
 if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Protocol",
-    "board",
     "compare_trials",
     "evaluate",
     "find_protocol",
@@ -59,11 +60,11 @@ def load_protocol(path: str | Path) -> Protocol:
         data = tomllib.loads(Path(path).read_text(encoding="utf-8"))
         return make_protocol(data)
     except FileNotFoundError:
-        raise UsageError(f"no protocol file {path}", code="missing-protocol") from None
+        raise UsageError.of("missing-protocol", path=path) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{Path(path).name} is not TOML: {error}", code="bad-protocol") from None
+        raise UsageError.of("bad-protocol", name=Path(path).name, error=error) from None
     except InvalidField as fault:
-        raise UsageError(f"{Path(path).name}: {fault}", code="bad-protocol") from None
+        raise UsageError.of("bad-protocol/refused", name=Path(path).name, fault=fault) from None
 
 
 def find_protocol(name: str | Path | Protocol) -> Protocol:
@@ -148,27 +149,22 @@ def evaluate(
     """
     scores, reading = reading_of(scores, reading)
     key = table_of(key)
-    layer = Layer.found(settings)
-    if not isinstance(protocol, Design):
-        protocol = layer.protocol(protocol)
-    chosen = find_protocol(protocol) if protocol is not None and not isinstance(protocol, Design) else None
-    chosen = chosen.undrawn if chosen is not None and bootstrap == 0 else chosen
-    said: dict[str, object] = {"seed": seed, "level": level, "interval": interval}
-    design = Design.of(
-        metrics,
-        by=by,
-        gap=gap,
-        unit=unit,
-        bootstrap=bootstrap or 0,
-        protocol=chosen,
-        require=stated(require),
-        **{name: value for name, value in said.items() if value is not None},
-    )
+    from hitmiss.evaluation.asking import make_design
+
+    layer = AppliedSettings.found(settings)
     if isinstance(protocol, Design):
-        design = protocol.alone(design, Design()).filled()
+        given: dict[str, object] = {"bootstrap": bootstrap or 0, "seed": seed or 0, "level": level or 0.95}
+        given |= {"interval": interval or "auto", "require": stated(require)}
+        design = protocol.alone(Design.of(metrics, by=by, gap=gap, unit=unit, **given), Design()).filled()
     else:
-        said |= {"metrics": metrics or None, "by": by or None, "gap": gap, "unit": unit, "bootstrap": bootstrap}
-        design = layer.design(design.filled(), [name for name, value in said.items() if value is None])
+        chosen = layer.protocol(protocol)
+        rules = find_protocol(chosen) if chosen is not None else None
+        said: dict[str, object] = {"seed": seed, "level": level, "interval": interval, "bootstrap": bootstrap}
+        said |= {"metrics": metrics or None, "by": by or None, "unit": unit, "require": require or None}
+        said |= {"gap": None if gap is None else as_gap(gap, rules)}
+        named = {name: value for name, value in said.items() if value is not None}
+        design, taken = make_design({"protocol": rules, **named}, layer.settings)
+        layer.take(taken)
     with layer:
         trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
         return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
@@ -183,7 +179,7 @@ def stated(require: str | Sequence[str]) -> tuple[str, ...]:
     return tuple(map(str, read_requirements(require)))
 
 
-class Layer:
+class AppliedSettings:
     """The settings of a folder as one layer of a call: below its keywords, above a protocol."""
 
     def __init__(self, settings: Settings | None) -> None:
@@ -191,11 +187,11 @@ class Layer:
         self.taken = settings.taken() if settings is not None else None
 
     @classmethod
-    def found(cls, named: str | Path | None) -> Layer:
+    def found(cls, named: str | Path | None) -> AppliedSettings:
         """Return the layer of a named file, or of that in the working folder; without a file it changes nothing."""
         return cls(find_settings(named))
 
-    def __enter__(self) -> Layer:
+    def __enter__(self) -> AppliedSettings:
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -206,18 +202,9 @@ class Layer:
     def protocol(self, said: str | Path | Protocol | None) -> str | Path | Protocol | None:
         """Return the protocol of the caller, or else that of the settings."""
         if said is None and self.settings is not None and self.settings.protocol is not None:
-            self._take(self.settings.taken(protocol=self.settings.protocol))
+            self.take(self.settings.taken(protocol=self.settings.protocol))
             return self.settings.protocol
         return said
-
-    def design(self, said: Design, free: Collection[str]) -> Design:
-        """Return a design with the values of the settings in the fields that the caller left free."""
-        if self.settings is None:
-            return said
-        free = [*free, "matrix", "stratify", "threshold", "negative_only", "positive_only"]
-        made, taken = self.settings.asking(said, free)
-        self._take(taken)
-        return made
 
     def read(
         self,
@@ -231,10 +218,10 @@ class Layer:
         """Read files by the caller's options over the settings; trials that are read already stay as they are."""
         if self.settings is None or isinstance(scores, Trials):
             return read_trials(scores, key, protocol, said)
-        spec, taken = self.settings.reading(said)
-        self._take(taken)
+        spec, taken = self.settings.reading({name: getattr(said, name) for name in said.stated})
+        self.take(taken)
         if key is None and self.settings.key is not None:
-            self._take(self.settings.taken(key=self.settings.key))
+            self.take(self.settings.taken(key=self.settings.key))
             key = self.settings.key
         return read_trials(scores, key, protocol, spec, memory, needed)
 
@@ -248,8 +235,10 @@ class Layer:
         """Return a design that states what was taken."""
         return design if self.taken is None or not self.taken.values else replace(design, taken=self.taken)
 
-    def _take(self, taken: Taken) -> None:
-        self.taken = taken if self.taken is None else self.taken | taken
+    def take(self, taken: Taken | None) -> None:
+        """Note what was taken."""
+        if taken is not None:
+            self.taken = taken if self.taken is None else self.taken | taken
 
 
 def read(
@@ -310,7 +299,7 @@ def read(
     scores, changes = reading_of(scores, changes)
     key = table_of(key)
 
-    layer, said = Layer.found(settings), (options or ReadSpec()).changed(**changes)
+    layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**changes)
     if layer.settings is None:
         return read_files(scores, key, said, memory=memory, needed=needed)
     named = layer.protocol(None)
@@ -335,7 +324,7 @@ def read_trials(
     said = spec or ReadSpec()
     if isinstance(scores, Trials):
         if key is not None or said != ReadSpec():
-            raise UsageError("these trials are read already; a key and read options belong to files", code="read-twice")
+            raise UsageError.of("read-twice")
         return scores
     if protocol is not None and protocol.reader and key is None:
         module, _, name = protocol.reader.partition(":")
@@ -344,7 +333,11 @@ def read_trials(
             return found.retitle(reading=said)
     from hitmiss.io.reader import read
 
-    return read(scores, key, said.over(protocol.read) if protocol else said, memory=memory, needed=needed)
+    asked = said.over(protocol.read) if protocol else said
+    if protocol is not None and protocol.claims_speaker:
+        asked = with_speaker_column(asked, key)
+    trials = read(scores, key, asked, memory=memory, needed=needed)
+    return complete(trials, key, protocol or Protocol(), said)
 
 
 def read_runs(
@@ -353,10 +346,7 @@ def read_runs(
     """Read several score files as runs of one experiment (for example seeds), named after their files."""
     names = [Path(p).name.split(".")[0] for p in paths]
     if len(set(names)) != len(names):
-        raise UsageError(
-            f"two files are called {next(n for n in names if names.count(n) > 1)!r}; runs need names of their own",
-            code="same-name",
-        )
+        raise UsageError.of("same-name", names=next(n for n in names if names.count(n) > 1))
     runs = {n: read_trials(p, key, protocol, spec) for n, p in zip(names, paths, strict=True)}
     made = _with_same_items(stack(runs, column), column, allow_missing=spec is not None and spec.allow_missing)
     return _with_notes(made, _alike(runs))
@@ -368,14 +358,10 @@ def _with_same_items(trials: Trials, column: str, *, allow_missing: bool) -> Tri
     if not there.short:
         return trials
     if not allow_missing:
-        raise DataError(
-            f"{there.said}; a mean over {column}s needs the same items in each: complete the files, or score what all of "
-            "them have with --allow-missing",
-            code="incomplete-runs",
-        )
+        raise DataError.of("incomplete-runs", said=there.said, column=column)
     kept = trials.keep(pl.len().over("item", "target") == len(there.runs))
     if not len(kept):
-        raise DataError(f"no item is in every {column}; there is nothing to take a mean over", code="no-common-item")
+        raise DataError.of("no-common-item", column=column)
     n, of = len(kept), max(there.of, there.questions * len(there.runs))
     note = f"{n:,} of {of:,} trials are of items that every {column} has; the others were left out, as {', '.join(there.first)}"
     head = kept.header
@@ -410,9 +396,7 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     if not protocol:
         wanted = with_names(wanted, metrics)
     if not wanted and protocol is None:
-        raise UsageError(
-            "say what to measure: a protocol (-p asvspoof5) or metrics (-m eer -m min_dcf)", code="no-metric"
-        )
+        raise UsageError.of("no-metric/say")
     refuse_layouts(trials, protocol)
     if protocol and protocol.measured_by:
         refuse_sampling(trials, f"the protocol {protocol.name}")
@@ -465,16 +449,9 @@ def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
     layouts = _layouts(trials)
     for layout, why in (protocol.refuses if protocol else {}).items():
         if layout in layouts:
-            raise DataError(
-                f"{protocol.name if protocol else ''} does not score these files: {why}", code="wrong-layout"
-            )
+            raise DataError.of("wrong-layout", part=protocol.name if protocol else "", why=why)
     if trials.has_targets and any(layout.startswith("sasv-") for layout in layouts):
-        raise DataError(
-            "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, "
-            "nontarget or spoof, and two classes would merge spoof with nontarget. hitmiss.metrics has min_a_dcf, min_t_dcf "
-            "and t_eer for them; for Track 1 give a file of utterances and CM scores",
-            code="track-two",
-        )
+        raise DataError.of("track-two")
 
 
 def _layouts(trials: Trials) -> set[str]:
@@ -506,9 +483,7 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     if protocol and protocol.compared_by:
         return _compared_by(protocol, runs, design)
     if not wanted and protocol is None and not design.require:
-        raise UsageError(
-            "say what to compare: a protocol (-p asvspoof5) or metrics (-m eer -m roc_auc)", code="no-metric"
-        )
+        raise UsageError.of("no-metric/say-compare")
     required, groupings = _required(design, next(iter(runs.values())))
     design = replace(design, by=tuple(dict.fromkeys([*design.by, *groupings])))
     derived = protocol.expressions(wanted) if protocol else ()
@@ -521,7 +496,8 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         derived = tuple(d for d in derived if {t.metric for t in d.terms} <= {str(parse(m)) for m in wanted})
     wanted = tuple(with_names(wanted, [m for m in required if protocol is None or m not in protocol.derived]))
     if not wanted:
-        raise UsageError("no metric of the protocol fits these runs; name one with -m", code="no-metric")
+        raise UsageError.of("no-metric/protocol")
+    runs = {name: with_bands(run, design.groupings) for name, run in runs.items()}
     made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
     if protocol and not design.metrics:
         first = next(iter(runs.values()))
@@ -536,115 +512,11 @@ def _compared_by(protocol: Protocol, runs: Mapping[str, Trials], design: Design)
     for run in runs.values():
         refuse_sampling(run, f"a comparison by {protocol.name}")
     if len(runs) != 2:
-        raise UsageError(f"{protocol.name} compares two runs, each of one model; give two", code="two-runs")
+        raise UsageError.of("two-runs", protocol_name=protocol.name)
     module, _, name = protocol.compared_by.partition(":")
     (name_a, a), (name_b, b) = runs.items()
     made: Comparison = getattr(import_module(module), name)(a, b, design, (name_a, name_b))
     return made
-
-
-def board(
-    submissions: str | Path | Sequence[str | Path] | Mapping[str, object],
-    key: object,
-    protocol: str | Path | Protocol | None = None,
-    *,
-    metrics: Sequence[str] = (),
-    by: By = (),
-    bootstrap: int = 1000,
-    unit: str | Sequence[str] | None = None,
-    seed: int = 0,
-    level: float = 0.95,
-    **reading: object,
-) -> Ranking:
-    """Check, score and rank the submissions to a challenge, as `hitmiss compare submissions/* --key KEY` does.
-
-    Every submission is read before anything is scored, and one error lists all that cannot be. All pairs are tested at
-    once on shared bootstrap replicates, so ranks have intervals and systems that were not shown to differ share a
-    letter.
-
-    Parameters
-    ----------
-    submissions
-        A folder of score files, a list of files, or files by the name of the system.
-    key
-        The file with the true classes.
-    protocol, metrics
-        The protocol of the challenge, or the metrics to rank by.
-    by, bootstrap, unit, seed, level
-        As for `rank`.
-    **reading
-        Read options, the fields of `ReadSpec`.
-
-    Returns
-    -------
-    Ranking
-        The figures of all systems with letters and ranks, and all pairs.
-
-    Raises
-    ------
-    UsageError
-        For fewer than two submissions, or two with the same name.
-    DataError
-        If a submission cannot be scored; the message lists every one.
-
-    >>> import tempfile
-    >>> label = ["real", "fake"] * 6
-    >>> scores = {"ours": [9, 1, 8, 2, 7, 3, 6, 5, 9, 4, 8, 1], "theirs": [5, 4, 6, 7, 5, 3, 4, 6, 7, 5, 6, 4]}
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name, values in scores.items():
-    ...         rows = "".join(f"{i},{s}\\n" for i, s in enumerate(values))
-    ...         _ = Path(folder, f"{name}.csv").write_text("id,score\\n" + rows)
-    ...     rows = "".join(f"{i},{word}\\n" for i, word in enumerate(label))
-    ...     _ = Path(folder, "key.txt").write_text("id,label\\n" + rows)
-    ...     found = board({n: f"{folder}/{n}.csv" for n in scores}, f"{folder}/key.txt", metrics=["roc_auc"], positive="real")
-    >>> [s.run for s in found.standings]
-    ['ours', 'theirs']
-    """
-    from hitmiss.engine.rank import rank_design
-
-    chosen = find_protocol(protocol) if protocol is not None else None
-    spec = ReadSpec().changed(**reading)
-    runs: dict[str, Trials] = {}
-    refused: list[DataError] = []
-    for name, path in _submissions(submissions).items():
-        try:
-            runs[name] = read_trials(path, key, chosen, spec)
-            refuse_layouts(runs[name], chosen)
-        except DataError as error:
-            refused.append(DataError(f"{name}: {error}", error.faults, code=error.code))
-    if refused:
-        raise DataError(
-            f"{len(refused)} of {len(runs) + len(refused)} submissions cannot be scored:\n"
-            + "\n".join(str(error) for error in refused),
-            [fault for error in refused for fault in error.faults],
-            code="bad-submissions",
-        )
-    wanted = tuple(metrics) or (tuple(comparable(chosen, list(runs.values()))) if chosen is not None else ())
-    if not wanted:
-        raise UsageError("say what to rank by: a protocol or metrics", code="no-metric")
-    if len(runs) < 2:
-        raise UsageError(f"a board ranks two submissions or more; found {len(runs)}", code="one-run")
-    design = Design.of(
-        wanted, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=chosen, gap=False
-    )
-    return rank_design(runs, design)
-
-
-def _submissions(given: str | Path | Sequence[str | Path] | Mapping[str, object]) -> dict[str, object]:
-    """Return the submissions by name: a mapping as it is, files and the files of a folder by their names."""
-    if isinstance(given, Mapping):
-        return dict(given)
-    if isinstance(given, str | Path):
-        folder = Path(given)
-        if not folder.is_dir():
-            raise UsageError(f"{folder} is not a folder; give the folder of the submissions", code="no-folder")
-        files: list[str | Path] = sorted(p for p in folder.iterdir() if p.is_file() and not p.name.startswith("."))
-    else:
-        files = list(given)
-    names = [Path(path).name.split(".")[0] for path in files]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UsageError(f"two submissions are called {twice!r}; give each its own name", code="same-name")
-    return dict(zip(names, files, strict=True))
 
 
 def read_side(
@@ -704,20 +576,25 @@ def measure_files(trials: Trials, development: Trials | None, design: Design) ->
 
 
 def measure_calibrated(trials: Trials, development: Trials, design: Design) -> Results:
-    """Measure the figures before and after a calibration that was fitted on a development set, as two runs.
-
-    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
-    """
+    """Measure the numbers before and after a calibration that was fitted on a development set, as two runs."""
     from hitmiss.derive.score_model import calibrate
 
     method = design.calibration or "affine"
-    after = f"after {method}"
-    sides = {"before": trials, after: calibrate(development, trials, method)}
+    return measure_sides({"before": trials, f"after {method}": calibrate(development, trials, method)}, design)
+
+
+def measure_sides(sides: Mapping[str, Trials], design: Design) -> Results:
+    """Measure the same trials with several scores, the last of which are likelihood ratios, as runs.
+
+    Each side has the metrics that its kind of scores allows: cllr and actDCF are those of likelihood ratios.
+    """
+    after = [*sides][-1]
     derived = design.protocol.derived if design.protocol else {}
     own = [m for m in design.metrics or design.settled.metrics if m not in derived]
     unfit = {name: [m for m in own if not _of_kind(m, side)] for name, side in sides.items()}
-    only_after = [m for m in unfit["before"] if m not in unfit[after]]
-    unfit["before"] = only_after  # one that fits neither side is refused by the scores of the file
+    for name in sides:  # one that fits no side is refused by the scores of the file
+        unfit[name] = [m for m in unfit[name] if m not in unfit[after]] if name != after else unfit[name]
+    only_after = [m for m in own if any(m in unfit[name] for name in sides if name != after) and m not in unfit[after]]
     measured = {
         name: measure_trials(
             side, replace(design, metrics=tuple(m for m in design.metrics if m not in unfit[name])), own
@@ -752,6 +629,7 @@ def fitting(metrics: list[str], trials: Trials, protocol: Protocol | None = None
     for text in metrics:
         has_columns = all(c in trials.frame.columns for c in find_metric(parse(text).name).columns)
         is_fit = _of_kind(text, trials) and has_columns and not _is_unweighted(text, trials, protocol)
+        is_fit = is_fit and not _lacks_asv(text, trials, protocol)
         (fits if is_fit else rest).append(text)
     return fits, rest
 
@@ -774,6 +652,11 @@ def _is_unweighted(text: str, trials: Trials, protocol: Protocol | None) -> bool
     return trials.header.weight is not None and needs_whole_trials(*_settings(text, protocol))
 
 
+def _lacks_asv(text: str, trials: Trials, protocol: Protocol | None) -> bool:
+    """Return whether a metric needs the trials of a speaker verifier that were not given."""
+    return trials.header.brought is None and _settings(text, protocol)[1].get("asv") == "trials"
+
+
 def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
     """Return the metrics of a protocol that the score kind and the columns of all runs allow."""
 
@@ -783,6 +666,7 @@ def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
             (not entry.kinds or "score" not in entry.columns or t.header.score_kind in entry.kinds)
             and all(c in t.frame.columns for c in entry.columns)
             and not _is_unweighted(text, t, protocol)
+            and not _lacks_asv(text, t, protocol)
             for t in runs
         )
 
@@ -795,10 +679,16 @@ def left_out(metrics: list[str], trials: Trials, protocol: Protocol | None = Non
     columns = sorted({c for names in absent.values() for c in names})
     lacking = [f"{', '.join(m for m in metrics if absent[m])} left out: there is no {' and no '.join(columns)}"]
     there = [m for m in metrics if not absent[m]]
+    alone = [m for m in there if _lacks_asv(m, trials, protocol)]
+    tandem = [
+        f"{' and '.join(alone)} left out: give the scores and the key of the speaker verifier, --asv and --asv-key"
+    ]
+    there = [m for m in there if m not in alone]
     kinds = {m: find_metric(parse(m).name).kinds for m in there}
     unfit = [m for m in there if kinds[m] and trials.header.score_kind not in kinds[m]]
     return (
         (lacking if columns else [])
+        + (tandem if alone else [])
         + _unfit(unfit, trials)
         + _unweighted([m for m in there if m not in unfit], protocol)
     )

@@ -7,21 +7,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from hitmiss.core.finding import Option
+from hitmiss.core.options import keyword_of, option_name
 
 _NUMBER: Final = re.compile(r"-?\d+(\.\d+)?(e-?\d+)?")
-FLAGS: Final = {
-    "metrics": "-m",
-    "protocol": "-p",
-    "output": "-o",
-    "columns": "--column",
-    "key_columns": "--key-column",
-    "score_columns": "--score-column",
-    "runs": "--run-column",
-}
-"""Keywords whose option has another name, or a short one that sentences use."""
-KEYWORDS: Final = {flag.strip("-").replace("-", "_"): keyword for keyword, flag in FLAGS.items()} | {
-    "metric": "metrics"
-}
+SHORT: Final = {"metrics": "-m", "protocol": "-p", "output": "-o"}
+"""Keywords whose option has a short name, which sentences use."""
 SWITCHES: Final = frozenset(("dedupe", "allow_missing", "resume", "retry", "join", "force", "static"))
 """Options without a value."""
 MAPPINGS: Final = frozenset(("columns", "key_columns", "where", "rename"))
@@ -38,9 +28,8 @@ def option(words: str) -> Option:
     """
     flag, blank, value = words.partition(" ")
     value = value.strip("'")
-    name = flag.lstrip("-").replace("-", "_")
-    name = KEYWORDS.get(name, name)
-    return Option(name, value if blank else True if name in SWITCHES else None)
+    name = keyword_of(flag)
+    return Option(name, value if blank else True if name in SWITCHES else None, flag)
 
 
 def on_command_line(options: Sequence[Option]) -> str:
@@ -50,14 +39,14 @@ def on_command_line(options: Sequence[Option]) -> str:
     '-m eer --positive-value 1'
     """
     return " ".join(
-        flag_of(o.name) if o.value is None or o.value is True else f"{flag_of(o.name)} {_quoted(_plain(o.value))}"
+        flag_of(o) if o.value is None or o.value is True else f"{flag_of(o)} {_quoted(_plain(o.value))}"
         for o in options
     )
 
 
-def flag_of(keyword: str) -> str:
-    """Return the option of a keyword."""
-    return FLAGS.get(keyword, f"--{keyword.replace('_', '-')}")
+def flag_of(option: Option) -> str:
+    """Return how the command line spells an option."""
+    return option.flag or SHORT.get(option.name) or option_name(option.name)
 
 
 def _quoted(value: str) -> str:

@@ -3,34 +3,26 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from string import Formatter
 from typing import Final
 
 from hitmiss.core.finding import Amount, Decimals, Finding, Option, PValue, Severity, Value
 from hitmiss.core.results import Estimate
+from hitmiss.core.tex import tex
 from hitmiss.findings import catalogue
 from hitmiss.findings.options import as_keywords, on_command_line, option
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
 
-_TEX: Final = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        **{c: f"\\{c}" for c in "&%$#_{}"},
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-    }
-)
+_INSIDE: Final = re.compile(r"<(\w+)>")
+"""A value inside an option of a template."""
 
 
 def _same(text: str) -> str:
     return text
-
-
-def _tex(text: str) -> str:
-    return text.translate(_TEX)
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ class Surface:
 TERMINAL: Final = Surface("terminal")
 PYTHON: Final = Surface("python", options=as_keywords)
 HTML: Final = Surface("html", html.escape, code=("<code>", "</code>"))
-LATEX: Final = Surface("latex", _tex, code=(r"\texttt{", "}"))
+LATEX: Final = Surface("latex", tex, code=(r"\texttt{", "}"))
 JSON: Final = Surface("json")
 """A file is read by command lines and by programs: its texts are those of the terminal."""
 
@@ -104,7 +96,7 @@ def parts_of(template: str) -> tuple[Part, ...]:
 def write(template: str, values: Mapping[str, Value], surface: Surface = TERMINAL) -> str:
     """Fill a template for an output.
 
-    >>> write("say {--higher spoof} {--dedupe}; {n:rows}", {"n": 1}), write("say {--unit:unit}", {"unit": "spk"}, PYTHON)
+    >>> write("say {--higher spoof} {--dedupe}; {n:rows}", {"n": 1}), write("say {--unit <unit>}", {"unit": "spk"}, PYTHON)
     ('say --higher spoof --dedupe; 1 row', "say unit='spk'")
     """
     made: list[str] = []
@@ -130,27 +122,29 @@ def _option(part: Part, values: Mapping[str, Value]) -> Option:
     given = values.get(part.field)
     if isinstance(given, Option):
         return given
-    made = option(part.field.removesuffix("?"))
-    if part.field.endswith("?"):
-        return Option(made.name)
-    return Option(made.name, str(values[part.format])) if part.format else made
+    words = f"{part.field}:{part.format}" if part.format else part.field
+    if words.endswith("?"):
+        return replace(option(words.removesuffix("?")), value=None)
+    return option(_INSIDE.sub(lambda found: str(values[found[1]]), words))
 
 
 def _value(part: Part, value: Value, surface: Surface) -> str:
-    if value is None:
+    if value is None and not part.quoted:
         return ""
     if isinstance(value, Finding):
         return text(value, surface)
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
         return ("; " if part.format == ";" else ", ").join(_listed(value, part.quoted, surface))
     if part.quoted:
-        return surface.escape(repr(value))
+        return surface.escape(format(repr(value), part.format))
     if not part.format:
         return surface.escape(said(value))
-    if isinstance(value, int | float) and (part.format[:1] in ",." or len(part.format) == 1):
+    if isinstance(value, int | float) and (part.format[:1] in ",.+" or len(part.format) <= 2):
         return surface.escape(format(value, part.format))
+    if not isinstance(value, int):
+        return surface.escape(said(value))
     noun = part.format.removesuffix("s") if value == 1 else part.format
-    return surface.escape(f"{said(value)} {noun}")
+    return surface.escape(f"{value:,} {noun}")
 
 
 def _listed(values: Iterable[object], quoted: bool, surface: Surface) -> Iterator[str]:
@@ -167,7 +161,7 @@ def said(value: object) -> str:
     """Format a value for a sentence.
 
     >>> said(1234), said(PValue(1e-9, 499)), said(PValue(0.03))
-    ('1,234', '< 0.002 (499 draws)', '0.0300')
+    ('1234', '< 0.002 (499 draws)', '0.0300')
     """
     if isinstance(value, PValue):
         return p_text(value.p, value.draws)
@@ -175,9 +169,7 @@ def said(value: object) -> str:
         return _amount(value)
     if isinstance(value, Decimals):
         return figure(value.value, value.places)
-    if isinstance(value, int) and not isinstance(value, bool):
-        return f"{value:,}"
-    return f"{value:.2g}" if isinstance(value, float) else str(value)
+    return str(value)
 
 
 def _amount(a: Amount) -> str:

@@ -15,19 +15,11 @@ from hitmiss.core.results import Estimate
 
 PER_CENT: Final = "\u00a0%"
 """A space that keeps a word with its number at the end of a line."""
-
-
 PLACES: Final = 4
 """Decimal places of a number that has no interval."""
-
-
 MOST_PLACES: Final = 6
-
-
 SHARES: Final = ("probe_accuracy", "probe_balanced_accuracy", "flip_rate", "hard_flip_rate")
 """Numbers beside metrics that are shares of trials: only shares are shown in per cent in a headline."""
-
-
 WORDS: Final = {
     "far": ("False acceptance", "Share of the fakes accepted at the frozen threshold", "Best: low. Range: 0..1."),
     "frr": ("False rejection", "Share of the reals rejected at the frozen threshold", "Best: low. Range: 0..1."),
@@ -115,6 +107,15 @@ def figure(value: float | None, digits: int, scale: float = 1.0) -> str:
         return "∞" if value > 0 else "-∞"
     text = f"{scale * value:.{digits}f}"
     return text.removeprefix("-") if text.startswith("-") and not text.strip("-0.") else text
+
+
+def per_cent(share: float, digits: int = 1) -> str:
+    """Format a share in per cent.
+
+    >>> per_cent(0.0774).replace("\u00a0", " ")
+    '7.7 %'
+    """
+    return f"{100 * share:.{digits}f}{PER_CENT}"
 
 
 def interval(e: Estimate, digits: int, scale: float = 1.0) -> str:

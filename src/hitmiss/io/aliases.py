@@ -27,11 +27,11 @@ ALIASES: Final[Mapping[str, Row]] = {
     "confidence": ("confidence", "confidence_percent", "confidence_pct"),
     "error": ("error",),
 }
-TRUTHS: Final = ("ground_truth", "groundtruth", "truth", "gold", "gold_label", "true_label")
+TRUTHS: Final = ("ground_truth", "groundtruth", "truth", "gold", "gold_label", "label_gold", "true_label")
 """Names that mean the label whatever words are used for the classes."""
 PUBLISHED: Final[Mapping[str, Row]] = {
     "item": (
-        *("question_id", "comment_id", "text_id", "image_id", "audio_id", "video_id", "trial_id", "uuid"),
+        *("question_id", "comment_id", "text_id", "image_id", "audio_id", "video_id", "trial_id", "case_id", "uuid"),
         *("flac_file", "image_path", "audio_path", "video_path", "file_path", "filepath", "path", "image", "img"),
     ),
     "label": (*TRUTHS, "y", "target", "class", "toxic"),

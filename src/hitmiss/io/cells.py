@@ -174,6 +174,23 @@ def read_shares(stack: LoadedRows, name: str, options: ReadSpec, ledger: Diagnos
     return numbers
 
 
+def cut_labels(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
+    """Turn labels that are shares of annotators into 1 and 0, if the caller says where they are cut; blank ones stay."""
+    if options.label_cut is None or "label" not in stack.frame.columns:
+        return stack
+    texts = stack.frame["label"].cast(pl.String).fill_null("")
+    shares, _ = to_numbers(texts, options.decimal_sign)
+    is_blank = texts.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))
+    wrong = ~is_blank & ~shares.is_between(0.0, 1.0).fill_null(False)
+    if wrong.any():
+        places = stack.places(wrong, "label")
+        comma = "; if they have a decimal comma, use --decimal ," if all("," in (p.value or "") for p in places) else ""
+        what, each = "{n} label{s} that are no shares of annotators", "it is not a share of annotators from 0 to 1"
+        ledger.add("bad-share", what, f"a share is a number from 0 to 1{comma}", places, stack.title("label"), each)
+    made = pl.when(is_blank).then(pl.lit("")).when(shares >= options.label_cut).then(pl.lit("1")).otherwise(pl.lit("0"))
+    return stack.put(pl.select(made.alias("label")).to_series())
+
+
 def check_numbers(stack: LoadedRows, names: Sequence[str], options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
     """Check further numeric columns; empty, `NA` and the like, and `-` count as absent."""
     for name in names:

@@ -41,8 +41,6 @@ Role = Literal["scores", "key", "both", "manifest"]
 scores: a file with scores. key: a file with labels. both: a file that must hold both, because there is no other.
 manifest: a key whose items are files and whose labels may be absent.
 """
-
-
 TABLE: Final = Layout("table", "any table with names of columns", has_header=True, aliases=ALIASES)
 """What a file is read as unless something else is known about it."""
 
@@ -200,6 +198,10 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Diagno
             raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1, theirs)])
 
 
+SHARES: Final = ("y_true", "label", "target", "toxicity", "toxic")
+"""Possible names of a column that holds shares of annotators, those first that win over the others."""
+COUNTS: Final = "annotator_count"
+"""The end of the names of columns that count annotators; they are numbers."""
 WANTED: Final[Mapping[Role, frozenset[str]]] = {
     "scores": frozenset(FIXED),
     "both": frozenset(FIXED),
@@ -282,6 +284,8 @@ def recognise(
     layout = _forced(shape, role, options, ledger) if known is TABLE else known
     if role == "manifest":
         options = _with_id(shape, options)
+    if options.label_cut is not None and role != "scores":
+        options = _with_shares(shape, options)
     has_header = layout.has_header if layout else shape.names is not None
     if has_header or (layout is None and looks_headed(shape, options)):
         names, has_header = shape.names or shape.first[0], True
@@ -355,6 +359,15 @@ def _with_id(shape: SourceHead, options: ReadSpec) -> ReadSpec:
     if "item" in options.columns or not ids or not any(name in known for name in FILES):
         return options
     return options.changed(columns={**options.columns, "item": ids[0]})
+
+
+def _with_shares(shape: SourceHead, options: ReadSpec) -> ReadSpec:
+    """Declare the column of the shares of annotators, if the caller does not and it has one of the usual names."""
+    known = {plain(name): name for name in reversed(shape.names or shape.first[0])}
+    named = next((known[name] for name in SHARES if name in known), None)
+    if "label" in options.columns or named is None:
+        return options
+    return options.changed(columns={**options.columns, "label": named})
 
 
 def refuse_twins(names: Sequence[str], file: str, ledger: Diagnostics) -> None:
@@ -457,7 +470,7 @@ def _match(
         *map(prefixed, options.identities),
         *(SASV_SCORES if layout is TABLE and role in ("scores", "both") else ()),
     }
-    numbers = [name for name in found if name in own]
+    numbers = [name for name in found if name in own or (layout is TABLE and plain(name).endswith(COUNTS))]
     # A column without a name is the row number that pandas writes, or comes from a comma at the end of the lines.
     named = [name for name in found if name.strip()]
     weight = _weight(names, found, has_header, {*fixed, *runs, *numbers, *systems}, options)

@@ -14,7 +14,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.io.addresses import STDIN, is_remote, name_of, table_of
 from hitmiss.io.decode import one_line_end, refuse_empty, to_utf8, unpack_gzip
 from hitmiss.io.diagnostics import Diagnostics, Place
-from hitmiss.io.formats import ARROW, GZIP, HEAD_BYTES, PARQUET, refuse_format
+from hitmiss.io.formats import ARROW, GZIP, HEAD_BYTES, PARQUET, ZIP, refuse_format
 from hitmiss.io.remote import addresses_in, remote_pieces
 from hitmiss.io.source import SourceBytes
 
@@ -50,6 +50,8 @@ def fetch(path: str | Path, encoding: str | None, ledger: Diagnostics) -> Source
         return SourceBytes(name, sha, data, "parquet")
     if data.startswith(ARROW):
         return SourceBytes(name, sha, data, "arrow")
+    if data.startswith(ZIP) and _is_workbook(data):
+        return SourceBytes(name, sha, data, "xlsx")
     refuse_format(data[:HEAD_BYTES], name, ledger)
     if data.startswith(PARQUET) and b"\0" in data:
         what = "it begins as a Parquet file and does not end as one"
@@ -57,6 +59,12 @@ def fetch(path: str | Path, encoding: str | None, ledger: Diagnostics) -> Source
     text, used = to_utf8(data, name, encoding, ledger)
     refuse_empty(text, name, ledger)  # the file may have held only a byte-order mark
     return SourceBytes(name, sha, one_line_end(text, name, ledger), used)
+
+
+def _is_workbook(data: bytes) -> bool:
+    from hitmiss.io.xlsx import is_workbook  # slow to import, and needed for such files only
+
+    return is_workbook(data)
 
 
 def _read(path: str | Path, name: str, ledger: Diagnostics) -> bytes:

@@ -8,13 +8,14 @@ from typing import Final
 
 from hitmiss.io.diagnostics import Diagnostics, Place
 
+ZIP: Final = b"PK\x03\x04"
 GZIP: Final = b"\x1f\x8b"
 PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
 HEAD_BYTES: Final = 16
 BINARY: Final = (
     (b"\x93NUMPY", "a NumPy array (.npy)", "save ids and scores as CSV"),
-    (b"PK\x03\x04", "a zip archive (.npz, .xlsx, .zip)", "save ids and scores as CSV or Parquet"),
+    (ZIP, "a zip archive (.npz, .zip)", "save ids and scores as CSV or Parquet"),
     (b"\x80\x02", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
     (b"\x80\x03", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
     (b"\x80\x04", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),

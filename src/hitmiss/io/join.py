@@ -42,10 +42,17 @@ def stems(items: Texts) -> Texts:
 
 
 def join(
-    scores: LoadedRows, key: LoadedRows, runs: Sequence[str], options: ReadSpec, ledger: Diagnostics
+    scores: LoadedRows,
+    key: LoadedRows,
+    runs: Sequence[str],
+    options: ReadSpec,
+    ledger: Diagnostics,
+    *,
+    by_item: bool = False,
 ) -> tuple[pl.DataFrame, Coverage | None]:
     """Join the columns of the key to the scores, in the order of the scores; return the coverage if ids are missing.
 
+    `by_item`: every item has the same questions, so that items that one side lacks are named and counted once.
     Columns that both sides have must agree. The frame holds the rows that matched: use it only if the ledger has no
     finding.
     """
@@ -60,12 +67,17 @@ def join(
         scored, listed_ids = scores.frame["item"].to_list(), key.frame["item"].to_list()
         raise no_common_id(scored, listed_ids, [scores.place(0), key.place(0)], ledger)
     unlisted, absent = at.is_null(), _absent(scores.frame.select(runs), listed[AT], at, key.frame.height)
-    total = listed.height * (scores.frame.select(runs).n_unique() if runs else 1)
+    total, named, what = listed.height, unlisted, "trials"
+    if by_item:
+        first_rows = key.frame["item"].is_first_distinct().arg_true()
+        total, what, absent = len(first_rows), "texts", absent.filter(absent.is_in(first_rows.implode()))
+        named = unlisted & scores.frame["item"].is_first_distinct()
+    total *= scores.frame.select(runs).n_unique() if runs else 1
     if options.allow_missing:
-        first = scores.frame["item"].filter(unlisted).to_list(), key.frame["item"].gather(absent).to_list()
-        note_missing(int(unlisted.sum()), len(absent), total, ledger, first)
+        first = scores.frame["item"].filter(named).to_list(), key.frame["item"].gather(absent).to_list()
+        note_missing(int(named.sum()), len(absent), total, ledger, first, what)
     else:
-        refuse_missing(scores.places(unlisted), key.at(absent), scores.title("item"), ledger)
+        refuse_missing(scores.places(named), key.at(absent), scores.title("item"), ledger)
     coverage = (total - len(absent), total) if len(absent) else None
     matched = scores.keep(~unlisted) if unlisted.any() else scores
     # In one chunk: gathering rows from the parser's many chunks takes seven times as long.

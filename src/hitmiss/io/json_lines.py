@@ -142,11 +142,12 @@ def _why(line: bytes, error: Exception) -> str:
 def _json_row(row: object) -> dict[str, str]:
     if not isinstance(row, dict):
         raise ValueError("no object")
-    return {name: value if isinstance(value, str) else _json_text(value) for name, value in row.items()}
+    return {name: cell_text(value) for name, value in row.items()}
 
 
-def _json_text(value: object) -> str:
-    return "" if value is None else json.dumps(value, ensure_ascii=False)
+def cell_text(value: object) -> str:
+    """Return a value of JSON as the text of a cell: empty for null, anything but a text as JSON."""
+    return "" if value is None else value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 class Repeated(ValueError):

@@ -28,6 +28,7 @@ UNLABELLED: Final = "-1"
 """The code that marks a row without a label."""
 MOST_LISTED_WORDS: Final = 20
 """More unknown words than this are reported as one finding."""
+DROP: Final = "fix them, or leave such rows out with --missing drop"
 NO_LABEL: Final = ("missing-label", "unlabelled")
 """The problems of cells without a label, whose rows may be left out; other problems are always refused."""
 
@@ -157,12 +158,11 @@ def check_labels(
     *,
     is_dropped: bool = False,
     is_needed: bool = False,
-    fix: str = "",
 ) -> LoadedRows:
     """Convert cells to 1 and 0 (and -1 for an abstention); report those that are not understood.
 
     `is_dropped`: rows without a label or decision are left out later, so that their cells become null here.
-    `is_needed`: a decision may not be missing, unless all are; `fix` says what else can be done about missing cells.
+    `is_needed`: a decision may not be missing, unless all are.
     """
     cells = stack.frame[column]
     absent, silent = [p.word for p in reading.problems if p.kind in NO_LABEL], []
@@ -181,7 +181,7 @@ def check_labels(
         problems = [*problems, *(kinds.get(cell, Problem("missing-label", cell)) for cell in absent)]
     if reading.choices:
         problems = [p for p in problems if p.kind not in (AMBIGUOUS, UNDECLARED)]
-    _refuse_words(stack, column, [p for p in problems if p.word not in silent], reading, ledger, fix)
+    _refuse_words(stack, column, [p for p in problems if p.word not in silent], reading, ledger)
     _refuse_undeclared(stack, column, reading, ledger)
     values = cells.is_in(list(reading.positive_words)).cast(pl.Int8)
     for cell in absent:
@@ -209,7 +209,7 @@ def _refuse_undeclared(stack: LoadedRows, column: str, reading: Reading, ledger:
 
 
 def _refuse_words(
-    stack: LoadedRows, column: str, problems: Sequence[Problem], reading: Reading, ledger: Diagnostics, fix: str
+    stack: LoadedRows, column: str, problems: Sequence[Problem], reading: Reading, ledger: Diagnostics
 ) -> None:
     """Report problems word by word, or many unknown words as one finding."""
     cells = stack.frame[column]
@@ -235,21 +235,21 @@ def _refuse_words(
         numbers = unknown
     for problem in problems:
         if problem.word not in numbers and (where := cells == problem.word).any():
-            _refuse_word(stack, column, where, problem, reading, ledger, fix)
+            _refuse_word(stack, column, where, problem, reading, ledger)
 
 
 def _refuse_word(
-    stack: LoadedRows, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Diagnostics, fix: str
+    stack: LoadedRows, column: str, where: pl.Series, problem: Problem, reading: Reading, ledger: Diagnostics
 ) -> None:
     places, word = stack.places(where, column), quoted(problem.word)
     is_cell = problem.kind in ("missing-label", "unknown-label")  # the others are about what was declared
     kind = problem.kind.replace("label", column) if is_cell else problem.kind
     if problem.kind == "missing-label":
         what, each = f"{{n}} missing {column}{{s}}", f"the {column} is missing"
-        fix = fix or f"fix them{f', or say --negative {problem.word} if it is a class' if problem.word.strip() else ''}"
+        fix = f"{DROP}{f', or say --negative {problem.word} if it is a class' if problem.word.strip() else ''}"
     elif problem.kind == "unlabelled":
         what, each = "{n} label{s} of -1, which marks rows without a label", "-1 marks a row without a label"
-        fix = fix or "fix them, or say --negative -1 if it is a class"
+        fix = f"{DROP}, or say --negative -1 if it is a class"
     elif problem.kind == "ambiguous-label":
         what, each = f"{{n}} {column}{{s}} {word} without a known meaning", f"the {column} names no class"
         fix = (

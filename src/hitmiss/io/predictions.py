@@ -29,13 +29,14 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import loaded, tables
 from hitmiss.io.aliases import OURS, PREDICTED, may_name_runs, numbers_repetitions, plain
-from hitmiss.io.cells import check_numbers, check_weight, read_scores, read_shares, read_thresholds
+from hitmiss.io.cells import check_numbers, check_weight, cut_labels, read_scores, read_shares, read_thresholds
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.columns import Match, no_column, no_weight, recognise
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
-from hitmiss.io.labels import check_labels, read_words
+from hitmiss.io.labels import DROP, check_labels, read_words
 from hitmiss.io.languages import language_of, one_spelling
 from hitmiss.io.layouts import Layout
+from hitmiss.io.nested_fields import paths_in, with_fields
 from hitmiss.io.reader import normalise_values
 from hitmiss.io.scores import apply_nan_rule
 from hitmiss.io.sides import look
@@ -57,7 +58,6 @@ KINDS: Final[Kinds] = {
 """The types of the cells of a file without irregular values."""
 FILES_AT_ONCE: Final = 4
 """Files that are read in parallel, if polars has as many threads: hashing and parsing release the interpreter lock."""
-DROP: Final = "fix them, or leave such rows out with --missing drop"
 LAYOUT: Final = Layout(
     "predictions",
     "the output of a text classifier: id, y_true, y_prob, and y_pred, best_threshold, language if there are any",
@@ -90,6 +90,8 @@ class Predictions:
     runs: tuple[str, ...] = ()
     repeated_by: str | None = None
     """The column of frequency weights, by which the rows were repeated."""
+    is_reshaped: bool = False
+    """Whether the rows are not those of one file: they were joined with a key, or hold several labels of a text."""
 
 
 def read_predictions(
@@ -147,6 +149,8 @@ def read_predictions(
         frame, told = weigh(frame, Header(), weight, said.weight_kind)
         ledger.notes += told.notes
         ledger.choices += told.choices
+    if said.label_cut is not None:
+        ledger.choices.append(f"label-cut:{said.label_cut:g}")
     if said.threshold_rule not in (None, "same"):
         ledger.choices.append(f"threshold-rule:{said.threshold_rule}")
     match = files[0].match
@@ -248,15 +252,20 @@ def _read_all(
 def _read(
     at: int, group: str | None, source: object, spec: ReadSpec, whole: bool, further: bool, ledger: Diagnostics
 ) -> _File:
-    shape = look(source, "both", spec, ledger)
+    shape = with_fields(look(source, "both", spec, ledger), paths_in(spec))
     match = _columns(shape, group, spec, further, ledger)
     file = tables.quick_or_careful(
-        lambda own, kinds: _checked(at, group, shape, match, spec, own, kinds), match.kinds(KINDS, spec), ledger
+        lambda own, kinds: _checked(at, group, shape, match, spec, own, kinds), _kinds(match, spec), ledger
     )
     if not whole:
         return file
     raw = tables.load_all(shape, ledger).frame
     return replace(file, raw=raw if file.stack.rows is None else raw[file.stack.rows])
+
+
+def _kinds(match: Match, spec: ReadSpec) -> Kinds:
+    """Return the types that columns may be parsed as; shares of annotators are no codes."""
+    return {name: kind for name, kind in match.kinds(KINDS, spec).items() if name != "label" or spec.label_cut is None}
 
 
 def _columns(shape: SourceHead, group: str | None, spec: ReadSpec, further: bool, ledger: Diagnostics) -> Match:
@@ -322,7 +331,7 @@ def _checked(
         ledger.notes.append(f"{shape.name}: it has no ids; rows are numbered and cannot be paired with another run's")
         number = pl.int_range(1, pl.len() + 1).cast(pl.String)
         stack = stack.put((pl.lit(f"{at + 1}:") + number if at and group is None else number).alias("item"))
-    stack = normalise_values(stack, spec)
+    stack = cut_labels(normalise_values(stack, spec), spec, ledger)
     check_ids(stack, ledger)
     _refuse_other_language(stack, shape.name, group, spec, ledger)
     if group is None and (blank := stack.frame["group"].str.strip_chars() == "").any():
@@ -331,7 +340,7 @@ def _checked(
         ledger.add("empty-group", what, fix, stack.places(blank, "group"), stack.title("group"), each)
     stack = check_repeats(stack, ["item"] if group is not None else ["group", "item"], False, spec, ledger)
     frame = _numbered(_clean(stack, group, match, spec, ledger), at)
-    _check_thresholds(frame, stack, spec, ledger)
+    check_thresholds(frame, stack, spec, ledger)
     mark = Source(shape.name, shape.content.sha256) if shape.content else None
     texts = hashed(stack.frame[TEXT]) if TEXT in stack.frame.columns else None
     return _File(frame, match, mark, stack, choices, None, texts)
@@ -394,9 +403,7 @@ def _classes(stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> l
     reading = read_words(found["label"], found["decision"], spec)
     for name in texts:
         is_dropped = spec.missing == "drop"
-        stack = check_labels(
-            stack, name, reading[name], ledger, spec.abstain, is_dropped=is_dropped, is_needed=True, fix=DROP
-        )
+        stack = check_labels(stack, name, reading[name], ledger, spec.abstain, is_dropped=is_dropped, is_needed=True)
         if name == "decision" and stack.frame[name].null_count() == stack.frame.height:
             column = stack.title("decision")
             ledger.notes.append(f"{stack.tables[0].name}: the column {column} is blank and counts as absent")
@@ -419,7 +426,7 @@ def _scores(stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> pl
     ).fill_nan(None)
 
 
-def _check_thresholds(frame: pl.DataFrame, stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> None:
+def check_thresholds(frame: pl.DataFrame, stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> None:
     """Check that each group has one threshold, compared as numbers, unless the rule allows more; note blank ones.
 
     Where each row has its own threshold and scores may be any number, there is no default for a blank one.

@@ -27,7 +27,15 @@ from hitmiss.io.aliases import (
     SYSTEM_PREFIX,
     plain,
 )
-from hitmiss.io.cells import check_numbers, check_scores, check_weight, plain_numbers, score_names, without_false
+from hitmiss.io.cells import (
+    check_numbers,
+    check_scores,
+    check_weight,
+    cut_labels,
+    plain_numbers,
+    score_names,
+    without_false,
+)
 from hitmiss.io.checks import check_ids, check_one_label, check_repeats
 from hitmiss.io.columns import Role, no_weight, refuse_undeclared
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop, quoted
@@ -37,10 +45,20 @@ from hitmiss.io.join import Coverage, join, stems
 from hitmiss.io.labels import Words, check_labels, read_words, word_of
 from hitmiss.io.layouts import find_expanding
 from hitmiss.io.nested import expand_rows
+from hitmiss.io.nested_fields import paths_in, with_fields
 from hitmiss.io.run_columns import note_conditions, with_runs
-from hitmiss.io.scores import apply_nan_rule, is_reversed, negate_scores, note_oddities, refuse_other_direction
+from hitmiss.io.scores import (
+    apply_nan_rule,
+    drop_missing,
+    is_reversed,
+    negate_scores,
+    note_oddities,
+    refuse_other_direction,
+)
 from hitmiss.io.sides import Side, look, open_side
+from hitmiss.io.source import SourceHead
 from hitmiss.io.where import no_such_column, rows_among
+from hitmiss.io.wide import find_wide, long_options, long_rows, note_wide, spread
 
 SHOWN_VALUES: Final = 20
 
@@ -110,6 +128,8 @@ class ReadState:
     """The slices that the caller uses; None for all."""
     weight: str | None = None
     """Our name of the column of weights."""
+    is_wide: bool = False
+    """Whether the files have several labels of each text side by side."""
 
 
 def read(
@@ -183,7 +203,7 @@ def _refuse_unknown_layout(options: ReadSpec) -> None:
 
 def _refuse_unread(options: ReadSpec) -> None:
     """Refuse options for prediction files, which have no effect in this reader."""
-    for name in ("missing", "threshold_rule", "identities"):
+    for name in ("threshold_rule", "identities"):
         if getattr(options, name):
             raise UsageError(f"{name} applies only to predictions (-p toxicity)", code="unread-option")
 
@@ -194,10 +214,19 @@ def _read_sides(given: object, key_given: object, visit: ReadState) -> Trials | 
     visit.classes = (visit.options.positive, visit.options.negative)
     if visit.options.dedupe or visit.options.slices is not None:  # rows are the same only if all their cells are
         visit.needed = None
-    scores = _open(given, "scores" if has_key else "both", visit)
+    heads = _look(given, "scores" if has_key else "both", visit)
+    key_heads = _look(key_given, "key", visit) if has_key else None
+    wide = find_wide(heads, key_heads, visit.options)
+    if wide is not None:
+        note_wide(wide, visit.ledger)
+        visit.is_wide = True
+        visit.options = long_options(wide, visit.options, has_key=has_key)
+        heads = long_rows(heads, wide, visit.ledger, labels=not has_key, scores=True)
+        key_heads = long_rows(key_heads, wide, visit.ledger, labels=True, scores=False) if key_heads else None
+    scores = _open(heads, "scores" if has_key else "both", visit)
     if visit.needed is not None:  # what both sides say must agree, whether it is used or not
         visit.needed = {*visit.needed, *scores.match.picks}
-    key = _open(key_given, "key", visit) if has_key else None
+    key = _open(key_heads, "key", visit) if key_heads is not None else None
     if not scores.is_typed and visit.needed is None:
         return _checked(scores, key, visit)
     trial = replace(visit, ledger=Diagnostics())
@@ -215,6 +244,8 @@ def _read_sides(given: object, key_given: object, visit: ReadState) -> Trials | 
 def _checked(scores: Side, key: Side | None, visit: ReadState) -> Trials | None:
     """Return trials from opened sides: select rows, interpret words, check values, join scores and key."""
     ledger = visit.ledger
+    scores = replace(scores, stack=cut_labels(scores.stack, visit.options, ledger))
+    key = replace(key, stack=cut_labels(key.stack, visit.options, ledger)) if key else None
     visit.options = options = with_runs(scores, visit.options, ledger)  # flattening may have added runs and numbers
     if _asks_about_targets([scores, key] if key else [scores], options):
         ledger.notes.append(
@@ -233,18 +264,26 @@ def _checked(scores: Side, key: Side | None, visit: ReadState) -> Trials | None:
         frame = answers.frame
     else:
         truths = _check_key(_normalise_side(key, options, ledger), key, answers, reading, visit)
-        frame, coverage = join(answers, truths, options.runs, options, ledger)
+        frame, coverage = join(answers, truths, options.runs, options, ledger, by_item=visit.is_wide)
     if ledger.findings:
         return None
     return _trials(frame, _header(scores, key, reading["label"], coverage, visit), visit)
 
 
-def _open(given: object, role: Role, visit: ReadState) -> Side:
-    """Inspect, recognise and load every source of a side."""
+def _look(given: object, role: Role, visit: ReadState) -> list[SourceHead]:
+    """Inspect every source of a side; fields inside nested cells become columns."""
+    options = visit.options.for_key if role == "key" else visit.options
+    shapes = [look(source, role, options, visit.ledger, visit.memory) for source in expand(given)]
+    if find_expanding(options) is not None:
+        return shapes
+    return [spread(with_fields(shape, paths_in(options))) for shape in shapes]
+
+
+def _open(shapes: list[SourceHead], role: Role, visit: ReadState) -> Side:
+    """Recognise and load every source of a side."""
     ledger = visit.ledger
     options = visit.options.for_key if role == "key" else visit.options
     options = options.changed(positive=visit.classes[0], negative=visit.classes[1])
-    shapes = [look(source, role, options, ledger, visit.memory) for source in expand(given)]
     expanding = find_expanding(options)
     if expanding is not None:
         shapes, options, facts_found = expand_rows(shapes, expanding, options, ledger)
@@ -286,7 +325,7 @@ def _repeats(frame: pl.DataFrame, options: ReadSpec) -> bool:
 
 def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> None:
     """Refuse options that do not apply to this kind of file."""
-    other = [name for name in options.said if name not in honoured]
+    other = [name for name in options.stated if name not in honoured]
     if other:
         raise UsageError(f"{option_name(other[0])} {why}; leave it out", code="unread-option")
 
@@ -396,7 +435,8 @@ def _check_answers(stack: loaded.LoadedRows, side: Side, reading: Words, visit: 
         check_one_label(stack, question, reading["label"], ledger)
     for column in ("label", "decision"):
         if column in stack.frame.columns:
-            stack = check_labels(stack, column, reading[column], ledger, options.abstain)
+            is_dropped = options.missing == "drop"
+            stack = check_labels(stack, column, reading[column], ledger, options.abstain, is_dropped=is_dropped)
     if "error" in stack.frame.columns:
         stack = stack.put(without_false(stack.frame["error"]))
     return stack
@@ -410,7 +450,8 @@ def _check_key(
     stack = check_weight(stack, side.match.weight, options, ledger)
     key = [name for name in ("item", "target") if name in stack.frame.columns]
     stack = check_repeats(stack, key, True, options, ledger, twin=answers)
-    return check_labels(_keep_words(stack, visit), "label", reading["label"], ledger)
+    is_dropped = options.missing == "drop"
+    return check_labels(_keep_words(stack, visit), "label", reading["label"], ledger, is_dropped=is_dropped)
 
 
 def _keep_words(stack: loaded.LoadedRows, visit: ReadState) -> loaded.LoadedRows:
@@ -461,7 +502,9 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
 def _trials(frame: pl.DataFrame, header: Header, visit: ReadState) -> Trials:
     """Return one row per trial, higher = positive, without NaN; record every change made on the way."""
     ledger = visit.ledger
-    frame = _one_row_a_system(frame)
+    frame = drop_missing(_one_row_a_system(frame), visit.options, ledger)
+    if visit.options.label_cut is not None:
+        ledger.choices.append(f"label-cut:{visit.options.label_cut:g}")
     if LABEL_WORD in frame.columns:
         header = replace(header, slices=(*header.slices, LABEL_WORD))
     if "score" in frame.columns:

@@ -42,6 +42,23 @@ def apply_nan_rule(
     return frame.with_columns(score=pl.when(nan).then(worst).otherwise(pl.col("score")))
 
 
+def drop_missing(frame: pl.DataFrame, options: ReadSpec, ledger: Diagnostics) -> pl.DataFrame:
+    """Leave out the rows without a label or a score and count them, if the caller allows it."""
+    if options.missing != "drop":
+        return frame
+    has_score = (
+        pl.col("score").is_not_nan() if "score" in frame.columns and options.nan_rule != "worst" else pl.lit(True)
+    )
+    kept = frame.filter(pl.col("label").is_not_null() & has_score)
+    if not kept.height:
+        raise UsageError("no row is left: every one lacks its label, score or decision")
+    if kept.height < frame.height:
+        dropped = frame.height - kept.height
+        ledger.notes.append(f"{dropped:,} rows without a label or a score were dropped")
+        ledger.choices.append(f"missing:drop({dropped})")
+    return kept
+
+
 def worst_scores(kind: ScoreKind | None) -> tuple[float, float]:
     """Return the lowest and the highest possible score of a kind."""
     return (0.0, 1.0) if kind == "probability" else (-float("inf"), float("inf"))

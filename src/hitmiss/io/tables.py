@@ -44,6 +44,10 @@ def look(source: object, options: ReadSpec, ledger: Diagnostics, memory: int | N
     if memory is not None and (shape := _look_at_pieces(source, options, ledger, memory)) is not None:
         return shape
     content = fetch(source, options.encoding, ledger)
+    if content.encoding == "xlsx":
+        from hitmiss.io.xlsx import look_at_workbook  # slow to import, and needed for such files only
+
+        return look_at_workbook(content, ledger)
     return look_at_parquet(content, ledger) if content.is_parquet else look_at_text(content, options, ledger)
 
 

@@ -28,8 +28,8 @@ VERDICT_WORDS: Final = {
 def read_verdict(text: str | None) -> str | None:
     """Return `fake`, `real` or `uncertain`; None if the text is empty or means none of these.
 
-    >>> read_verdict("AI-Generated."), verdict(" authentic"), verdict("can't determine"), verdict("purple"), verdict("")
-    ('fake', 'real', 'uncertain', None, None)
+    >>> [read_verdict(t) for t in ("AI-Generated.", " authentic", "can't determine", "purple", "")]
+    ['fake', 'real', 'uncertain', None, None]
     """
     plain = re.sub(r"[^a-z0-9\-\s]", "", re.sub(r"[\s_]+", " ", (text or "").strip().lower()))
     return VERDICT_WORDS.get(" ".join(plain.split()))

@@ -19,9 +19,9 @@ FORMULA: Final = r"^[=+\-@\t\r]"
 NUMBER: Final = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
-def write_csv(frame: pl.DataFrame, path: str | Path) -> None:
-    """Write a frame as CSV (see `csv_of`)."""
-    artifacts.write(path, csv_of(frame))
+def write_csv(frame: pl.DataFrame, path: str | Path, *, replaces_input: bool = False) -> None:
+    """Write a frame as CSV (see `csv_of`); `replaces_input`: the caller asks for the file that was read to be changed."""
+    artifacts.write(path, csv_of(frame), is_state=replaces_input)
 
 
 def csv_of(frame: pl.DataFrame) -> str:
@@ -135,4 +135,4 @@ def write_official_scores(trials: Trials, path: str | Path) -> None:
             f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
         )
     rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
-    Path(path).write_text("".join(["filename\tcm-score\n", *rows]), encoding="utf-8", newline="\n")
+    artifacts.write(path, "".join(["filename\tcm-score\n", *rows]))

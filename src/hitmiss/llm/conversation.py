@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from inspect_ai.event import ModelEvent
     from inspect_ai.model import ChatMessage, Content, ModelOutput, ModelUsage
     from inspect_ai.model import Model as LanguageModel
-    from inspect_ai.solver import TaskState
     from inspect_ai.tool import ToolDef
 
 
@@ -63,7 +62,7 @@ class Conversation:
         self.wire: Sent = {}
         self.wire_by_role: dict[str, Sent] = {}
 
-    async def hold(self, state: TaskState) -> dict[str, object]:
+    async def hold(self, asked: LanguageModel) -> dict[str, object]:
         """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be an answer.
 
         If another model does the vision, the agent gets its description instead of the item; if another one does the
@@ -76,31 +75,30 @@ class Conversation:
             looked = await self._in_role("vision", VISION, self._content(data))
             seen = str(looked.completion)
             told["description"] = seen
-            state.messages = self._turns(self.plan.prompts.system, [DESCRIBED, as_data(seen)])
+            messages = self._turns(self.plan.prompts.system, [DESCRIBED, as_data(seen)])
         else:
-            state.messages = self._turns(self.plan.prompts.system, self._content(data))
+            messages = self._turns(self.plan.prompts.system, self._content(data))
         self.wire = listen()
         tools = self._tools(data) if self.call.use_tools else []
-        asked = model.get_model()
         for left in range(self.plan.settings.max_iterations - 1, -1, -1):
             began = time.perf_counter()
             output = await asked.generate(
-                state.messages,
+                messages,
                 tools=tools,
                 tool_choice="auto" if left else "none",
                 cache=self.plan.settings.answer_cache,
             )
             self.replies.append(Reply.of(output, time.perf_counter() - began))
-            state.output = _whole(output)
-            state.messages.append(output.message)
+            output = _whole(output)
+            messages.append(output.message)
             if not output.message.tool_calls or not left:
                 break
-            state.messages += (await model.execute_tools(state.messages, tools)).messages
+            messages += (await model.execute_tools(messages, tools)).messages
         if "structuring" not in self.roles:
-            return {**_record(state.output), **told}
-        words = str(state.output.completion)
-        state.output = await self._in_role("structuring", STRUCTURING, [as_data(words)])
-        return {**_record(state.output), **told, "raw": words}
+            return {**_record(output), **told}
+        words = str(output.completion)
+        output = await self._in_role("structuring", STRUCTURING, [as_data(words)])
+        return {**_record(output), **told, "raw": words}
 
     async def _in_role(self, role: str, rules: str, content: list[str | Content]) -> ModelOutput:
         """Send one request to the model of another role; its parameters are recorded apart from the agent's."""
@@ -202,18 +200,20 @@ def _whole(output: ModelOutput) -> ModelOutput:
 
 
 def _record(output: ModelOutput) -> dict[str, object]:
-    """Return the answer in stored form; the full text is kept if a part of it was not understood."""
+    """Return the answer in stored form, with its full text."""
     text = str(output.completion)
     found = read_answer(text)
     record: dict[str, object] = {
         "prediction": found.verdict,
         "confidence": found.confidence,
         "rationale": found.rationale,
+        "answer": text,
+        "stop_reason": str(output.stop_reason),
     }
     if not found.problem:
         return record
     why = "" if found.is_parsed else ENDS.get(str(output.stop_reason), "")
-    return {**record, "problem": found.problem + why, "raw": text, "stop_reason": str(output.stop_reason)}
+    return {**record, "problem": found.problem + why, "raw": text}
 
 
 def tokens_of(usages: Sequence[ModelUsage]) -> dict[str, int]:

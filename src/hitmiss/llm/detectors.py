@@ -28,7 +28,6 @@ from hitmiss.detection.outputs import Extraction, pick_output, settled_kind, to_
 from hitmiss.llm.answers import Answer, answer_of
 from hitmiss.llm.failures import failure, now
 from hitmiss.llm.items import Item
-from hitmiss.llm.recorder import Recorder
 
 DOTTED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 SAMPLE_RATE: Final = 16000
@@ -204,26 +203,7 @@ def open_models(
     }
 
 
-def ask_models(
-    recorder: Recorder, models: Mapping[str, Model], tell: Callable[[str], None] = lambda line: None
-) -> None:
-    """Ask functions and detectors every open question, one after the other; say once what each is taken for."""
-    told: set[str] = set()
-    asked = {call.model for call in recorder.calls}
-    for name in filter(asked.__contains__, models):
-        models[name].settle(recorder.plan.items)
-    for call in recorder.calls:
-        if call.model not in models:
-            continue
-        recorder.add(call.key, _callables_record(models[call.model].answer, call.item))
-        contract = models[call.model].contract
-        if contract is not None and call.model not in told:
-            told.add(call.model)
-            tell(f"{call.model}: {contract}")
-        recorder.require_hope()
-
-
-def _callables_record(answer: Callable[[Item], Answer], item: Item) -> dict[str, object]:
+def call_record(answer: Callable[[Item], Answer], item: Item) -> dict[str, object]:
     began, at = time.perf_counter(), now()
     try:
         found = answer(item)

@@ -12,6 +12,7 @@ from hitmiss.core.artifacts import FULL, disk_full
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.llm.secrets import Secrets
 from hitmiss.runs.segments import SAFE
+from hitmiss.runs.worker import Fault
 
 LONGEST_ERROR: Final = 600
 
@@ -36,6 +37,17 @@ CODE: Final = re.compile(r"Error code: (\d{3})\b")
 KINDS_BY_CODE: Final = {"401": "authentication", "403": "permission", "404": "not_found", "429": "rate_limit"}
 
 
+def fault_of(kind: str) -> Fault:
+    """Return whose fault a failure of this kind is.
+
+    >>> fault_of("authentication"), fault_of("rate_limit"), fault_of("exception")
+    ('refused', 'service', 'item')
+    """
+    if kind in ("authentication", "not_found", "redirect"):
+        return "refused"
+    return "service" if kind in ("permission", "rate_limit", "timeout", "connection", "server") else "item"
+
+
 def inner(error: BaseException) -> BaseException:
     """Return the error that made the last retry fail, if retries were given up."""
     attempt = getattr(error, "last_attempt", None)
@@ -51,13 +63,14 @@ def kind_of(error: BaseException) -> str:
     """
     name = type(error).__name__.lower()
     code = CODE.search(str(error))  # inspect_ai may have wrapped the provider's error
-    if code is not None and (code[1] in KINDS_BY_CODE or code[1].startswith("3")):
-        return KINDS_BY_CODE.get(code[1], "redirect")
+    if code is not None and (code[1] in KINDS_BY_CODE or code[1][0] in "35"):
+        return KINDS_BY_CODE.get(code[1], "redirect" if code[1].startswith("3") else "server")
     kinds = {
         "timeout": "timeout",
         "ratelimit": "rate_limit",
         "authentication": "authentication",
         "connection": "connection",
+        "internalserver": "server",
     }
     return next((kind for part, kind in kinds.items() if part in name), "exception")
 

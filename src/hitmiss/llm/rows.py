@@ -61,7 +61,7 @@ def row_of(
         "parsed_verdict": record.get("prediction"),
         "confidence": record.get("confidence"),
         "rationale": record.get("rationale", ""),
-        "raw_analysis": record.get("raw", ""),
+        "raw_analysis": record.get("raw", record.get("answer", "")),
         "problem": record.get("problem", ""),
         "models": models_of(plan, call, record, is_llm),
         "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},
@@ -82,7 +82,7 @@ def row_of(
     for name in ("description", "tokens_by_role"):
         if name in record:
             row[name] = record[name]
-    row["cost"], row["cost_reason"] = _cost(plan, call, record, prices)
+    row["cost"], row["cost_reason"] = cost_of(plan, call, record, prices)
     if "error" in record:
         row |= {"error": record["error"], "error_type": record.get("error_type", "exception")}
     return row
@@ -119,7 +119,7 @@ def _conditions(plan: CallPlan, call: Call) -> dict[str, object]:
     return {**base, **({"thresholds": list(plan.settings.thresholds)} if plan.detectors else {})}
 
 
-def _cost(plan: CallPlan, call: Call, record: Mapping[str, object], prices: Prices) -> tuple[float | None, str]:
+def cost_of(plan: CallPlan, call: Call, record: Mapping[str, object], prices: Prices) -> tuple[float | None, str]:
     """Return the cost as the provider reports it, else by the given prices, else None with the reason."""
     if call.model in plan.detectors:
         return None, NO_TOKENS
@@ -133,6 +133,12 @@ def _cost(plan: CallPlan, call: Call, record: Mapping[str, object], prices: Pric
     each = [prices.cost(plan.settings.roles.get(role, call.model), _tokens(tokens)) for role, tokens in spent.items()]
     costs = [cost for cost, _ in each if cost is not None]
     return (sum(costs), "") if len(costs) == len(each) else (None, next(why for _, why in each if why))
+
+
+def tokens_used(record: Mapping[str, object]) -> int:
+    """Return the tokens of all requests of a call; 0 if they are not known."""
+    tokens = _tokens(record.get("tokens")) or {}
+    return tokens.get("input", 0) + tokens.get("output", 0)
 
 
 def _tokens(found: object) -> dict[str, int] | None:

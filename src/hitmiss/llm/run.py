@@ -3,86 +3,35 @@
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 import polars as pl
 
-from hitmiss.core.errors import HitmissError, IncompleteRun, UsageError
+from hitmiss.core.errors import EnvironmentFault, UsageError
 from hitmiss.core.frames import parquet
+from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
 from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.canaries import InjectionResult, obedience
-from hitmiss.llm.detectors import Model, ask_models
+from hitmiss.llm.detectors import Model
+from hitmiss.llm.logs import write_logs
 from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.prices import Prices
-from hitmiss.llm.recorder import Recorder
 from hitmiss.llm.rows import as_lines, make_rows
 from hitmiss.llm.secrets import Secrets
-from hitmiss.runs.manifest import CLAIMS, FILES, ITEMS, MANIFEST, MEDIA, OWNER, load_manifest, segments
-from hitmiss.runs.owner import Claims, Owner
-from hitmiss.runs.segments import SegmentReader, replace_file
-from hitmiss.runs.signals import stop_on_terminate
-from hitmiss.runs.store import Run, start
-
-KIND: Final = "llm"
-LOGS: Final = "logs"
-
-
-@contextmanager
-def nothing_for_nothing(folder: Path) -> Iterator[None]:
-    """Remove what an earlier attempt left without an answer, and what this one leaves without one if it fails."""
-    forget(folder)
-    try:
-        yield
-    except BaseException:
-        forget(folder)
-        raise
-
-
-def forget(folder: Path) -> None:
-    """Remove a run of language models without a running owner and without an answer; keep everything else."""
-    if not (folder / MANIFEST).is_file():
-        return
-    claims = Claims(folder / CLAIMS)
-    try:
-        with claims.guard():
-            if Owner(folder / OWNER).standing() is None and _is_without_answer(folder):
-                _remove(folder)
-    finally:
-        claims.close()
-
-
-def _is_without_answer(folder: Path) -> bool:
-    """Return whether the run has begun and holds only failures. An unreadable record may be an answer."""
-    try:
-        manifest = load_manifest(folder)
-        if manifest["kind"] != KIND or manifest["state"] == "complete":
-            return False
-        return all("error" in record for path in segments(folder) for record in SegmentReader(path).records())
-    except HitmissError:
-        return False
-
-
-def _remove(folder: Path) -> None:
-    """Remove the files of a run, the manifest last, and then the folder if it is empty."""
-    for name in (ITEMS, LOGS):
-        shutil.rmtree(folder / name, ignore_errors=True)
-    for name in (OWNER, CLAIMS, MANIFEST):
-        (folder / name).unlink(missing_ok=True)
-    with suppress(OSError):
-        folder.rmdir()
-
+from hitmiss.llm.worker import CallWorker
+from hitmiss.runs.loop import open_run, run_loop
+from hitmiss.runs.manifest import FILES, MANIFEST, MEDIA, load_manifest
+from hitmiss.runs.progress import Report
+from hitmiss.runs.segments import replace_file
+from hitmiss.runs.store import Run
 
 RESULTS: Final = "results.jsonl"
 CANARIES: Final = "canaries.jsonl"
-Report = Callable[[Recorder], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +47,7 @@ class Outcome:
 
 def run_llm(
     plan: CallPlan,
+    spec: RunSpec | None = None,
     *,
     output: str | Path,
     folder: str | Path | None = None,
@@ -105,47 +55,76 @@ def run_llm(
     key: str | None = None,
     prices: Prices | None = None,
     tool_cache: str | Path | None = None,
-    resume: bool = False,
-    retry: bool = False,
-    report: Report | None = None,
-    tell: Callable[[str], None] | None = None,
+    report: Report = lambda progress: None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Ask, and write the rows to `output`. The run folder (`results.run` beside `results.jsonl`) holds everything.
+    """Ask, and write the rows to `output`; see `work_on_calls`."""
+    outcome = work_on_calls(
+        plan,
+        spec or RunSpec(),
+        output=output,
+        folder=folder,
+        models=models,
+        key=key,
+        prices=prices,
+        tool_cache=tool_cache,
+        report=report,
+        tell=tell,
+    )
+    if outcome is None:
+        raise EnvironmentFault(f"other processes still work on {output}; read it when they are done")
+    return outcome
 
-    `key` is passed to the provider and stored nowhere. With `resume` a run continues where it stopped; one that was
-    begun with another dataset, prompt, model or setting is refused with the difference. `retry` asks failed calls
-    again. A run without a single answer raises an error and leaves no files. `tell` gets the line that says what a
-    function or a detector is taken for.
+
+def work_on_calls(
+    plan: CallPlan,
+    spec: RunSpec,
+    *,
+    output: str | Path,
+    folder: str | Path | None = None,
+    models: Mapping[str, Model] | None = None,
+    key: str | None = None,
+    prices: Prices | None = None,
+    tool_cache: str | Path | None = None,
+    report: Report = lambda progress: None,
+    tell: Callable[[str], None] = lambda line: None,
+) -> Outcome | None:
+    """Ask, and write the rows to `output`; None if other processes still work on the run.
+
+    The run folder (`results.run` beside `results.jsonl`) holds everything. `key` is passed to the provider and stored
+    nowhere. A run that was begun with another dataset, prompt, model or setting is refused with the difference. `tell`
+    gets the line that says what a function or a detector is taken for.
     """
-    target = Path(output)
+    target, opened = Path(output), models or {}
     place = Path(folder) if folder is not None else target.with_suffix(".run")
     if not target.parent.is_dir():
         raise UsageError(f"there is no folder {target.parent} to write {target.name} into")
     if target.exists() and not (place / MANIFEST).exists():
         raise UsageError(f"{target} exists and no run in {place} wrote it; give another --output")
-    if not resume and (place / MANIFEST).is_file() and load_manifest(place)["state"] == "complete":
+    if not (spec.resume or spec.join) and (place / MANIFEST).is_file() and load_manifest(place)["state"] == "complete":
         raise UsageError(f"{place} holds a finished run; give another --output, or write its rows again with --resume")
-    keys = [call.key for call in plan.calls]
-    secrets = Secrets.of_environment(key)
-    begun = partial(start, place, kind=KIND, config=plan.config, items=keys, resume=resume, can_join=False)
-    with stop_on_terminate(), nothing_for_nothing(place), begun() as run:
-        recorder = Recorder.of(run, plan, secrets, retry, report or (lambda recorder: None))
-        ask_models(recorder, models or {}, tell or (lambda line: None))
-        _ask_llms(recorder, place, key, tool_cache)
+    worker = CallWorker(
+        plan,
+        opened,
+        secrets=Secrets.of_environment(key),
+        key=key,
+        cache=ToolCache(tool_cache or default_folder()) if plan.settings.tool_cache else None,
+        prices=prices,
+        tell=tell,
+    )
+    with open_run(worker, place, spec) as run:
+        end = run_loop(worker, run, spec, report)
+        end.require_hope(place, "calls", EnvironmentFault)
         if not run.is_done:
-            raise IncompleteRun(f"{place}: {recorder.line()}; go on with the same command and --resume")
-        recorder.require_answer()
-        contracts = {name: m.contract.stored for name, m in (models or {}).items() if m.contract is not None}
+            return None
+        if not end.has_success:
+            raise EnvironmentFault(
+                f"all {len(worker.items):,} calls failed: {end.progress.first_failure or 'see the records'}; fix that and "
+                f"run again with --resume --retry",
+                code="all-failed",
+            )
+        contracts = {name: m.contract.stored for name, m in opened.items() if m.contract is not None}
         return _finish(run, plan, target, prices or Prices({}), contracts)
-
-
-def _ask_llms(recorder: Recorder, folder: Path, key: str | None, tool_cache: str | Path | None) -> None:
-    if not set(recorder.plan.models) - set(recorder.plan.detectors):
-        return
-    from hitmiss.llm.language_models import ask_llms
-
-    cache = ToolCache(tool_cache or default_folder()) if recorder.plan.settings.tool_cache else None
-    ask_llms(recorder, folder / LOGS, cache, key)
 
 
 def _finish(run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: Mapping[str, object]) -> Outcome:
@@ -159,6 +138,7 @@ def _finish(run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: M
     if tested:
         replace_file(folder / CANARIES, as_lines(tested).encode())
         files.append(CANARIES)
+    write_logs(plan, own, folder)
     trials = read_results(folder / RESULTS)
     head = trials.header
     facts = {"rows": RESULTS, "layout": LAYOUT.name, "positive": head.positive, "negative": head.negative}

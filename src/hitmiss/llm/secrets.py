@@ -10,11 +10,11 @@ import os
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 
-from hitmiss.core.errors import UsageError
+from hitmiss.core.errors import HitmissError, UsageError
 
 if TYPE_CHECKING:
     from inspect_ai.model import Model
@@ -127,6 +127,9 @@ def redact_error(error: E, secrets: Secrets) -> E:
     ValueError('no access for [key removed]')
     """
     error.args = tuple(secrets.clean(arg) for arg in error.args)
+    if isinstance(error, HitmissError) and error.finding is not None:
+        clean = {name: secrets.redact(v) if isinstance(v, str) else v for name, v in error.finding.values.items()}
+        error.finding = replace(error.finding, values=clean)
     for name in ("message", "body", "request_id", "code", "provider_message"):
         if isinstance(getattr(error, name, None), str | dict | list):
             with suppress(AttributeError):

@@ -29,8 +29,6 @@ MOST_CHANNELS: Final = 64
 RATES: Final = (1_000, 768_000)
 FORMATS: Final = "aac,aiff,amr,amrnb,amrwb,asf,au,caf,flac,g722,gsm,matroska,mov,mp3,ogg,wav,w64"
 """The formats that PyAV may open. Playlists are excluded: they would make it read the files that they name."""
-
-
 SPARE_SECONDS: Final = 0.5
 FRAME_SECONDS: Final = 0.15
 """How many more seconds a container may declare than are decoded: a few frames."""
@@ -38,8 +36,6 @@ UNKNOWN_LENGTH: Final = 1 << 60
 """The length in a header that was written before the length was known."""
 PADDED_FORMATS: Final = {".mp3": 2304, ".ogg": 2304, ".opus": 2304}
 """Samples by which headers of frame-based formats may be off in complete files."""
-
-
 CANCELLED: Final = 1e-4
 """Channels whose mean has less than this share of their power cancel each other."""
 LOUDEST: Final = 16.0
@@ -101,7 +97,7 @@ def need(package: str) -> ModuleType:
     try:
         return import_module(package)
     except ImportError:
-        raise EnvironmentFault(f"sound needs the package {package!r}: pip install 'hitmiss[audio]'") from None
+        raise EnvironmentFault.of("sound-needs-package-pip", package=package) from None
 
 
 def _decode(path: Path, max_seconds: float, first_seconds: float | None) -> tuple[Clip, int]:

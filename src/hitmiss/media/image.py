@@ -44,7 +44,7 @@ class PictureInput:
 
     def __post_init__(self) -> None:
         if self.crop < 1 or (self.resize or self.crop) < self.crop:
-            raise UsageError(f"a crop of {self.crop} does not fit a side of {self.resize}", code="picture-crop")
+            raise UsageError.of("picture-crop", crop=self.crop, resize=self.resize)
         for what, value, known in (("order", self.order, ORDERS), ("method", self.method, METHODS)):
             if value not in known:
                 raise UnknownName(what, value, known)
@@ -62,7 +62,7 @@ class PictureInput:
             raise UnknownName("scale", scale, SCALES)
         whole = {key: value for key, value in settings.items() if key in ("crop", "resize")}
         if any(isinstance(v, bool) or not isinstance(v, int) for v in whole.values()):
-            raise UsageError(f"crop and resize are whole numbers of pixels; found {text!r}", code="picture-size")
+            raise UsageError.of("picture-size", text=text)
         mean, deviation = SCALES[scale]
         return cls(**{**settings, "mean": mean, "deviation": deviation})  # type: ignore[arg-type]
 
@@ -105,7 +105,7 @@ def load_image(path: str | Path) -> NDArray[np.uint8]:
     try:
         from PIL import Image, ImageOps, UnidentifiedImageError
     except ImportError as error:
-        raise EnvironmentFault(f"pictures need Pillow ({error}): pip install 'hitmiss[image]'") from None
+        raise EnvironmentFault.of("pictures-need-pillow-pip", error=error) from None
     try:
         with Image.open(path) as picture:
             upright = ImageOps.exif_transpose(picture)
@@ -113,21 +113,18 @@ def load_image(path: str | Path) -> NDArray[np.uint8]:
                 return _from_deep(np.asarray(upright), Path(path).name)
             return np.asarray(upright.convert("RGB"))
     except FileNotFoundError:
-        raise DataError(f"there is no file {Path(path).name}") from None
+        raise DataError.of("no-file", name=Path(path).name) from None
     except UnidentifiedImageError:
-        raise DataError(f"{Path(path).name} is not a picture, or it is broken") from None
+        raise DataError.of("not-picture-broken", name=Path(path).name) from None
     except (OSError, Image.DecompressionBombError) as error:
-        raise DataError(f"{Path(path).name} cannot be decoded: {error}") from None
+        raise DataError.of("cannot-decoded", name=Path(path).name, error=error) from None
 
 
 def _from_deep(values: NDArray[np.generic], name: str) -> NDArray[np.uint8]:
     """Convert a picture of one channel with more than 8 bits: integers up to 65535, or fractions of 1."""
     numbers = np.asarray(values, dtype=np.float64)
     if not np.isfinite(numbers).all() or numbers.min() < 0 or numbers.max() > 65535:
-        raise DataError(
-            f"{name} holds values from {numbers.min():g} to {numbers.max():g}; 0 to 65535, or 0 to 1, are understood",
-            code="bad-picture",
-        )
+        raise DataError.of("bad-picture", name=name, numbers=numbers.min(), numbers_2=numbers.max())
     is_share = np.asarray(values).dtype.kind == "f" and numbers.max() <= 1.0
     scaled = np.rint(numbers * 255.0 if is_share else numbers / 257.0).astype(np.uint8)
     return np.repeat(scaled[..., None], 3, axis=2)

@@ -73,7 +73,7 @@ def read_records(path: str | Path) -> tuple[list[Record], dict[str, str]]:
     """
     path = Path(path)
     if not path.exists():
-        raise UsageError(f"there is no file {path}")
+        raise UsageError.of("no-file-2", path=path)
     found: list[Record] = []
     failures: dict[str, str] = {}
     root = path if path.is_dir() else path.parent
@@ -106,30 +106,29 @@ def read_record(header: str | Path, name: str | None = None) -> Record:
     """
     header = Path(header)
     if not header.is_file():
-        raise DataError(f"{header.name}: there is no such header", code="wfdb-header")
+        raise DataError.of("wfdb-header", header_name=header.name)
     lines = header.read_text(encoding="utf-8", errors="replace").splitlines()
     comments = dict(_comment(line) for line in lines if line.startswith("#") and ":" in line)
     said = [line for line in lines if line.strip() and not line.startswith("#")]
     words = said[0].split() if said else []
     if len(words) < 2 or not words[1].isdigit():
-        raise DataError(f"{header.name}: its first line names no record and number of signals", code="wfdb-header")
+        raise DataError.of("wfdb-header/first", header_name=header.name)
     if "/" in words[0]:
-        raise DataError(f"{header.name}: records of several segments are not read", code="wfdb-segments")
+        raise DataError.of("wfdb-segments", header_name=header.name)
     n_signals = int(words[1])
     rate = float(words[2].partition("/")[0]) if len(words) > 2 else DEFAULT_RATE
     length = int(words[3]) if len(words) > 3 else 0
     channels = [_channel(line, header.name) for line in said[1 : 1 + n_signals]]
     if len(channels) < n_signals or not channels:
-        raise DataError(f"{header.name}: {n_signals} signals announced, {len(channels)} described", code="wfdb-header")
+        raise DataError.of(
+            "wfdb-header/signals", header_name=header.name, n_signals=n_signals, n_channels=len(channels)
+        )
     values, files = _read(header, channels, length)
     signal = np.empty(values.shape)
     for at, channel in enumerate(channels):
         own = values[:, at]
         if channel.checksum is not None and (int(own.sum()) - channel.checksum) % 65536:
-            raise DataError(
-                f"{channel.file}: the checksum of {channel.name} is not the header's: cut off, damaged or another file",
-                code="wfdb-checksum",
-            )
+            raise DataError.of("wfdb-checksum", file=channel.file, channel_name=channel.name)
         missing = -(1 << (BITS[channel.form] - 1))
         volts = (own - channel.baseline) / channel.gain * MILLIVOLTS[channel.units.lower()]
         signal[:, at] = np.where(own == missing, np.nan, volts)
@@ -147,15 +146,15 @@ def _channel(line: str, name: str) -> _Channel:
     form = FORMAT.match(words[1]) if len(words) > 1 else None
     gain = GAIN.match(words[2]) if len(words) > 2 else None
     if form is None or (len(words) > 2 and gain is None):
-        raise DataError(f"{name}: a line of a signal cannot be read: {line.strip()[:80]!r}", code="wfdb-header")
+        raise DataError.of("wfdb-header/line", name=name, line=line.strip()[:80])
     if form[1] not in BITS:
-        raise DataError(f"{name}: signals of format {form[1]} are not read; {', '.join(BITS)} are", code="wfdb-format")
+        raise DataError.of("wfdb-format", name=name, form=form[1], BITS=tuple(BITS))
     if (form[2] or "1") != "1" or (form[3] or "0") != "0":
-        raise DataError(f"{name}: several samples per frame, or skewed signals, are not read", code="wfdb-format")
+        raise DataError.of("wfdb-format/several", name=name)
     zero = int(words[4]) if len(words) > 4 else 0
     units = (gain[3] if gain else None) or "mV"
     if units.lower() not in MILLIVOLTS:
-        raise DataError(f"{name}: a signal is in {units}; volts are needed", code="wfdb-units")
+        raise DataError.of("wfdb-units", name=name, units=units)
     scale = float(gain[1]) if gain else 0.0
     return _Channel(
         words[0], form[1], int(form[4] or 0), scale or DEFAULT_GAIN, int(gain[2]) if gain and gain[2] else zero, units,
@@ -170,19 +169,16 @@ def _read(header: Path, channels: list[_Channel], length: int) -> tuple[Ints, li
     for file in dict.fromkeys(channel.file for channel in channels):
         own = [channel for channel in channels if channel.file == file]
         if Path(file).name != file:
-            raise DataError(f"{header.name}: the signal file {file!r} is not beside it", code="wfdb-file")
+            raise DataError.of("wfdb-file", header_name=header.name, file=file)
         path = header.parent / file
         if not path.is_file():
-            raise DataError(f"{header.name}: there is no signal file {file}", code="wfdb-file")
+            raise DataError.of("wfdb-file/no", header_name=header.name, file=file)
         if len({channel.form for channel in own}) > 1:
-            raise DataError(f"{header.name}: {file} mixes formats, which is not read", code="wfdb-format")
+            raise DataError.of("wfdb-format/mixes", header_name=header.name, file=file)
         numbers = samples(path.read_bytes()[own[0].skip :], own[0].form)
         n = length or len(numbers) // len(own)
         if len(numbers) < n * len(own):
-            raise DataError(
-                f"{file} holds {len(numbers) // len(own):,} samples per signal; the header says {n:,}",
-                code="wfdb-short",
-            )
+            raise DataError.of("wfdb-short", file=file, n_numbers=len(numbers) // len(own), n=n)
         columns += list(numbers[: n * len(own)].reshape(n, len(own)).T)
         files.append(path)
     return np.stack(columns, axis=1), files

@@ -41,6 +41,7 @@ from hitmiss.metrics.selective import (
     risk_coverage,
 )
 from hitmiss.metrics.tandem import AsvRates, TandemCosts, asv_rates, min_a_dcf, min_t_dcf, t_eer
+from hitmiss.metrics.tandem_trials import min_t_dcf_legacy, sasv_eer, spf_eer, sv_eer
 from hitmiss.metrics.triage import (
     abstain_rate,
     accuracy_answered,
@@ -121,6 +122,7 @@ __all__ = [
     "min_cllr",
     "min_dcf",
     "min_t_dcf",
+    "min_t_dcf_legacy",
     "p95_seconds",
     "pr_curve",
     "precision",
@@ -135,12 +137,15 @@ __all__ = [
     "robust_accuracy",
     "roc_auc",
     "roc_curve",
+    "sasv_eer",
     "shift_fake",
     "shift_real",
     "smooth_ece",
     "smoothness_uv2",
     "snr_db",
     "specificity",
+    "spf_eer",
+    "sv_eer",
     "t_eer",
     "target_base",
     "target_eligible",
@@ -148,3 +153,12 @@ __all__ = [
     "tpr_at_fpr",
     "unparsed_rate",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Return a metric that is registered but not listed above, and one by another usual name: `metrics.auc`."""
+    from hitmiss.core.registry import all_metrics, known_name
+
+    if name.startswith("_") or known_name(name) not in all_metrics():
+        raise AttributeError(f"module 'hitmiss.metrics' has no attribute {name!r}")
+    return all_metrics()[known_name(name)].function

@@ -77,7 +77,5 @@ def log_loss(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None
 def _probabilities(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> Tally:
     tally = Tally.of(label, score, weight)
     if len(tally.score) and not (tally.score[0] >= 0.0 and tally.score[-1] <= 1.0):
-        raise DataError(
-            f"probabilities must lie in 0..1; found {tally.score[0]:g}..{tally.score[-1]:g}; calibrate or convert the scores first"
-        )
+        raise DataError.of("probabilities-lie", score=tally.score[0], score_2=tally.score[-1])
     return tally

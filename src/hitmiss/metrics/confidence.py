@@ -42,12 +42,12 @@ def judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     happened = outcome(label, decision)
     stated = np.asarray(confidence, dtype=np.float64)
     if stated.shape != happened.shape:
-        raise DataError(f"decision and confidence must be equally long; found {happened.shape} and {stated.shape}")
+        raise DataError.of("decision-confidence-equally-long", shape=happened.shape, shape_2=stated.shape)
     used = (happened < 4) & ~np.isnan(stated)
     beyond = used & ~((stated >= 0.0) & (stated <= 1.0))
     if beyond.any():
         first = int(np.argmax(beyond))
-        raise DataError(f"confidence must lie in 0..1; found {stated[first]:g} at position {first}")
+        raise DataError.of("confidence-lie-found-position", stated=stated[first], first=first)
     weights = check_weight(weight, len(stated))
     right = (happened == 0) | (happened == 3)
     return Tally.of(right[used], stated[used], None if weights is None else weights[used])
@@ -117,7 +117,7 @@ def bin_of(confidence: Floats, bins: int, closed: str) -> NDArray[np.intp]:
     if closed not in CLOSED:
         raise UnknownName("closed side", closed, CLOSED)
     if not isinstance(bins, int) or bins < 1:
-        raise UsageError(f"there must be at least one bin; found {bins!r}")
+        raise UsageError.of("least-bin", bins=bins)
     edges = np.arange(1, bins) / bins
     return np.searchsorted(edges, confidence, side="right" if closed == "left" else "left")
 
@@ -150,7 +150,7 @@ def ece(
     Reference: Naeini et al. 2015; `netcal.metrics.ECE` for `closed="left"`.
 
     >>> ece([1, 1, 0, 0], [1, 1, 0, 1], [0.9, 0.9, 0.7, 0.7])
-    Over(0.15 over 4)
+    PartialEstimate(0.15 over 4)
     """
     tally = judged(label, decision, confidence, weight)
     found, n = binned(tally, bins, closed), _size(tally)
@@ -173,7 +173,7 @@ def max_calibration_error(
     an answered trial that has a confidence. Reference: Naeini et al. 2015; `netcal.metrics.MCE` for `closed="left"`.
 
     >>> max_calibration_error([1, 1, 0, 0], [1, 1, 0, 1], [0.9, 0.9, 0.7, 0.7])
-    Over(0.2 over 4)
+    PartialEstimate(0.2 over 4)
     """
     tally = judged(label, decision, confidence, weight)
     gaps = binned(tally, bins, closed).gaps
@@ -191,7 +191,7 @@ def brier_confidence(
     Reference: Brier 1950; equals `sklearn.metrics.brier_score_loss(right, confidence)`.
 
     >>> brier_confidence([1, 0, 0], [1, 1, -1], [0.5, 1.0, 0.2])
-    Over(0.625 over 2)
+    PartialEstimate(0.625 over 2)
     """
     j = Judged.of(judged(label, decision, confidence, weight))
     return PartialEstimate(float(brier_of(j)), float(j.n))

@@ -94,12 +94,10 @@ def outcome(label: ArrayLike, decision: ArrayLike) -> NDArray[np.int8]:
     """
     positive, said = check_label(label), np.asarray(decision)
     if said.shape != positive.shape:
-        raise DataError(f"label and decision must be equally long; found {positive.shape} and {said.shape}")
+        raise DataError.of("label-decision-equally-long", shape=positive.shape, shape_2=said.shape)
     if not _all_are_codes(said):
         wrong = ~np.isin(said, CODES)
-        raise DataError(
-            f"decision must be 1, 0, -1 (abstained) or -2 (failed); found {said[wrong][0]!r} at position {int(np.argmax(wrong))}"
-        )
+        raise DataError.of("decision-abstained-failed", said=said[wrong][0], wrong=int(np.argmax(wrong)))
     return np.int8(3) - np.int8(2) * said.astype(np.int8, copy=False) - positive.view(np.int8)
 
 

@@ -149,7 +149,7 @@ def fpr_at_tpr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = No
 
 def _check_share(name: str, value: float) -> None:
     if not 0.0 <= value <= 1.0:
-        raise UsageError(f"{name} must lie between 0 and 1; found {value}")
+        raise UsageError.of("lie", name=name, value=value)
 
 
 @dataclass(eq=False)

@@ -41,7 +41,7 @@ def _bits(values: ArrayLike, name: str) -> Floats:
     """Return a column of 0 and 1, or NaN for a record that does not count."""
     found = np.asarray(values, dtype=np.float64)
     if found.ndim != 1 or not (np.isnan(found) | np.isin(found, (0.0, 1.0))).all():
-        raise DataError(f"{name} must be a flat column of 0 and 1 (NaN: does not count)", code="not-bits")
+        raise DataError.of("not-bits", name=name)
     return found
 
 
@@ -242,9 +242,7 @@ def induced(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | 
 def _areas(truth: Array, score: Array) -> list[int]:
     """Return the classes that have both labels."""
     if truth.ndim != 2 or truth.shape != score.shape:
-        raise DataError(
-            f"labels and scores must be record × class; found {truth.shape} and {score.shape}", code="not-a-table"
-        )
+        raise DataError.of("not-a-table", shape=truth.shape, shape_2=score.shape)
     return [k for k in range(truth.shape[1]) if 0 < truth[:, k].sum() < len(truth)]
 
 
@@ -402,5 +400,5 @@ def surviving(minimal: ArrayLike, strengths: ArrayLike) -> Floats:
     """
     least = np.asarray(minimal, dtype=np.float64)
     if not len(least):
-        raise DataError("there are no minimal strengths")
+        raise DataError.of("no-minimal-strengths")
     return np.array([float(np.mean(least > s)) for s in np.asarray(strengths, dtype=np.float64)])

@@ -131,7 +131,7 @@ def aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: A
     Reference: Geifman et al. 2019, with the expectation over the order of ties.
 
     >>> aurc([1, 1], [1, 0], [0.9, 0.5])
-    Over(0.25 over 2)
+    PartialEstimate(0.25 over 2)
     """
     return _over(aurc_of, _judged(label, decision, confidence, weight))
 
@@ -160,7 +160,7 @@ def e_aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     Reference: Geifman et al. 2019; the best area is summed exactly here, not approximated.
 
     >>> e_aurc([1, 1], [1, 0], [0.9, 0.5]), e_aurc([1, 1], [1, 0], [0.5, 0.9])
-    (Over(0 over 2), Over(0.5 over 2))
+    (PartialEstimate(0 over 2), PartialEstimate(0.5 over 2))
     """
     return _over(e_aurc_of, _judged(label, decision, confidence, weight))
 
@@ -174,7 +174,7 @@ def augrc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: 
     Undefined (NaN) without an answered trial that has a confidence. Reference: Traub et al. 2024.
 
     >>> augrc([1, 1], [1, 0], [0.9, 0.5])
-    Over(0.125 over 2)
+    PartialEstimate(0.125 over 2)
     """
     return _over(augrc_of, _judged(label, decision, confidence, weight))
 
@@ -195,10 +195,10 @@ def accuracy_at_coverage(
     Reference: Geifman & El-Yaniv 2017.
 
     >>> accuracy_at_coverage([1, 1, 0, 0], [1, 0, 0, -1], [0.9, 0.5, 0.8, 0.99], coverage=0.5)
-    Over(1 over 2)
+    PartialEstimate(1 over 2)
     """
     if not 0.0 < coverage <= 1.0:
-        raise UsageError(f"coverage must lie in 0..1, 0 excluded; found {coverage}")
+        raise UsageError.of("coverage-lie-excluded", coverage=coverage)
     j = _judged(label, decision, confidence, weight)
     return PartialEstimate(float(accuracy_at_coverage_of(j, coverage)), coverage * float(j.n_all))
 
@@ -220,10 +220,10 @@ def coverage_at_accuracy(
     Reference: Geifman & El-Yaniv 2017.
 
     >>> coverage_at_accuracy([1, 1, 0, 0], [1, 0, 0, -1], [0.9, 0.5, 0.8, 0.99], accuracy=0.9)
-    Over(0.5 over 4)
+    PartialEstimate(0.5 over 4)
     """
     if not 0.0 < accuracy <= 1.0:
-        raise UsageError(f"accuracy must lie in 0..1, 0 excluded; found {accuracy}")
+        raise UsageError.of("accuracy-lie-excluded", accuracy=accuracy)
     j = _judged(label, decision, confidence, weight)
     return PartialEstimate(float(coverage_at_accuracy_of(j, accuracy)), float(j.n_all))
 

@@ -211,7 +211,7 @@ def unparsed_rate(unparsed: ArrayLike, weight: ArrayLike | None = None) -> float
     """
     flags = np.asarray(unparsed, dtype=np.float64)
     if flags.ndim != 1 or not ((flags == 0.0) | (flags == 1.0)).all():
-        raise DataError("unparsed must be a flat column of 1 (the verdict was not understood) and 0")
+        raise DataError.of("unparsed-flat-column-verdict")
     weights = check_weight(weight, len(flags))
     return Rate(float(flags.sum()), len(flags)) if weights is None else Rate(float(flags @ weights), weights.sum())
 

@@ -48,7 +48,7 @@ def assemble(
     the trials with their units, if they were counted without.
     """
     if not tally.cells:
-        raise DataError("there are no trials to measure")
+        raise DataError.of("no-trials")
     tally, chosen = keep_cells(tally, plan)
     words = _read_words(tally, plan)
     order = sorted(tally.cells)
@@ -79,16 +79,11 @@ def _read_words(tally: ShardTally, plan: ShardPlan) -> Words:
         word = reading.problems[0].word
         n = sum(binned.total for cell, binned in tally.cells.items() if cell[0] == word)
         known = ", ".join((*reading.positive_words, *reading.negative_words)) or "none"
-        raise DataError(
-            f"{n:,} rows have the label {quoted(word)}, which beside the labels of the other shards names no class; known "
-            f"here: {known}. Declare the classes with --positive and --negative, or say --positive-value"
-        )
+        raise DataError.of("rows-label-beside-labels", n=n, word=quoted(word), known=known)
     columns = tally.shards[0].facts.get("columns") if tally.shards else None
     refuse_other_direction(str(columns.get("score", "")) if isinstance(columns, Mapping) else "", reading, options)
     if (options.higher is not None and is_reversed(reading, options.higher)) != plan.turned:
-        raise DataError(
-            "the first rows of the shards do not show which class is positive; declare it with --positive and --negative"
-        )
+        raise DataError.of("first-rows-shards")
     return words
 
 
@@ -189,6 +184,6 @@ def keep_cells(tally: ShardTally, plan: ShardPlan) -> tuple[ShardTally, list[str
         cells = {cell: own for cell, own in cells.items() if cell[at] in wanted}
         n = sum(cell.total for cell in cells.values())
         if not n:
-            raise DataError(f"no row has {name}={values[0]}; check --where", code="no-rows")
+            raise DataError.of("no-rows/row", name=name, values_2=values[0])
         said.append(f"where:{name}={' & '.join(values)}({n}/{whole})")
     return (replace(tally, cells=cells) if options.where else tally), said

@@ -13,20 +13,10 @@ from hitmiss.core.score_keys import COARSE, EXACT, Keys, bins_of, first_key, key
 from hitmiss.core.sorting import in_order, let_go
 
 Counts = NDArray[np.int64]
-
-
 Cell = TypeVar("Cell", bound=Hashable)
-
-
 LOWEST: Final = keys_of([-np.inf])[0]
-
-
 HIGHEST: Final = np.uint64(2**64 - 1)
-
-
 NO_KEYS: Final[Keys] = np.zeros(0, dtype=np.uint64)
-
-
 FEW_RUNS: Final = 16
 """So many ascending runs are merged in less time than they are sorted."""
 

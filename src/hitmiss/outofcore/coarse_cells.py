@@ -32,23 +32,13 @@ from hitmiss.stats.units import UnitSample
 
 TIED_BITS: Final = 32
 """A bin with this many bits that is still heavy is probably one score with many trials: its scores are counted."""
-
-
 ROW_BYTES: Final = 96
 """The memory per fetched score: its key, two copies while sorting, and its entry in a tally."""
-
-
 STRETCH_BYTES: Final = 96
 """The memory per score of a stretch: its key, copies of it while sorting, and its entries in tallies."""
-
-
 MOST_STRETCHES: Final = 1000
 """The maximum number of stretches."""
-
-
 PIECE_SCORES: Final = 1 << 18
-
-
 SampleKey = tuple[tuple[int, ...], tuple[int, ...]]
 """A sample, given by its positive and its negative cells."""
 
@@ -74,7 +64,7 @@ class CoarseCells:
     def unit_sample(self, rows: Rows, positive: NDArray[np.bool_], unit: Counts, n_units: int) -> UnitSample:
         """Refuse: the trials of these cells are not known by their units (see `outofcore.units`)."""
         del rows, positive, unit, n_units
-        raise UsageError("drawing units needs every score at once, and these are too many to keep; raise --memory")
+        raise UsageError.of("drawing-units-needs-score")
 
     def _sample(self, positive: Rows, negative: Rows) -> tuple[Tally, RocSteps]:
         key = tuple(positive.tolist()), tuple(negative.tolist())
@@ -123,10 +113,7 @@ class CoarseCells:
         edges = (tally.positives + tally.negatives)[np.append(starts, len(tally.score))]
         rows = int(np.diff(edges)[is_open].sum())
         if rows * ROW_BYTES > self.memory:
-            raise DataError(
-                f"about {rows:,} trials lie where the figures are decided, which is more than the memory allowed; "
-                f"raise --memory to {rows * ROW_BYTES / 1e9 + 0.4:.1f}GB, or group by less"
-            )
+            raise DataError.of("about-trials-lie-where", rows=rows, rows_2=rows * ROW_BYTES / 1000000000.0 + 0.4)
         first, last = first[is_open], last[is_open]
         return [_replaced(own, side, first, last, EXACT, ()) for own, side in zip(binned, sides, strict=True)]
 

@@ -37,12 +37,8 @@ from hitmiss.outofcore.shard_tally import Cell, ShardFact, ShardTally, cells_of,
 
 RANGE: Final = "ids"
 """The fact about a shard that its ids ascend, from the first to the last."""
-
-
 ENOUGH_FAULTS: Final = 1000
 """The number of faults after which a shard is not read any further."""
-
-
 Counter = Callable[[Shard, ShardPlan], Iterator[ShardTally]]
 
 

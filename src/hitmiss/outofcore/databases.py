@@ -22,9 +22,9 @@ def open_duckdb(place: str) -> Iterator[Query]:
     try:
         import duckdb
     except ImportError as error:
-        raise EnvironmentFault(f"duckdb: needs the package 'duckdb' ({error}): pip install 'hitmiss[duckdb]'") from None
+        raise EnvironmentFault.of("duckdb-needs-package-duckdb", error=error) from None
     if not Path(place).is_file():
-        raise DataError(f"{place} is not there", code="missing-file")
+        raise DataError.of("missing-file/not", place=place)
     try:
         with duckdb.connect(place, read_only=True) as connection:
             yield lambda statement: answer_of(connection.sql(statement))
@@ -39,17 +39,13 @@ def open_spark(_: str) -> Iterator[Query]:
         import pyarrow  # noqa: F401  # answers are transferred as Arrow
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise EnvironmentFault(f"spark: needs the package 'pyspark' ({error}): pip install 'hitmiss[spark]'") from None
+        raise EnvironmentFault.of("spark-needs-package-pyspark", error=error) from None
     session = there = SparkSession.getActiveSession()
     quiet = {"spark.ui.showConsoleProgress": "false", "spark.log.level": "FATAL", "spark.ui.enabled": "false"}
     try:
         session = there or SparkSession.builder.appName("hitmiss").config(map=quiet).getOrCreate()
     except Exception as error:
-        raise EnvironmentFault(
-            f"no Spark session could be started ({_first_line(error)}); it needs Java, or SPARK_REMOTE, and its master is "
-            f"that of its own settings (spark-defaults.conf, PYSPARK_SUBMIT_ARGS)",
-            code="no-spark",
-        ) from None
+        raise EnvironmentFault.of("no-spark", error=_first_line(error)) from None
     try:
         yield lambda statement: pl.DataFrame(session.sql(statement).toArrow())
     except Exception as error:  # errors from its Java side have no class of their own
@@ -62,7 +58,7 @@ def open_spark(_: str) -> Iterator[Query]:
 
 
 def _refusal(engine: str, error: BaseException) -> DataError:
-    return DataError(f"{engine} does not answer: {quoted(_first_line(error))}", code="engine-refused")
+    return DataError.of("engine-refused", engine=engine, quoted=quoted(_first_line(error)))
 
 
 def _first_line(error: BaseException) -> str:

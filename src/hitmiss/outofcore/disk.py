@@ -17,8 +17,6 @@ from hitmiss.outofcore.binned import NO_KEYS, Binned, Cell, KeptKeys, Several
 
 DISK_BYTES: Final = 16
 """The disk space per trial: the keys of its score and of its id."""
-
-
 SPARE: Final = 1.05
 """The factor by which free disk space must exceed what will be written."""
 
@@ -29,11 +27,7 @@ def writing(folder: str | None) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise EnvironmentFault(
-            f"the scores cannot be written to {folder or tempfile.gettempdir()} ({error.strerror}); name a folder with more "
-            "room by --scratch, or allow more by --memory",
-            code="no-room",
-        ) from None
+        raise EnvironmentFault.of("no-room", folder=folder or tempfile.gettempdir(), strerror=error.strerror) from None
 
 
 @dataclass(frozen=True)
@@ -48,12 +42,11 @@ class Disk:
         """Refuse a folder that is not there, or that has no room for so many trials of so many bytes each."""
         base, size = self.folder or tempfile.gettempdir(), SPARE * each * trials
         if not Path(base).is_dir():
-            raise UsageError(f"--scratch {base}: there is no such folder; make it, or name another one")
+            raise UsageError.of("no-such-folder", base=base)
         free = shutil.disk_usage(base).free
         if trials > self.room and free < size:
-            raise EnvironmentFault(
-                f"{size / 1e9:.1f} GB of temporary disk space are needed and {base} has {free / 1e9:.1f} GB; "
-                "name a folder with more room by --scratch, or allow more by --memory"
+            raise EnvironmentFault.of(
+                "gb-temporary-disk-space", size=size / 1000000000.0, base=base, free=free / 1000000000.0
             )
 
     def moved(self, cells: Mapping[Cell, KeptKeys]) -> dict[Cell, KeptKeys]:

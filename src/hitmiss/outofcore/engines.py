@@ -192,7 +192,7 @@ def _database() -> tuple[Any, Any]:
     try:
         import duckdb
     except ImportError as error:
-        raise EnvironmentFault(f"--engine duckdb needs a package ({error}): pip install 'hitmiss[duckdb]'") from None
+        raise EnvironmentFault.of("duckdb-needs-package-pip", error=error) from None
     return duckdb, duckdb.connect(config={"memory_limit": DUCKDB_MEMORY})
 
 
@@ -204,19 +204,11 @@ def answer_of(relation: Any) -> pl.DataFrame:
 
 
 ENGINES: Final = {"polars": by_polars, "duckdb": by_duckdb}
-
-
 DUCKDB_MEMORY: Final = "500MB"
 """The memory that DuckDB may use."""
-
-
 DUCKDB_ROWS: Final = 2**22
 """The rows whose scores DuckDB collects at a time."""
-
-
 COUNT: Final = "n"
-
-
 MOST_LISTED: Final = 1000
 """The number of ids on one side only that are listed, per shard and for the key; beyond that they are only counted."""
 

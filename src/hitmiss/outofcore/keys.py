@@ -38,21 +38,11 @@ from hitmiss.stats import sketch
 
 INDEX_BYTES: Final = 40
 """The memory per row of a key beside its columns: the hash of its id, its place in the order of hashes, and copies."""
-
-
 UNLISTED: Final = 2**64 - 1
-
-
 LEAST_FOR_SCORES: Final = 10**7
 """The memory reserved for the scores, however large the key is."""
-
-
 Rows = NDArray[np.int64]
-
-
 NO_ROWS: Final[Rows] = np.zeros(0, dtype=np.int64)
-
-
 SMALL_KEY_BYTES: Final = 2**28
 """A key of fewer bytes is read whatever memory may be used."""
 
@@ -121,7 +111,7 @@ def key_of(files: KeyFiles, options: ReadSpec) -> Key:
         side = _opened_key(files.paths, options, Diagnostics())
         for path, noted, found in zip(files.paths, files.sha256, _hashes_of(side), strict=True):
             if found != noted:
-                raise DataError(f"{Shard(path).name}: the key has changed since it was first read; begin again")
+                raise DataError.of("key-changed-since-first", name=Shard(path).name)
         _checked_key(files, side, options, Diagnostics())
     return _keys_read[files, repr(options)]
 
@@ -132,7 +122,7 @@ def open_key(
     """Read a key as the reader does, check it, and keep what is needed of it; `columns` are taken from either side."""
     ledger, picks = Diagnostics(), opened[0].match.picks
     if set(options.runs) - {SYSTEM}:
-        raise UsageError("a key is not joined with several runs at a time; leave --stream out")
+        raise UsageError.of("key-not-joined-several")
     paths = list(map(str, expand(given)))
     on_disk = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
     if on_disk > SMALL_KEY_BYTES:
@@ -193,11 +183,7 @@ def _checked_key(files: KeyFiles, side: Side, options: ReadSpec, ledger: Diagnos
 
 def _refuse_large(size: int, memory: int) -> None:
     if size > memory // 2:
-        raise UsageError(
-            f"a key of {size / 1e6:,.0f} MB does not fit into half of --memory, and every piece of the scores is joined with "
-            f"it; raise --memory to {2 * size / 1e9 + 0.1:.1f}GB, or write the labels into the score files",
-            code="key-beyond-memory",
-        )
+        raise UsageError.of("key-beyond-memory", size=size / 1000000.0, size_2=2 * size / 1000000000.0 + 0.1)
 
 
 def hashed_ids(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:

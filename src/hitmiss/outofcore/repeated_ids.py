@@ -19,8 +19,6 @@ from hitmiss.outofcore.shard_tally import ShardTally, merge_tallies
 
 HASH_BYTES = 32
 """The memory per hash while hashes are examined: the hash, and copies of it while hashes are sorted."""
-
-
 MOST_LOOKED_UP = 1000
 """The number of repeated ids that are looked up; more would add no information."""
 

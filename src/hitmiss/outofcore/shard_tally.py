@@ -22,32 +22,16 @@ from hitmiss.outofcore.disk import Disk
 from hitmiss.outofcore.exact_cells import SPARSE
 
 Cell = tuple[str, ...]
-
-
 Numbers = NDArray[np.int64]
-
-
 MOST_CELLS: Final = 200_000
 """The limit on combinations of slices (and units); each costs about a kilobyte, whatever it holds."""
-
-
 SLOT_BITS: Final = 18
-
-
 SEED: Final = secrets.randbits(64)
-
-
 _MIX: Final = np.uint64(0x9E3779B97F4A7C15)
-
-
 CACHED: Final = 2**15
 """Numbers that stay in the cache of a processor."""
-
-
 SHOWN: Final = 2**14
 """The scores that show whether many trials share a score."""
-
-
 WAITING: Final = 2**23
 """Bins that may wait to be merged, in 64 to 128 MB."""
 
@@ -117,7 +101,7 @@ def merge_tallies(tallies: Iterable[ShardTally], disk: Disk | None = None) -> Sh
     if moved and waiting and disk is not None:
         waiting = [_moved(_merged(waiting), disk)]
     if not (moved or waiting):
-        raise DataError("there is no tally to merge; count at least one shard")
+        raise DataError.of("no-tally-merge")
     merged = _merged([*moved, *waiting])
     _refuse_twice(merged)
     return merged
@@ -132,9 +116,7 @@ def _refuse_twice(merged: ShardTally) -> None:
     seen: dict[str, str] = {}
     for shard in merged.shards:
         if shard.sha256 and shard.sha256 in seen:
-            raise DataError(
-                f"{shard.name} has the same content as {seen[shard.sha256]}: the shard was given twice; leave one out"
-            )
+            raise DataError.of("same-content-shard-given", shard_name=shard.name, seen=seen[shard.sha256])
         seen[shard.sha256] = shard.name
 
 
@@ -242,11 +224,7 @@ def _slot(keys: Keys) -> Numbers:
 def refuse_cells(n: int, names: Sequence[str]) -> None:
     """Refuse more cells than can be counted apart."""
     if n > MOST_CELLS:
-        raise UsageError(
-            f"{', '.join(names[1:])} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart; "
-            "leave one of them out, or --stream",
-            code="too-many-values",
-        )
+        raise UsageError.of("too-many-values", names=tuple(names[1:]), MOST_CELLS=MOST_CELLS)
 
 
 def cell_codes(frame: pl.DataFrame, names: Sequence[str]) -> tuple[Numbers, pl.DataFrame]:

@@ -18,14 +18,8 @@ SCORE: Final = "score"
 
 # must differ from the name of a user's table: Snowflake would treat an equal name as recursion
 TRIALS: Final = '"hitmiss_trials"'
-
-
 PLAIN: Final = "duckdb"
-
-
 DIALECTS: Final = (PLAIN, "bigquery", "databricks", "postgres", "snowflake", "spark", "trino")
-
-
 FILES: Final = ("databricks", "spark")
 """Dialects, besides DuckDB's, in which a statement can read files by path."""
 
@@ -80,13 +74,11 @@ def statement(
     GROUP BY "label", "codec", "score"
     """
     if step is not None and (step < 1 or step & (step - 1)):
-        raise UsageError(f"--step must be a power of two, so that rounding is exact; found {step}", code="inexact-step")
+        raise UsageError.of("inexact-step", step=step)
     slices = tuple(dict.fromkeys(by))
     taken = [name for name in slices if name in ("label", SCORE, COUNT)]
     if taken:
-        raise UsageError(
-            f"a slice cannot be called {taken[0]!r}: the counts have a column of that name", code="taken-name"
-        )
+        raise UsageError.of("taken-name", taken=taken[0])
     columns = {"label": label, SCORE: score, **{n: n for n in slices}}
     source = source_of(table, dialect)
     if key is not None:
@@ -112,8 +104,6 @@ def repeats_statement(table: str, columns: Mapping[str, str], *, dialect: str = 
 
 
 SCORES: Final = '"s"'
-
-
 KEY: Final = '"k"'
 """The names of the two tables in statements that join them."""
 
@@ -198,9 +188,7 @@ def compiled(plain: str, dialect: str, *, pretty: bool = False) -> str:
     try:
         import sqlglot
     except ImportError as error:
-        raise EnvironmentFault(
-            f"SQL of other dialects than {PLAIN} needs the package 'sqlglot' ({error}): pip install 'hitmiss[sql]'"
-        ) from None
+        raise EnvironmentFault.of("sql-other-dialects-needs", PLAIN=PLAIN, error=error) from None
     return str(sqlglot.parse_one(plain, read=PLAIN).sql(dialect=dialect, identify=True, pretty=pretty))
 
 
@@ -213,5 +201,5 @@ def source_of(table: str, dialect: str = PLAIN) -> str:
     if dialect == PLAIN:
         return sql_text(table)
     if dialect not in FILES:
-        raise UsageError(f"{table}: {dialect} counts tables, not files; give the name of one", code="table-name")
+        raise UsageError.of("table-name", table=table, dialect=dialect)
     return f"{sql_name('parquet')}.{sql_name(table)}"

@@ -13,6 +13,7 @@ from hitmiss.core.columns import SYSTEM, find_column, user_name
 from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric_spec import MetricSpec, parse
+from hitmiss.core.number_bands import NumberBands
 from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -25,6 +26,7 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
+from hitmiss.evaluation.tandem import complete
 from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs, says_probability
 from hitmiss.io.columns import unused_weights
 from hitmiss.io.diagnostics import Diagnostics
@@ -53,16 +55,10 @@ from hitmiss.stats.forms.base import Form
 from hitmiss.stats.stored import StoredTrials
 
 MEMORY: Final = 10**9
-
-
 KEY_BYTES: Final = 32
 """The memory per key that is kept, of a score or of an id: the key, and copies of it while keys are sorted."""
-
-
 OVERHEAD: Final = 3 * 10**8
 """The memory of the program, of the table library and of the pieces that are being read."""
-
-
 UNIT_BYTES: Final = 200
 """The memory per trial if units are resampled in memory: its score in its place in the order, with its unit."""
 
@@ -198,11 +194,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     wanted = list(design.metrics) or list(chosen.metrics if chosen else ())
     if in_parts:  # trials are only counted here; their figures are measured attack by attack, or condition by condition
         if finished is None:
-            raise UsageError(
-                "attacks and conditions are streamed only from the folder of a run (`hitmiss attack -o`, "
-                "`hitmiss detect -o`); leave --stream out",
-                code="needs-every-trial",
-            )
+            raise UsageError.of("needs-every-trial/attacks")
         wanted = list(chosen.metrics) if chosen else ["eer"]
         plain = replace(design, protocol=None, metrics=(), matrix=(), unit=(), bootstrap=0, gap="none")
         design = replace(plain, threshold=None) if design.drift is not None else replace(plain, by=())
@@ -215,11 +207,9 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     # files of trials have ids that can be matched
     refuse_what_needs_trials(design, wanted, columns, reads if means.are_counts else reads.changed(match=None))
     if means.are_counts and key is not None:
-        raise UsageError("a file of counts has no ids to join a key with; leave it out", code="key-of-counts")
+        raise UsageError.of("key-of-counts/file")
     if means.are_counts and reads.score_columns:
-        raise UsageError(
-            "a file of counts has one column of scores; name it with --column score=NAME", code="several-scores"
-        )
+        raise UsageError.of("several-scores")
     shards = [Shard(str(path)) for path in expand(scores)]
     reads = reads if not reads.score_columns else reads.changed(runs=(*reads.runs, SYSTEM))
     noted = {shard.path: stamp(shard.path) for shard in shards}
@@ -241,11 +231,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     columns = found_columns(columns, there)
     absent = [name for name in ("score", COUNT) if means.are_counts and name not in there]
     if absent:
-        raise UsageError(
-            f"{shards[0].name} has no column {absent[0]!r}; a file of counts has the label, the score, the slices and n "
-            "(see hitmiss sql)",
-            code="missing-column",
-        )
+        raise UsageError.of("missing-column/no", name=shards[0].name, absent=absent[0])
     keep = kept_columns(there, wanted, columns, threshold, reads)
     room = max(beside_program(means.memory) // KEY_BYTES, 2 * sketch.LARGE)
     is_counted, how = means.are_counts, "counts" if means.are_counts else "stream"
@@ -271,6 +257,13 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     if finished is not None:  # what the run records about itself
         trials = _titled(trials, Diagnostics([], list(finished.notes), list(finished.choices)), finished.coverage)
     trials = covered(trials, covering).retitle(reading=said)
+    if said.asv is not None:
+        if trials.is_short:  # scores are kept exactly where a cost that is known before counting needs them
+            raise UsageError(
+                "costs of a tandem with the trials of its ASV need every score in memory; raise --memory",
+                code="asv-memory",
+            )
+        trials = complete(trials, key, whole.protocol or Protocol(), said)
     unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
     trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)
     if in_parts and finished is not None:
@@ -292,10 +285,7 @@ def refuse_silent_runs(slices: Sequence[str], options: ReadSpec, why: str) -> No
     """Refuse to count rows as one run where a column may say which run each belongs to: only the rows show it."""
     named = [user_name(name) for name in slices if may_name_runs(name) and name not in options.runs]
     if named:
-        raise UsageError(
-            f"{why}, and {named[0]} may say which run a row belongs to: say --run-column {named[0]}, or leave --stream out",
-            code="needs-every-trial",
-        )
+        raise UsageError.of("needs-every-trial", why=why, named=named[0])
 
 
 def covered(trials: TalliedTrials, covering: KeyCoverage | None) -> TalliedTrials:
@@ -372,7 +362,12 @@ def _obstacles(
     if protocol is not None and (protocol.reader or protocol.measured_by):
         why = f"the protocol {protocol.name} reads and measures its files as a whole; leave --stream out"
         yield "needs-every-trial", why
+    if protocol is not None and (protocol.claims_speaker or protocol.split):
+        why = f"the protocol {protocol.name} needs the rows, {rows}"
+        yield "needs-every-trial", why
     for name in columns:
+        if NumberBands.parse(name) is not None:
+            yield "needs-every-trial", f"bands of numbers ({name}) need the rows, {rows}"
         if name in ("item", "label", *ANSWERS):
             why = f"trials cannot be counted by {name}, only by slice columns such as codec; leave {name} out"
             yield "not-a-slice", why
@@ -386,11 +381,14 @@ def _obstacles(
             f"--match needs the whole table{' beside --where' if options.where else ''}; leave --stream out",
         )
     for name in ("allow_missing", "on_nan"):
-        if options.where and name in options.said:  # trials that `where` leaves out are counted too
+        if options.where and name in options.stated:  # trials that `where` leaves out are counted too
             yield (
                 "unread-option",
                 f"{option_name(name)} needs the whole table beside --where; leave --stream out",
             )
+    for name in ("label_cut", "missing", "pairs"):
+        if getattr(options, name):
+            yield "needs-every-trial", f"{option_name(name)} needs the rows, {rows}"
     if options.dedupe or find_expanding(options) is not None:
         yield "needs-every-trial", f"--dedupe and layouts of nested files need the rows, {rows}"
     if options.weight is not None:

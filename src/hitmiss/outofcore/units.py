@@ -115,5 +115,5 @@ class UnitCells:
         """Return the groups that some cells are; a part of a group has no tally."""
         groups = np.unique(self.group[rows])
         if np.count_nonzero(np.isin(self.group, groups)) != len(rows):
-            raise UsageError("figures of some units alone need every score, and these are too many; raise --memory")
+            raise UsageError.of("figures-some-units-alone")
         return groups

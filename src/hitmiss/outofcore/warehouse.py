@@ -57,12 +57,8 @@ from hitmiss.outofcore.stream import (
 
 LOOK: Final = 100
 """Rows that are inspected before anything is counted."""
-
-
 ROW_BYTES: Final = 56
 """The memory per row of counts: its cell, its score and its count, and the key of its score."""
-
-
 FAULTS: Final = 1000
 """Rows with a fault that are fetched; more would add no information."""
 
@@ -108,11 +104,9 @@ def evaluate_table(
     columns = list(dict.fromkeys((*design.columns, *reads.where)))
     refuse_what_needs_trials(design, wanted, columns, reads)
     if reads.score_columns:
-        raise UsageError(
-            "a table is counted for one column of scores; name it with --column score=NAME", code="several-scores"
-        )
+        raise UsageError.of("several-scores/table")
     if key is not None and (key.engine, key.place) != (address.engine, address.place):
-        raise UsageError("scores and key must be tables of the same engine and database", code="other-database")
+        raise UsageError.of("other-database")
     with (open_spark if address.engine == "spark" else open_duckdb)(address.place) as query:
         asking = _Asking(query, address, source_of(address.table, address.engine))
         try:
@@ -176,11 +170,7 @@ class _Asking:
         most = max(memory // ROW_BYTES, 10**6)
         frame = self._answer(f"{counts_of(match.theirs, cells, self.source)}\nLIMIT {most + 1}")
         if frame.height > most:
-            raise UsageError(
-                f"{self.address.table} has more than {most:,} different scores; give more --memory, or count scores that are "
-                f"rounded (hitmiss sql --step, then --counts)",
-                code="needs-more-memory",
-            )
+            raise UsageError.of("needs-more-memory", table=self.address.table, most=most)
         frame = _plain(frame, cells)
         self._refuse_faults(frame, match.theirs, plan.options)
         seen, ledger = Counting(plan, plan.options), Diagnostics()
@@ -256,7 +246,7 @@ def _joined(
     ours, theirs = opened.match, listed.match
     refuse_undeclared(options, (*(opened.shape.names or ()), *(listed.shape.names or ())), scores.address.name, ledger)
     if set(options.runs):
-        raise UsageError("a key is joined with the scores of one run; give a table of one run", code="key-of-runs")
+        raise UsageError.of("key-of-runs")
     on = {n: (ours.theirs[n], theirs.theirs[n]) for n in ("item", "target") if n in ours.picks and n in theirs.picks}
     pair = Pair(scores.source, key.source, on)
     for asking, match, kind in ((scores, ours, "duplicate-id"), (key, theirs, "duplicate-in-key")):

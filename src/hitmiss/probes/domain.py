@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss._version import __version__
 from hitmiss.core import progress
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
 from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
@@ -151,6 +151,7 @@ def probe(
     drawn = group if unit is None else _check_column(unit, "units")
     _check_sizes(x, y, group, drawn)
     _check_folds(y, group, folds)
+    _require_sklearn()
     answers, settled = _held_out(x, y, _split(x, y, group, folds), standardise)
     notes = (() if settled else (f"a fold did not converge in {MAX_ITER} steps",)) + _copies(x, group)
     low, high, held, few = _interval(answers, drawn, seed, level)
@@ -205,7 +206,7 @@ def probe_layers(
     1.0
     """
     if not layers:
-        raise DataError("there is no layer to probe")
+        raise DataError.of("no-layer-probe")
     groups = None if groups is None else own_groups(groups)
     unit = None if unit is None else own_groups(unit)
     found = {
@@ -269,6 +270,14 @@ def _held_out(x: Array, y: Array, folds: Folds, standardise: bool) -> tuple[_Ans
         answer, converged = _fit_and_answer(x[train], y[train], x[test], standardise)
         hit[test], fold[test], settled = answer == y[test], k, settled and converged
     return _Answers(hit, fold), settled
+
+
+def _require_sklearn() -> None:
+    """Refuse to probe without scikit-learn, whose multinomial regression and folds the probe uses."""
+    try:
+        import sklearn  # noqa: F401
+    except ImportError as error:
+        raise EnvironmentFault.of("probe-needs-sklearn", error=str(error)) from None
 
 
 def _fit_and_answer(x: Array, y: Array, new: Array, standardise: bool) -> tuple[Array, bool]:
@@ -353,22 +362,24 @@ def _check_embeddings(embeddings: ArrayLike) -> Array:
     if x.dtype not in (np.float32, np.float64):
         x = x.astype(np.float64)
     if x.ndim != 2 or 0 in x.shape:
-        raise DataError(f"embeddings must be items × dimensions; found shape {x.shape}")
+        raise DataError.of("embeddings-items-dimensions", shape=x.shape)
     if not np.isfinite(x).all():
         rows = np.flatnonzero(~np.isfinite(x).all(axis=1))
-        raise DataError(f"{len(rows)} of {len(x)} embeddings hold NaN or infinity, the first at position {rows[0]}")
+        raise DataError.of("embeddings-hold-nan-infinity", n_rows=len(rows), n_x=len(x), rows=rows[0])
     if (x == x[0]).all():
-        raise DataError("all embeddings are identical; there is nothing to probe")
+        raise DataError.of("all-embeddings-identical-nothing")
     return x
 
 
 def _check_column(values: ArrayLike, what: str) -> Array:
     column = np.asarray(values)
     if column.ndim != 1:
-        raise DataError(f"{what} must be flat; found shape {column.shape}")
+        raise DataError.of("flat-found-shape", what=what, shape=column.shape)
     missing = [i for i, v in enumerate(column.tolist()) if v is None or v != v]
     if missing:
-        raise DataError(f"{len(missing)} of {len(column)} {what} are missing, the first at position {missing[0]}")
+        raise DataError.of(
+            "missing-first-position", n_missing=len(missing), n_column=len(column), what=what, missing=missing[0]
+        )
     return column.astype(str) if column.dtype == object else column
 
 
@@ -376,22 +387,19 @@ def _check_sizes(x: Array, y: Array, group: Array | None, unit: Array | None) ->
     sizes = {"embeddings": len(x), "labels": len(y)} | ({} if group is None else {"groups": len(group)})
     sizes |= {} if unit is None else {"units": len(unit)}
     if len(set(sizes.values())) > 1:
-        raise DataError(f"each item needs one embedding, one label and one group; found {sizes}")
+        raise DataError.of("item-needs-embedding-label", sizes=sizes)
 
 
 def _check_folds(y: Array, group: Array | None, folds: int) -> None:
     """Check that every class can occur in every fold."""
     if folds < 2:
-        raise UsageError(f"folds must be at least 2; found {folds}")
+        raise UsageError.of("folds-least", folds=folds)
     classes, counts = np.unique(y, return_counts=True)
     if len(classes) < 2:
-        raise DataError(f"a probe needs at least two classes; every label is {y[0]!s}")
+        raise DataError.of("probe-needs-least-classes", y=y[0])
     of = "items"
     if group is not None:
         counts, of = np.array([len(np.unique(group[y == c])) for c in classes]), "groups"
     scarce = [f"{c} ({n})" for c, n in zip(classes, counts, strict=True) if n < folds]
     if scarce:
-        raise DataError(
-            f"each class needs at least as many {of} as folds ({folds}); too few in: {', '.join(scarce)}. "
-            "Take fewer folds, or leave these classes out"
-        )
+        raise DataError.of("class-needs-least-many", of=of, folds=folds, scarce=tuple(scarce))

@@ -23,6 +23,7 @@ from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure
 from hitmiss.io.manifest import Manifest, inside
 from hitmiss.media.audio import Clip, load_audio
+from hitmiss.stats.logistic import fit_logistic
 from hitmiss.stats.random import generator
 
 FEATURES: Final = ("duration", "silence", "lead_silence", "tail_silence", "zeros", "level", "peak")
@@ -75,10 +76,10 @@ def shortcut_trials(manifest: Manifest, features: Sequence[Mapping[str, float]],
     half.
     """
     if not manifest.has_labels:
-        raise DataError("the shortcut probe needs labels")
+        raise DataError.of("shortcut-probe-needs-labels")
     label = (manifest.frame["label"] == manifest.positive).to_numpy()
     if label.all() or not label.any():
-        raise DataError(f"the shortcut probe needs both classes; all of these are {manifest.frame['label'][0]}")
+        raise DataError.of("shortcut-probe-needs", label=manifest.frame["label"][0])
     table = np.array([[row[name] for name in FEATURES] for row in features])
     groups = manifest.frame[unit].to_numpy() if unit is not None else np.arange(len(label))
     scores = {name: _turned(table[:, i], label) for i, name in enumerate(FEATURES)}
@@ -113,10 +114,6 @@ def _turned(values: NDArray[np.float64], label: NDArray[np.bool_]) -> NDArray[np
 
 def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: Array) -> NDArray[np.float64]:
     """Return the score of each clip from a classifier that was trained on other speakers."""
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
     names = np.unique(groups)
     order = generator(0, "shortcut folds").permutation(len(names))
     fold_of = dict(zip(names.tolist(), (order % min(FOLDS, len(names))).tolist(), strict=True))
@@ -125,7 +122,9 @@ def _out_of_fold(table: NDArray[np.float64], label: NDArray[np.bool_], groups: A
     for held in np.unique(fold):
         train, test = fold != held, fold == held
         if label[train].all() or not label[train].any():
-            raise DataError("too few speakers: without one fold of them, a class is empty")
-        model = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced"))
-        scores[test] = model.fit(table[train], label[train]).decision_function(table[test])
+            raise DataError.of("too-few-speakers-without")
+        middle, spread = table[train].mean(axis=0), table[train].std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        fit = fit_logistic((table[train] - middle) / spread, label[train], balanced=True)
+        scores[test] = fit.log_odds((table[test] - middle) / spread)
     return scores

@@ -73,8 +73,6 @@ class MinDcf(float):
 Values = Iterable[object]
 """Scores or labels: a list, an array or a pandas Series."""
 MetricFunction = Callable[..., float | tuple[float, ...]]
-
-
 Bonafide = int | bool | str | None
 """The label that means bona fide; None: as documented, with a warning where labels are numbers or truth values."""
 
@@ -248,9 +246,7 @@ def _form_of(metric_fn: MetricFunction) -> Form | None:
         return None
     form = form_of(entry, entry.defaults)
     if isinstance(form, OfCounts):
-        raise UsageError(
-            f"{entry.name} needs decisions, not scores; decide at a threshold inside a function of your own"
-        )
+        raise UsageError.of("needs-decisions-not-scores", entry_name=entry.name)
     return form if isinstance(form, Form) else None
 
 
@@ -270,9 +266,7 @@ def is_bonafide(labels: Values, bonafide: Bonafide = None) -> NDArray[np.bool_]:
     if given.dtype.kind in "iu" or (given.dtype.kind == "f" and np.isin(given, (0, 1)).all()):
         wrong = ~np.isin(given, (0, 1))
         if wrong.any():
-            raise DataError(
-                f"integer labels are 0 and 1, and bonafide=0 or bonafide=1 says which; found {given[wrong][0]}"
-            )
+            raise DataError.of("integer-labels-bonafide-bonafide", given=given[wrong][0])
         return np.asarray(given == int(_meant(bonafide, "integers", 0)))
     words = given.astype(str)
     named = bonafide if isinstance(bonafide, str) else "bonafide"
@@ -280,9 +274,7 @@ def is_bonafide(labels: Values, bonafide: Bonafide = None) -> NDArray[np.bool_]:
     if reading.problems:
         first = reading.problems[0]
         hint = f"; did you mean {first.meant!r}?" if first.meant else ""
-        raise DataError(
-            f"{int((words == first.word).sum())} labels are {first.word!r}, which is not a known class{hint}"
-        )
+        raise DataError.of("labels-not-known-class", part=int((words == first.word).sum()), word=first.word, hint=hint)
     return np.isin(words, reading.positive_words)
 
 
@@ -298,13 +290,13 @@ def _meant(bonafide: Bonafide, what: str, documented: int | bool) -> int | bool:
         )
         return documented
     if bonafide not in (0, 1):
-        raise UsageError(f"the labels are {what}; bonafide says which one is bona fide, found {bonafide!r}")
+        raise UsageError.of("labels-bonafide-says-bona", what=what, bonafide=bonafide)
     return bool(bonafide) if isinstance(documented, bool) else int(bonafide)
 
 
 def _column(df: pd.DataFrame, name: str) -> pd.Series:
     if name not in df.columns:
-        raise UsageError(f"no column {name!r}; the frame has {list(df.columns)}")
+        raise UsageError.of("no-column-frame", name=name, columns=str(list(df.columns)))
     return df[name]
 
 

@@ -151,9 +151,9 @@ def _say(raw: Array, kind: OutputKind, origin: Origin, positive_index: int | Non
 
 def _extracted(raw: Array, positive_index: int | None, outputs: OutputKind, form: ScoreForm) -> Floats:
     if outputs == "raw":
-        raise UsageError("raw scores have no probability; hitmiss detect --outputs raw scores them", code="raw-outputs")
+        raise UsageError.of("raw-outputs")
     if form not in ("probability", "log-odds"):
-        raise UsageError(f"scores are 'probability' or 'log-odds'; found {form!r}")
+        raise UsageError.of("scores-probability-log-odds", form=form)
     if not np.size(raw):
         return np.zeros(0)
     found = to_log_odds(raw, positive_index=positive_index, kind=outputs)
@@ -168,7 +168,7 @@ def compute_eer(real_scores: ArrayLike, fake_scores: ArrayLike) -> tuple[float, 
     """
     real, fake = (np.asarray(s, dtype=np.float64).reshape(-1) for s in (real_scores, fake_scores))
     if not len(real) or not len(fake):
-        raise DataError(f"an EER needs scores of both classes; found {len(real)} real and {len(fake)} fake")
+        raise DataError.of("eer-needs-scores", n_real=len(real), n_fake=len(fake))
     return equal_error(np.repeat([1, 0], [len(real), len(fake)]), np.concatenate([real, fake]))
 
 
@@ -248,30 +248,30 @@ def save_score_file(path: str | Path, labels: ArrayLike, scores: ArrayLike, item
 
 def _plain(item: str) -> str:
     if any(c in item for c in '\t\n\r"'):
-        raise DataError(f"the id {item!r} holds a tab, a quote or a line end; the file has no way to write it")
+        raise DataError.of("id-holds-tab-quote", item=item)
     return item
 
 
 def _trials(labels: ArrayLike, scores: ArrayLike) -> tuple[NDArray[np.int64], Floats]:
     label, score = np.asarray(labels).reshape(-1), np.asarray(scores, dtype=np.float64).reshape(-1)
     if len(label) != len(score):
-        raise DataError(f"labels and scores must be equally long; found {len(label)} and {len(score)}")
+        raise DataError.of("labels-scores-equally-long", n_label=len(label), n_score=len(score))
     if not len(label):
-        raise DataError("there are no scores")
+        raise DataError.of("no-scores")
     wrong = ~np.isin(label, (0, 1))
     if label.dtype.kind not in "iubf" or wrong.any():
         found = label[wrong][0] if wrong.any() else label.dtype
-        raise DataError(f"labels are 1 (real) or 0 (fake); found {found!r}")
+        raise DataError.of("labels-real-fake", found=found)
     if np.isnan(score).any():
-        raise DataError(
-            f"{int(np.isnan(score).sum())} scores are NaN, the first at position {int(np.argmax(np.isnan(score)))}"
+        raise DataError.of(
+            "scores-nan-first-position", n=int(np.isnan(score).sum()), score=int(np.argmax(np.isnan(score)))
         )
     return label.astype(np.int64), score
 
 
 def _counts(label: NDArray[np.int64], score: Floats, threshold: float) -> Counts[float]:
     if threshold != threshold:
-        raise UsageError("a threshold must be a number; found NaN")
+        raise UsageError.of("threshold-number-found-nan")
     return Counts.of(label, (score > threshold).astype(np.int64))
 
 
@@ -279,9 +279,7 @@ def _refuse_strange(scores: Floats) -> None:
     wrong = ~np.isfinite(scores)
     if wrong.any():
         first = int(np.argmax(wrong))
-        raise DataError(
-            f"the model gave {int(wrong.sum())} scores that are NaN or infinite, the first for clip {first}"
-        )
+        raise DataError.of("model-gave-scores-nan", wrong=int(wrong.sum()), first=first)
     at_ends = float(np.mean((scores == 0) | (scores == 1))) if len(scores) else 0.0
     if at_ends > 0.01:
         sys.stderr.write(

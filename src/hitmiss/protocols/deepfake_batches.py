@@ -74,7 +74,7 @@ class Batches:
                 outputs.append(raw)
                 labels.append(label)
         if not labels:
-            raise DataError("the loader gave no clips")
+            raise DataError.of("loader-gave-no-clips")
         return np.concatenate(labels), np.concatenate(outputs), kind if settled is None else settled.kind
 
     def _look_first(self, ask: Callable[..., object], ready: Clip, raw: Array) -> None:
@@ -144,20 +144,20 @@ def split_batch(batch: object) -> tuple[Iterable[Clip], NDArray[np.int64]]:
     """Split `(audio, labels)` or `(audio, speaker, labels)` into audio and checked labels."""
     if not isinstance(batch, tuple | list) or len(batch) not in (2, 3):
         size = len(batch) if isinstance(batch, tuple | list) else type(batch).__name__
-        raise DataError(f"a batch is (audio, labels) or (audio, speaker, labels); found {size}")
+        raise DataError.of("batch-audio-labels-audio", size=size)
     audio, labels = batch[0], batch[-1]
     label = np.asarray(labels.detach().cpu() if _is_tensor(labels) else labels).reshape(-1)
     if len(audio) != len(label):
-        raise DataError(f"a batch has {len(audio)} clips and {len(label)} labels")
+        raise DataError.of("batch-clips-labels", n_audio=len(audio), n_label=len(label))
     if len(label) and not np.isin(label, (0, 1)).all():
-        raise DataError(f"labels are 1 (real) or 0 (fake); found {label[~np.isin(label, (0, 1))][0]!r}")
+        raise DataError.of("labels-real-fake-2", label=label[~np.isin(label, (0, 1))][0])
     return audio, label.astype(np.int64)
 
 
 def _one_row_a_clip(raw: Array, n: int) -> Array:
     rows = raw.reshape(n, -1) if raw.size and raw.size % n == 0 and (raw.ndim < 2 or raw.shape[0] == n) else raw
     if rows.ndim != 2 or len(rows) != n:
-        raise DataError(f"the model gave the shape {raw.shape} for {n} clips; one row per clip is expected")
+        raise DataError.of("model-gave-shape-clips", shape=raw.shape, n=n)
     return rows
 
 
@@ -168,7 +168,7 @@ def _rows(audio: Iterable[Clip]) -> list[Clip]:
         clips = [clip[0] for clip in clips]
     clips = [clip if hasattr(clip, "shape") else np.asarray(clip, dtype=np.float32) for clip in clips]
     if any(clip.ndim != 1 for clip in clips):
-        raise DataError(f"a clip is one channel of samples; found the shape {tuple(clips[0].shape)}")
+        raise DataError.of("clip-channel-samples", shape=str(tuple(clips[0].shape)))
     return clips
 
 
@@ -186,8 +186,8 @@ def stacked(clips: list[Clip]) -> Clip:
     """Stack clips of equal length to a batch."""
     lengths = sorted({clip.shape[-1] for clip in clips})
     if len(lengths) > 1:
-        raise DataError(
-            f"the clips of a batch have {len(lengths)} lengths ({lengths[0]} to {lengths[-1]} samples); say cut_length=…"
+        raise DataError.of(
+            "clips-batch-lengths-samples", n_lengths=len(lengths), lengths=lengths[0], lengths_2=lengths[-1]
         )
     if _is_tensor(clips[0]):
         made: Clip = sys.modules["torch"].stack(clips)

@@ -58,7 +58,7 @@ def predict_proba_single(model: object, x: ArrayLike) -> NDArray[np.float64]:
     """
     record = np.asarray(x)
     if record.ndim != 2:
-        raise DataError(f"one record is sample × lead; found the shape {record.shape}")
+        raise DataError.of("record-sample-lead", shape=record.shape)
     return np.asarray(predict_proba_batch(model, record[None])[0])
 
 
@@ -66,7 +66,7 @@ def predict_proba_batch(model: object, X: ArrayLike) -> NDArray[np.float64]:
     """Return the probabilities of records (record × sample × lead) as record × class."""
     signals = as_numbers(X)
     if signals.ndim != 3:
-        raise DataError(f"records are record × sample × lead; found the shape {signals.shape}")
+        raise DataError.of("records-record-sample-lead", shape=signals.shape)
     return as_classifier(model).proba(signals)
 
 
@@ -116,7 +116,7 @@ def _turned(x: ArrayLike, layout: str) -> NDArray[np.float64]:
         raise UnknownName("layout", layout, LAYOUTS)
     record = as_numbers(x)
     if record.ndim != 2:
-        raise DataError(f"one record is sample × lead; found the shape {record.shape}")
+        raise DataError.of("record-sample-lead", shape=record.shape)
     return record.T if layout == "lead_sample" else record
 
 
@@ -142,7 +142,7 @@ def _named(records: Records, classes: Sequence[str] | None) -> Records:
         tuple(classes) if classes is not None else CLASSES if width == len(CLASSES) else tuple(map(str, range(width)))
     )
     if records.model is not None and len(names) != width:
-        raise DataError(f"the model gives {width} outputs and {len(names)} classes are named; name each of them")
+        raise DataError.of("model-gives-outputs-classes", width=width, n_names=len(names))
     records.classes = names
     return records
 
@@ -210,9 +210,11 @@ def run_attacks_on_samples(
     ids = list(range(len(signals))) if record_ids is None else list(record_ids)
     truth = np.asarray(y_true, dtype=np.float64)
     if not len(signals) == len(each) == len(ids):
-        raise UsageError(f"{len(signals)} records, {len(each)} configurations and {len(ids)} ids; one each is needed")
+        raise UsageError.of(
+            "records-configurations-ids-needed", n_signals=len(signals), n_each=len(each), n_ids=len(ids)
+        )
     if len(set(ids)) != len(ids):
-        raise DataError("two records have the same id, and would draw the same noise; each needs one of its own")
+        raise DataError.of("records-same-id-draw")
     records = _named(Records(signals, truth, fs, model, (), threshold, r_peaks, batch), classes)
     rngs = [noise_generator(seed, "attack", name, str(config)) for name, config in zip(ids, each, strict=True)]
     done = perform(records, range(len(signals)), each, rngs)
@@ -236,7 +238,7 @@ def _result(
     before = to_probability(records.clean[at])
     bits = records.bits(np.stack([before, after]))
     if records.y is None or records.y.shape[1] != len(before):
-        raise DataError(f"y_true must have one value for each of the {len(before)} outputs of the model")
+        raise DataError.of("true-value-outputs-model", n_before=len(before))
     about = {name: float(values[at]) for name, values in numbers.items()}
     target = records.target_of(config)
     aimed = None if target < 0 else bool(config.criterion(bits[:1], bits[1:], [target])[0])
@@ -274,15 +276,13 @@ def compute_global_metrics(
     """
     truth, proba = np.atleast_2d(np.asarray(y_true)), np.atleast_2d(np.asarray(y_proba, dtype=np.float64))
     if truth.shape != proba.shape:
-        raise DataError(f"truth and probabilities must have one shape; found {truth.shape} and {proba.shape}")
+        raise DataError.of("truth-probabilities-shape", shape=truth.shape, shape_2=proba.shape)
     if ((proba < 0) | (proba > 1)).any():
-        raise DataError(f"probabilities are 0 to 1; found {proba.min():g} to {proba.max():g}: are these logits?")
+        raise DataError.of("probabilities-found-logits", proba=proba.min(), proba_2=proba.max())
     names = tuple(classes) if classes is not None else CLASSES if truth.shape[1] == len(CLASSES) else None
     names = tuple(str(k) for k in range(truth.shape[1])) if names is None else names
     if len(names) != truth.shape[1] or len(set(names)) != len(names) or "macro" in names:
-        raise DataError(
-            f"each of the {truth.shape[1]} classes needs a name of its own, none of them macro; found {', '.join(names)}"
-        )
+        raise DataError.of("classes-needs-name-own", shape=truth.shape[1], names=tuple(names))
     bits, undefined = binarize(proba, threshold), {}
     figures: dict[str, dict[str, float]] = {}
     for k, name in enumerate(names):

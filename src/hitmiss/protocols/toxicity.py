@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from hitmiss.core.classes import class_name, understand
 from hitmiss.core.columns import OWN, column_name, prefixed, user_name
 from hitmiss.core.design import Design, Languages, names_of
-from hitmiss.core.errors import DataError, Fault, UsageError, nearest
+from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
 from hitmiss.core.header import Header
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import Estimate, Results, merged
@@ -33,22 +33,22 @@ from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.io.aliases import PREDICTED, plain
-from hitmiss.io.cells import to_numbers
+from hitmiss.io.cells import read_shares, read_thresholds
 from hitmiss.io.diagnostics import Diagnostics
-from hitmiss.io.embeddings import item_name
-from hitmiss.io.join import note_missing
-from hitmiss.io.labels import word_of
 from hitmiss.io.languages import files_of, find_run, language_of, without_own_outputs
-from hitmiss.io.predictions import Predictions, any_scores, read_predictions
+from hitmiss.io.loaded import LoadedRows
+from hitmiss.io.predictions import Predictions, any_scores, check_thresholds, read_predictions
+from hitmiss.io.reader import read
 from hitmiss.io.scores import is_reversed, negate_scores, note_oddities
+from hitmiss.io.source import Table
 from hitmiss.io.text_rows import read_rows
-from hitmiss.io.texts import TEXTS
-from hitmiss.io.words import ABSENT
+from hitmiss.io.wide import TYPE, are_wide
 from hitmiss.metrics.counts import Counts
 
 LANGUAGE: Final = "language"
 EVERY: Final = "all"
 """The group of texts about whose languages nothing is said."""
+UNNAMED: Final = f"nothing names the languages: the texts are one group, called {EVERY}"
 AVERAGES: Final = ("macro", "micro", "worst")
 REPLICATES: Final = 1000
 MORE: Final = {"score_columns", "runs", "slices", "numbers", "itself", "layout"}
@@ -145,7 +145,7 @@ def read_files(sources: object, spec: ReadSpec, needed: Collection[str] | None =
     """
     given = sources if isinstance(sources, list | tuple) else [sources]
     paths = [p for p in given if isinstance(p, str | Path) and language_of(p)]
-    if len(paths) < len(given) or MORE & {*spec.said}:
+    if len(paths) < len(given) or MORE & {*spec.stated}:
         return None
     chosen = spec if needed is None else spec.changed(slices=tuple(needed))
     return load_files(paths, spec=chosen, further=True).trials
@@ -164,7 +164,7 @@ def load_files(
     languages = tuple(language for language, _ in named)
     twice = [language for language in languages if languages.count(language) > 1]
     if twice:
-        raise UsageError(f"two files are of the language {twice[0]!r}; give one of each", code="repeated-language")
+        raise UsageError.of("repeated-language", twice=twice[0])
     predictions = read_predictions(named, spec, whole=whole, further=further)
     run = run_of(predictions, LANGUAGE, languages, spec=spec, deciding=deciding, one_each=True)
     return replace(run, files=tuple(map(Path, paths)))
@@ -246,7 +246,6 @@ def load_table(
     spec: ReadSpec | None = None,
     deciding: Deciding | None = None,
     whole: bool = False,
-    is_wide: bool = False,
 ) -> Run:
     """Load files or frames in which a column holds the language; `group` names another column to use."""
     chosen = spec or ReadSpec()
@@ -255,23 +254,24 @@ def load_table(
     predictions = read_predictions([(None, source) for source in sources], chosen, whole=whole)
     there = predictions.frame["group"].unique(maintain_order=True).to_list()
     asked = list(languages or sorted(there))
-    absent = [g for g in asked if g not in there]
-    if absent:
-        raise UsageError(
-            f"no row has {', '.join(map(repr, absent))}; there are {', '.join(sorted(there))}", code="unknown-language"
-        )
-    if set(asked) != set(there):
-        kept = predictions.frame.filter(pl.col("group").is_in(asked))
-        only = f"only:{' & '.join(sorted(asked))}"
-        predictions = replace(predictions, frame=kept, choices=(*predictions.choices, only))
+    predictions = _only_groups(predictions, asked, there)
     name = LANGUAGE if group in (None, "lang") else str(group)
     tag = Path(sources[0]).name.split(".")[0] if isinstance(sources[0], str | Path) else "table"
     files = tuple(Path(source) for source in sources if isinstance(source, str | Path))
     # No id occurs twice in a group: this was checked when the files were read.
-    run = run_of(
-        predictions, name, tuple(asked), spec=chosen, deciding=deciding, tag=tag, one_each=True, is_wide=is_wide
-    )
+    run = run_of(predictions, name, tuple(asked), spec=chosen, deciding=deciding, tag=tag, one_each=True)
     return replace(run, files=files)
+
+
+def _only_groups(predictions: Predictions, asked: Sequence[str], there: Sequence[str]) -> Predictions:
+    """Return the rows of the groups that are asked for; a group without rows is an error."""
+    absent = [g for g in asked if g not in there]
+    if absent:
+        raise UsageError.of("unknown-language", absent=tuple(absent), there=tuple(sorted(there)))
+    if set(asked) == set(there):
+        return predictions
+    kept = predictions.frame.filter(pl.col("group").is_in(list(asked)))
+    return replace(predictions, frame=kept, choices=(*predictions.choices, f"only:{' & '.join(sorted(asked))}"))
 
 
 def load_any(
@@ -302,213 +302,134 @@ def load_any(
         Labels are shares of annotators: positive from this share on.
     """
     if label_cut is not None and not 0 < label_cut <= 1:
-        raise UsageError(
-            f"labels are cut at a share of annotators above 0 and at most 1; found {label_cut:g}", code="bad-label-cut"
-        )
-    if key is None and label_cut is None:
-        run = _load_any(given, group, languages, spec, deciding, whole)
+        raise UsageError.of("bad-label-cut", label_cut=label_cut)
+    chosen = spec or ReadSpec()
+    chosen = chosen if label_cut is None else chosen.changed(label_cut=label_cut)
+    paths, _ = without_own_outputs(files_of(given))
+    if not paths:
+        raise UsageError.of("no-predictions")
+    if key is not None or are_wide(paths, chosen):
+        run = _load_by_reader(paths, group, key, languages, chosen, deciding, whole)
     else:
-        run = _load_joined(given, group, key, label_cut, languages, spec, deciding, whole)
-    return replace(run, asked=replace(run.asked, group=group, names=tuple(languages or ()), label_cut=label_cut))
+        run = _load_any(paths, group, languages, chosen, deciding, whole)
+    asked = replace(run.asked, group=group, names=tuple(languages or ()), label_cut=chosen.label_cut)
+    return replace(run, asked=asked)
 
 
-TRUTH: Final = "y_true"
-TYPE: Final = "type"
-"""The column for the types of toxicity, which a table holds side by side."""
-LABELS: Final = ("y_true", "label", "target", "toxicity", "toxic")
-"""Possible names of a column that holds shares of annotators."""
-
-
-def _load_joined(
-    given: Sequence[str],
+def _load_by_reader(
+    paths: Sequence[str],
     group: str | None,
     key: str | None,
-    cut: float | None,
     languages: Sequence[str] | None,
-    spec: ReadSpec | None,
+    spec: ReadSpec,
     deciding: Deciding | None,
     whole: bool,
 ) -> Run:
-    """Load files whose labels are in another file or are shares: join and cut them first, then read them as usual."""
-    paths, chosen = without_own_outputs(files_of(given))[0], spec or ReadSpec()
-    frames, joined, is_wide = [], _Joined(), False
-    for path in paths:
-        frame = read_rows(path).frame
-        if key is not None:
-            frame, is_wide = _with_labels(frame, Path(path).name, key, chosen, joined)
-            group = TYPE if is_wide and group is None else group
-        frame = frame if cut is None else _cut(frame, Path(path).name, cut, chosen, is_joined=key is not None)
-        language = language_of(path) or (None if any(map(language_of, paths)) or "group" in chosen.columns else EVERY)
-        if group is None and language is not None and not {LANGUAGE, "lang"} & {*frame.columns}:
-            frame = frame.with_columns(pl.lit(language).alias(LANGUAGE))
-        frames.append(frame)
-    is_wide = is_wide and group == TYPE
-    run = load_table(frames, group, languages=languages, spec=chosen, deciding=deciding, whole=whole, is_wide=is_wide)
-    files = (*map(Path, paths), *([Path(key)] if key is not None else []))
-    told = (f"label-cut:{cut:g}",) if cut is not None else ()
-    header, left = run.measured.header, joined.left_out()
-    measured = run.measured.retitle(
-        choices=_in_order(header.choices, (*told, *left.choices)),
-        notes=merged(tuple(left.notes), header.notes),
-        coverage=joined.coverage,
+    """Load files whose labels are in another file, or that have several labels of a text side by side."""
+    read_so = spec.over(find_protocol("toxicity").read).changed(threshold_rule=None, identities=())
+    named = [language_of(path) for path in paths]
+    sources: list[object] = list(paths)
+    if len(paths) > 1 and all(named):
+        sources = [
+            read_rows(path).frame.with_columns(pl.lit(language).alias(LANGUAGE))
+            for path, language in zip(paths, named, strict=True)
+        ]
+    kind = spec.kind if any_scores(spec) else "probability"
+    trials = read(sources, key, read_so.changed(higher=read_so.positive, score_kind=kind))
+    frame, slices = trials.frame, {user_name(name): name for name in trials.header.slices}
+    is_wide = group is None and TYPE in slices
+    by = group or (TYPE if is_wide else next((n for n in (LANGUAGE, "lang") if n in slices), None))
+    by = by or next((user_name(n) for n in trials.header.slices if spec.columns.get("group") == user_name(n)), None)
+    if by is not None and by not in slices:
+        raise UnknownName("column of the groups", by, slices)
+    notes = [] if by is not None or all(named) else [UNNAMED]
+    groups = frame[slices[by]] if by is not None else pl.Series([named[0] or EVERY]).new_from_index(0, frame.height)
+    predictions = _predictions(trials, groups.alias("group"), spec, whole)
+    there = predictions.frame["group"].unique(maintain_order=True).to_list()
+    asked = list(languages or (there if is_wide else sorted(there)))
+    predictions = _only_groups(predictions, asked, there)
+    name = LANGUAGE if by in (None, "lang") else str(by)
+    tag = Path(paths[0]).name.split(".")[0]
+    run = run_of(
+        predictions,
+        name,
+        tuple(asked),
+        notes=notes,
+        spec=spec,
+        deciding=deciding,
+        tag=tag,
+        one_each=len(paths) == 1 and not is_wide,
+        is_wide=is_wide,
     )
-    return replace(run, files=files, tag=files[0].name.split(".")[0], measured=measured)
+    files = (*map(Path, paths), *([Path(key)] if key is not None else []))
+    return replace(run, files=files, measured=run.measured.retitle(coverage=trials.header.coverage))
 
 
-@dataclass
-class _Joined:
-    """Which ids the files and the key have, to say what was left out when they were joined."""
-
-    listed: tuple[str, ...] = ()
-    scored: set[str] = field(default_factory=set)
-
-    @property
-    def coverage(self) -> tuple[int, int] | None:
-        """How many texts of the key have a prediction, and of how many; None if all have."""
-        there = sum(item in self.scored for item in self.listed)
-        return (there, len(self.listed)) if there < len(self.listed) else None
-
-    def left_out(self) -> Diagnostics:
-        """Return the notes and choices about ids that only one side has."""
-        ledger, known = Diagnostics(), set(self.listed)
-        absent = [item for item in self.listed if item not in self.scored]
-        extra = sorted(self.scored - known) if self.listed else []
-        note_missing(len(extra), len(absent), len(self.listed), ledger, (extra, absent), "texts")
-        return ledger
-
-
-def _with_labels(frame: pl.DataFrame, file: str, key: str, spec: ReadSpec, found: _Joined) -> tuple[pl.DataFrame, bool]:
-    """Join predictions with labels by id; also say whether there are several types, which are then stacked."""
-    truth, name = _key_of(key, spec), Path(key).name
-    ours = spec.columns.get("item") or item_name(frame.columns, file)
-    theirs = spec.key_columns.get("item") or item_name(truth.columns, name)
-    if truth[theirs].is_duplicated().any():
-        twice = truth.filter(pl.col(theirs).is_duplicated())[theirs][0]
-        raise DataError(f"{name} names some ids more than once, the first is {twice!r}", code="duplicate-id")
-    for one, other, has, lacks in ((frame[ours], truth[theirs], file, name), (truth[theirs], frame[ours], name, file)):
-        gone = one.filter(~one.is_in(other.implode()))
-        if len(gone) and not spec.allow_missing:
-            raise DataError(
-                f"{len(gone):,} ids of {has} are not in {lacks}, the first is {gone[0]!r}; --allow-missing scores what both have",
-                code="missing-ids",
-            )
-    found.listed = tuple(truth[theirs])
-    found.scored.update(frame[ours])
-    mark = f"{OWN}truth"
-    truth = truth.rename({c: f"{c}{mark}" for c in truth.columns if c in frame.columns and c != theirs})
-    joined = frame.join(truth, left_on=ours, right_on=theirs, how="inner", maintain_order="left")
-    shared = [c for c in frame.columns if f"{c}{mark}" in truth.columns and c != ours]
-    both = _types(joined, shared, mark, spec)
-    for column in (c for c in shared if c not in both):
-        _refuse_conflict(joined, column, mark, ours, file, name)
-    joined = joined.drop(f"{c}{mark}" for c in shared if c not in both)
-    if not both:
-        return joined, False
-    beside = [pl.col(c) for c in joined.columns if c not in (*both, *(f"{b}{mark}" for b in both), ours)]
-    parts = [
-        joined.select(
-            pl.col(ours).alias("id"),
-            *beside,
-            pl.lit(c).alias(TYPE),
-            pl.col(f"{c}{mark}").alias("y_true"),
-            pl.col(c).alias("y_prob"),
-        )
-        for c in both
-    ]
-    return pl.concat(parts), True
+def _predictions(trials: Trials, groups: pl.Series, spec: ReadSpec, whole: bool) -> Predictions:
+    """Return the trials of the one reader as predictions, with their thresholds and identities."""
+    frame, header, ledger = trials.frame, trials.header, Diagnostics()
+    known = {plain(user_name(name)): name for name in header.slices}
+    rows = LoadedRows.of([Table(header.sources[0].name if header.sources else "table", frame)], {})
+    bound = next((known[name] for name in PREDICTED["threshold"] if name in known), None)
+    thresholds = pl.Series("threshold", [None], pl.Float64).new_from_index(0, frame.height)
+    if bound is not None:
+        renamed = rows.renamed({bound: "threshold"})
+        thresholds = read_thresholds(renamed, spec, ledger, is_probability=not any_scores(spec))
+    shares = []
+    for name in spec.identities:
+        if plain(name) not in known:
+            raise UnknownName("identity column", name, known)
+        renamed = rows.renamed({known[plain(name)]: prefixed(name)})
+        shares.append(read_shares(renamed, prefixed(name), spec, ledger))
+    decided = frame["decision"] if "decision" in frame.columns else thresholds.cast(pl.Int8).clear(frame.height)
+    further = [name for name in header.slices if name not in (bound, TYPE) and spec.slices and name in spec.slices]
+    count = pl.int_range(frame.height, dtype=pl.UInt32, eager=True).alias("row")
+    own = pl.DataFrame(
+        [
+            frame["item"],
+            groups,
+            frame["label"].cast(pl.Int8),
+            frame["score"],
+            decided.alias("decision").cast(pl.Int8),
+            thresholds.alias("threshold"),
+            *shares,
+            *(frame[name] for name in further),
+            pl.Series("file", [0], pl.Int32).new_from_index(0, frame.height),
+            count,
+        ]
+    )
+    check_thresholds(own, rows, spec, ledger)
+    if ledger.findings:
+        raise ledger.error()
+    return Predictions(
+        own,
+        header.sources,
+        ({"item": "id"},),
+        merged(header.notes, tuple(ledger.notes)),
+        header.choices,
+        (_as_text(frame),) if whole else (),
+        slices=tuple(further),
+        repeated_by=header.repeated_by,
+        is_reshaped=True,
+    )
 
 
-def _key_of(key: str, spec: ReadSpec) -> pl.DataFrame:
-    """Return the rows of the file with the labels; a label column that the caller declares gets the documented name."""
-    truth, name = read_rows(key, is_key=True).frame, Path(key).name
-    for theirs in spec.key_columns.values():
-        if theirs not in truth.columns:
-            near = nearest(theirs, truth.columns)
-            hint = f"did you mean {near!r}?" if near else f"there are {', '.join(map(repr, truth.columns))}"
-            raise DataError(f"{name}: there is no column {theirs!r}; {hint}", code="missing-column")
-    declared = spec.key_columns.get("label", TRUTH)
-    if declared != TRUTH and TRUTH in truth.columns:
-        truth = truth.drop(TRUTH)
-    return truth.rename({declared: TRUTH}) if declared != TRUTH else truth
-
-
-def _types(joined: pl.DataFrame, shared: Sequence[str], mark: str, spec: ReadSpec) -> list[str]:
-    """Return the shared columns that are types of toxicity: scores in the predictions, labels in the key.
-
-    Where the predictions have a score and the key has a label, there are none: what both have are facts of the texts.
-    """
-    ours = {plain(c) for c in joined.columns if c not in shared and not c.endswith(mark)}
-    has_score = "score" in spec.columns or bool(spec.score_columns) or bool(ours & {*PREDICTED["score"]})
-    labels = {*PREDICTED["label"], *(plain(c) for c in (spec.columns.get("label"),) if c)}
-    has_label = any(plain(c.removesuffix(mark)) in labels for c in joined.columns)
-    if has_score and has_label:
-        return []
-    facts = {*PREDICTED["group"], *PREDICTED["threshold"], *TEXTS}
-    return [c for c in shared if plain(c) not in facts and _are_scores(joined[c], joined[f"{c}{mark}"], spec)]
-
-
-def _are_scores(scores: pl.Series, labels: pl.Series, spec: ReadSpec) -> bool:
-    """Return whether a column holds numbers, unless the key repeats numbers that are no probabilities: these are facts."""
-    numbers, wrong = to_numbers(scores, spec.decimal_sign)
-    if (wrong & ~scores.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))).any() or numbers.count() == 0:
-        return False
-    return bool(numbers.is_between(0, 1).all()) or bool((scores != labels).any())
-
-
-def _refuse_conflict(joined: pl.DataFrame, column: str, mark: str, item: str, file: str, key: str) -> None:
-    """Refuse a fact that the predictions and the key state differently; two spellings of one label are the same."""
-    differ = joined.filter(pl.col(column).str.strip_chars() != pl.col(f"{column}{mark}").str.strip_chars())
-    if not differ.height:
-        return
-    kind = "label-conflict" if plain(column) in PREDICTED["label"] else "column-conflict"
-    faults = [
-        Fault(kind, f"{key} says {other!r}, id {id!r}", file=file, column=column, value=own)
-        for id, own, other in differ.select(item, column, f"{column}{mark}").iter_rows()
-        if word_of(own) != word_of(other)
-    ]
-    if faults:
-        raise DataError(
-            f"{len(faults):,} rows of {file} have another {column} than {key}; make both files say the same, or take the "
-            "column out of one",
-            faults,
-        )
-
-
-def _cut(frame: pl.DataFrame, file: str, cut: float, spec: ReadSpec, *, is_joined: bool) -> pl.DataFrame:
-    """Convert shares of annotators to labels; a share outside 0..1 is refused, a blank one stays blank."""
-    name = spec.columns.get("label") or next((c for c in LABELS if c in frame.columns), None)
-    if name is None or name not in frame.columns:
-        raise DataError(
-            f"{file} has no column {name or 'of labels'} to cut; it has {', '.join(frame.columns)}", code="no-label"
-        )
-    texts = frame[name].cast(pl.String).fill_null("")
-    shares, _ = to_numbers(texts, spec.decimal_sign)
-    is_blank = texts.str.strip_chars().str.to_lowercase().is_in(list(ABSENT))
-    wrong = ~is_blank & ~shares.is_between(0.0, 1.0).fill_null(False)
-    if wrong.any():
-        at = wrong.arg_true().to_list()  # rows of a joined table are those of no file
-        message = "it is not a share of annotators from 0 to 1"
-        rows = [None if is_joined else row + 2 for row in at]
-        faults = [Fault("bad-share", message, file, row, name, texts[n]) for n, row in zip(at, rows, strict=True)]
-        comma = "; if it has a decimal comma, use --decimal ," if all("," in texts[n] for n in at) else ""
-        raise DataError(f"{faults[0]}; {len(at):,} such{comma}", faults)
-    made = pl.when(is_blank).then(pl.lit("")).when(shares >= cut).then(pl.lit("1")).otherwise(pl.lit("0"))
-    frame = frame.with_columns(made.alias(name))
-    is_known = plain(name) in PREDICTED["label"] or "label" in spec.columns
-    return frame if is_known or TRUTH in frame.columns else frame.rename({name: TRUTH})
+def _as_text(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return trials as a table of predictions under the documented names."""
+    named = {"item": "id", "label": "y_true", "score": "y_prob", "decision": "y_pred"}
+    others = [c for c in frame.columns if c not in (*named, "target") and user_name(c) not in named.values()]
+    kept = [*(c for c in named if c in frame.columns), *others]
+    return frame.select(pl.col(c).cast(pl.String).alias(named.get(c, user_name(c))) for c in kept)
 
 
 def _load_any(
-    given: Sequence[str],
+    paths: Sequence[str],
     group: str | None,
     languages: Sequence[str] | None,
-    spec: ReadSpec | None,
+    spec: ReadSpec,
     deciding: Deciding | None,
     whole: bool,
 ) -> Run:
-    paths, _ = without_own_outputs(files_of(given))
-    if not paths:
-        raise UsageError("no file of predictions was given", code="no-predictions")
     try:
         return load_table(paths, group, languages=languages, spec=spec, deciding=deciding, whole=whole)
     except DataError as error:
@@ -526,14 +447,14 @@ def _load_any(
     kept = [path for path in paths if not languages or language_of(path) in languages]
     absent = [language for language in languages or () if language not in map(language_of, kept)]
     if absent:
-        raise UsageError(f"no file is of {', '.join(absent)}", code="unknown-language")
+        raise UsageError.of("unknown-language/no", absent=tuple(absent))
     return load_files(kept, spec=spec, deciding=deciding, whole=whole)
 
 
 def _load_ungrouped(paths: Sequence[str], spec: ReadSpec | None, deciding: Deciding | None, whole: bool) -> Run:
     """Load files that say nothing about languages: all texts are one group."""
     predictions = read_predictions([(EVERY, path) for path in paths], spec, whole=whole)
-    notes = [f"nothing names the languages: the texts are one group, called {EVERY}"]
+    notes = [UNNAMED]
     tag = Path(paths[0]).name.split(".")[0]
     run = run_of(predictions, LANGUAGE, (EVERY,), notes=notes, spec=spec, deciding=deciding, tag=tag, one_each=True)
     return replace(run, files=tuple(map(Path, paths)))
@@ -560,9 +481,7 @@ def run_of(
     is_any = any_scores(chosen)
     clash = [g for g in groups if g in AVERAGES]
     if clash:
-        raise UsageError(
-            f"a {group} is called {clash[0]!r}, which is the name of an average here; rename it", code="reserved-name"
-        )
+        raise UsageError.of("reserved-name", group=group, clash=clash[0])
     how = replace(deciding or Deciding(), per_row=chosen.threshold_rule == "per-row")
     _refuse_threshold(how.given, is_any)
     how = replace(how, default=None) if is_any else how
@@ -636,7 +555,7 @@ def _refuse_threshold(given: float | None, any_scores: bool) -> None:
     """Refuse NaN, and a threshold above 1 for probabilities: everything would silently be called non-toxic."""
     if given is not None and (given != given or not (any_scores or 0.0 <= given <= 1.0)):
         fix = "give a number" if given != given else "probabilities lie in 0..1; other scores need --scores any"
-        raise UsageError(f"a threshold of {given!r} decides nothing; {fix}", code="bad-threshold")
+        raise UsageError.of("bad-threshold", given=given, fix=fix)
 
 
 def _default_told(deciding: Deciding, origins: Mapping[str, None]) -> tuple[str, ...]:

@@ -36,8 +36,6 @@ from hitmiss.verdicts.people import Teamwork
 from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated, uneven
 
 UNDEFINED: Final = ("null", "zero")
-
-
 CHANCE: Final = "ece_by_chance"
 """The ECE that a calibrated detector with the same confidences exceeds in one of twenty cases."""
 
@@ -124,9 +122,7 @@ class TriageExtras:
                 **lists,
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(
-                f"its parts of a triage are not of the form that hitmiss writes: {error}", code="malformed-results"
-            ) from None
+            raise DataError.of("malformed-results", error=error) from None
 
 
 LISTS: Final = ("flips", "majority", "latency", "spending")
@@ -326,9 +322,7 @@ def repeats_of(figures: Results) -> list[Estimate]:
 def unit_of(design: Design) -> str | None:
     """Return the single unit used for guarantees and for halving; None if rows are independent."""
     if len(design.unit) > 1:
-        raise UsageError(
-            f"guarantees and halves go by one unit; found {', '.join(design.unit)}", code="guarantee-units"
-        )
+        raise UsageError.of("guarantee-units/guarantees", unit=tuple(design.unit))
     return design.unit[0] if design.unit else None
 
 
@@ -345,7 +339,5 @@ def decided(trials: Trials, design: Design, development: Trials | None = None) -
     if triage.recalibration is None:
         return trials
     if development is None:
-        raise UsageError(
-            "confidences were recalibrated on other rows; give them with --calibrate-on", code="no-development"
-        )
+        raise UsageError.of("no-development/confidences")
     return recalibrate(development, trials, triage.recalibration, "confidence")

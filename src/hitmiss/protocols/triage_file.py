@@ -28,8 +28,6 @@ RATES: Final = (
     *("accuracy", "accuracy_answered", "coverage", "precision_fake", "recall_fake", "f1_fake"),
     *("precision_real", "recall_real", "f1_real", "balanced_accuracy"),
 )
-
-
 ANSWERED: Final = (
     "balanced_accuracy",
     "precision_fake",
@@ -40,14 +38,10 @@ ANSWERED: Final = (
     "f1_real",
 )
 """Figures that the triage evaluation document also writes with `_answered`: they use answered trials anyway."""
-
-
 LATER: Final = (
     *("error_rate", "coverage_fake", "coverage_real"),
     *("fake_slip_rate", "real_false_flag_rate", "fake_catch_rate", "real_pass_rate"),
 )
-
-
 HEADLINES: Final = (
     *(
         "accuracy",

@@ -20,9 +20,9 @@ from hitmiss.derive.decisions import Deciding, at_threshold
 from hitmiss.engine.compare import compare_design
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.tuning import DEFAULT, Tuned, tune
-from hitmiss.io.languages import files_of, language_of, without_own_outputs
+from hitmiss.io.languages import files_of, without_own_outputs
 from hitmiss.io.write import write_csv
-from hitmiss.protocols.toxicity import Run, load_files, load_table
+from hitmiss.protocols.toxicity import Run, load_any
 
 WRITABLE: Final = ".csv"
 SMALL: Final = 1000
@@ -52,24 +52,25 @@ def tune_files(
     group: str | None = None,
     spec: ReadSpec | None = None,
     plan: SamplingPlan | None = None,
+    key: str | None = None,
+    test_key: str | None = None,
 ) -> Tuning:
     """Choose the threshold of each group on validation files, and judge it on test files if there are any.
 
-    With a `plan`, the figures on test data have intervals; its unit is a column of the test files.
+    With a `plan`, the figures on test data have intervals; its unit is a column of the test files. `key` and `test_key`
+    are the labels of both, if their files have none.
     """
     how = spec or ReadSpec()
     kept, left = without_own_outputs(files_of(validation))
     kept_test, left_test = without_own_outputs(files_of(test))
-    own = load_sides(kept, group, how)
+    own = load_sides(kept, group, how, key=key)
     other = (
-        load_sides(kept_test, group, how.changed(slices=plan.unit or None) if plan else how, whole=True)
+        load_sides(kept_test, group, how.changed(slices=plan.unit or None) if plan else how, whole=True, key=test_key)
         if test
         else None
     )
     if other is not None and set(own.groups) != set(other.groups):
-        raise DataError(
-            f"validation has {', '.join(own.groups)} and test has {', '.join(other.groups)}; give both for the same ones"
-        )
+        raise DataError.of("validation-test", groups=tuple(own.groups), groups_2=tuple(other.groups))
     judged = other.trials if other else None
     rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged)
     if judged is not None and plan is not None and plan.bootstrap:
@@ -99,14 +100,13 @@ def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: SamplingPlan)
     )
 
 
-def load_sides(paths: Sequence[str], group: str | None, spec: ReadSpec, *, whole: bool = False) -> Run:
-    """Load files whose names end in a language, or files with a language column; decisions are made at 0.5."""
+def load_sides(
+    paths: Sequence[str], group: str | None, spec: ReadSpec, *, whole: bool = False, key: str | None = None
+) -> Run:
+    """Load files of any shape that `load_any` reads; decisions are made at 0.5."""
     if not paths:
-        raise UsageError("no file of predictions was given")
-    deciding = Deciding(given=0.5)
-    if group is not None or not all(language_of(path) for path in paths):
-        return load_table(paths, group, spec=spec, deciding=deciding, whole=whole)
-    return load_files(paths, spec=spec, deciding=deciding, whole=whole)
+        raise UsageError.of("no-predictions")
+    return load_any(paths, group, key=key, spec=spec, deciding=Deciding(given=0.5), whole=whole)
 
 
 def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
@@ -141,24 +141,23 @@ def write_thresholds(tuning: Tuning, folder: Path | None = None) -> dict[Path, s
     assert tuning.test is not None  # the command line checks for test files first
     run = tuning.test
     if any(choice.startswith(("where:", "dedupe")) for choice in run.predictions.choices):
-        raise UsageError(
-            "thresholds are written into whole files, and only some rows were read; leave --where and --dedupe out",
-            code="partial-file",
-        )
+        raise UsageError.of("partial-file")
+    if run.predictions.is_reshaped:
+        raise UsageError.of("thresholds-of-labels")
     thresholds = {row.group: row.chosen.threshold for row in tuning.rows}
     written: dict[Path, str] = {}
     for at, path in enumerate(tuning.test_paths):
         if path.suffix != WRITABLE:
-            raise UsageError(f"{path.name}: thresholds are written into .csv files; convert it first")
+            raise UsageError.of("thresholds-written-into-csv", path_name=path.name)
         if folder is not None:
             folder.mkdir(parents=True, exist_ok=True)
         rows = run.predictions.frame.filter(pl.col("file") == at)
         raw = run.predictions.raw[at]
         if rows.height != raw.height:
-            raise UsageError(f"{path.name}: rows without a label or score would be lost; fix them before writing")
+            raise UsageError.of("rows-without-label-score", path_name=path.name)
         frame, note = _with_threshold(raw, rows, thresholds, run.predictions.titles[at], run.measured.header.scale)
         target = folder / path.name if folder is not None else path
-        write_csv(frame, target)
+        write_csv(frame, target, replaces_input=folder is None)
         written[target] = note
     return written
 

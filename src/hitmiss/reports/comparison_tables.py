@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hitmiss.conclude.comparison import DRAWN_TESTS, draws_behind
-from hitmiss.engine.comparison import Comparison, Difference, Discordance
+from hitmiss.core.results import Estimate
+from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference, Discordance
 from hitmiss.engine.ranking import Ranking
 from hitmiss.findings.wording import p_text
+from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.table import ARROW, Table, TableCell
 
 VERDICT = "verdict"
@@ -17,12 +19,12 @@ LEGEND = (
 )
 
 
-def tables(comparison: Comparison, positive: str = "positives") -> list[Table]:
+def tables(comparison: Comparison, positive: str = "positives", numbers: ComparedNumbers = TERMINAL) -> list[Table]:
     """Return all pairs, then one table per metric and grouping, then McNemar's tables."""
     whole = [d for d in comparison if not d.average and not _is_sliced(d, comparison)]
-    found = [_overall(whole, comparison)] if whole else []
+    found = [_overall(whole, comparison, numbers)] if whole else []
     families = dict.fromkeys((tuple(d.slice), d.metric) for d in comparison if _is_sliced(d, comparison))
-    found += [_by_slice(comparison, names, metric, positive) for names, metric in families]
+    found += [_by_slice(comparison, names, metric, positive, numbers) for names, metric in families]
     for sliced in (False, True):
         own = [d for d in comparison.discordances if bool(d.slice) == sliced]
         found += [_mcnemar(own, comparison.correction)] if own else []
@@ -34,7 +36,7 @@ def _is_sliced(d: Difference, comparison: Comparison) -> bool:
     return bool(d.slice) and any(tuple(e.slice) == tuple(d.slice) and e.slice != d.slice for e in comparison)
 
 
-def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
+def _overall(rows: Sequence[Difference], comparison: Comparison, numbers: ComparedNumbers) -> Table:
     header = (
         "metric",
         "A",
@@ -48,12 +50,12 @@ def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
     lines = [
         (
             TableCell(_titled(d, comparison)),
-            *_figures(d),
+            *_values(d, comparison, numbers),
             TableCell(_p(d.p_value, d, draws_behind(comparison))),
             TableCell(d.test or ""),
             TableCell(_wins(d)),
-            TableCell("±" + f"{d.mdd:.4f}" if d.mdd is not None else "–"),
-            TableCell(d.verdict, strong=d.verdict.endswith("better")),
+            TableCell(numbers.detectable(d)),
+            TableCell(d.verdict, strong=d.verdict in (A_BETTER, B_BETTER)),
             TableCell(d.note or ""),
         )
         for d in rows
@@ -61,7 +63,9 @@ def _overall(rows: Sequence[Difference], comparison: Comparison) -> Table:
     return Table("all pairs", (*header, VERDICT, ""), tuple(lines)).trimmed()
 
 
-def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, positive: str) -> Table:
+def _by_slice(
+    comparison: Comparison, names: tuple[str, ...], metric: str, positive: str, numbers: ComparedNumbers
+) -> Table:
     own = [d for d in comparison if tuple(d.slice) == names and d.metric == metric]
     pooled = [d for d in comparison if not d.slice and d.metric == metric]
     adjusted = f"p ({comparison.correction})" if comparison.correction != "none" else "p unadjusted"
@@ -76,11 +80,14 @@ def _by_slice(comparison: Comparison, names: tuple[str, ...], metric: str, posit
         adjusted,
         "better/same/worse",
     )
-    draws = draws_behind(comparison)
-    rows = [_slice_row(tuple(d.slice.values()), d, draws) for d in own if not d.average]
+
+    def row(key: tuple[str, ...], d: Difference) -> tuple[TableCell, ...]:
+        return _slice_row(key, d, _values(d, comparison, numbers), draws_behind(comparison))
+
+    rows = [row(tuple(d.slice.values()), d) for d in own if not d.average]
     blank = ("",) * (len(names) - 1)
-    rows += [_slice_row(("pooled", *blank), d, draws) for d in pooled]
-    rows += [_slice_row(("macro", *blank), d, draws) for d in own if d.average]
+    rows += [row(("pooled", *blank), d) for d in pooled]
+    rows += [row(("macro", *blank), d) for d in own if d.average]
     title = f"{_titled(own[0], comparison)} by {' × '.join(names)}"
     return Table(title, (*header, VERDICT, ""), tuple(rows), len(names)).trimmed()
 
@@ -90,24 +97,29 @@ def _p(p: float | None, d: Difference, draws: int | None) -> str:
     return p_text(p, draws if d.test in DRAWN_TESTS else None)
 
 
-def _slice_row(key: tuple[str, ...], d: Difference, draws: int | None) -> tuple[TableCell, ...]:
+def _slice_row(
+    key: tuple[str, ...], d: Difference, values: tuple[TableCell, ...], draws: int | None
+) -> tuple[TableCell, ...]:
     return (
         *(TableCell(k) for k in key),
         TableCell(f"{d.n_pairs:,}"),
         TableCell(f"{d.n_positive:,}"),
-        *_figures(d),
+        *values,
         TableCell(_p(d.p_value, d, draws)),
         TableCell(_p(d.p_adjusted, d, draws) if not d.average and d.slice else ""),
         TableCell(_wins(d)),
-        TableCell(d.verdict, strong=d.verdict.endswith("better")),
+        TableCell(d.verdict, strong=d.verdict in (A_BETTER, B_BETTER)),
         TableCell(d.note or ""),
     )
 
 
-def _figures(d: Difference) -> tuple[TableCell, TableCell, TableCell]:
-    shown = [TableCell("–" if value is None else f"{value:.4f}") for value in (d.a, d.b)]
-    ends = f"[{d.low:+.4f}, {d.high:+.4f}]" if d.low is not None and d.high is not None else ""
-    return shown[0], shown[1], TableCell("–" if d.delta is None else f"{d.delta:+.4f}", ends, strong=True)
+def _values(d: Difference, comparison: Comparison, numbers: ComparedNumbers) -> tuple[TableCell, TableCell, TableCell]:
+    """Return the cells of both runs and of their difference."""
+    shown = [
+        TableCell(numbers.value(Estimate(d.metric, value, slice=d.slice), run))
+        for value, run in zip((d.a, d.b), comparison.names, strict=True)
+    ]
+    return shown[0], shown[1], TableCell(*numbers.difference(d), strong=True)
 
 
 def _titled(d: Difference, comparison: Comparison) -> str:

@@ -16,8 +16,14 @@ from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison, Difference, Discordance
 from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 from hitmiss.engine.requirement import Check
+from hitmiss.findings.wording import explain
 from hitmiss.reports import comparison_tables, gate_report, ranking_tables
-from hitmiss.reports.page import OfCounts, Page, Part, glossary
+from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
+from hitmiss.reports.page import Page, Part, glossary
+from hitmiss.reports.readings import RANKS
+from hitmiss.reports.section import Block, FiguresBlock, FigureView, Section, TableBlock, TextBlock
+from hitmiss.reports.sections.provenance import origin
+from hitmiss.reports.slice_plates import ranks_plate
 from hitmiss.reports.summary import Summary
 from hitmiss.reports.table import Table, TableCell
 
@@ -87,65 +93,63 @@ def _ranking(data: Mapping[str, object]) -> Ranking:
     )
 
 
-def contest_tables(found: Comparison | Ranking | list[Check]) -> list[Table]:
+def contest_tables(found: Comparison | Ranking | list[Check], numbers: ComparedNumbers = TERMINAL) -> list[Table]:
     """Return the tables of a comparison, a ranking or a gate."""
     if isinstance(found, Comparison):
-        return comparison_tables.tables(found)
-    return ranking_tables.ranking_tables(found) if isinstance(found, Ranking) else [gate_report.table(found)]
+        return comparison_tables.tables(found, numbers=numbers)
+    return ranking_tables.ranking_tables(found, numbers) if isinstance(found, Ranking) else [gate_report.table(found)]
+
+
+def contest_verdict(found: Comparison | Ranking | list[Check]) -> Verdict:
+    """Return the verdict of a comparison, a ranking or a gate."""
+    return conclude_gate(found) if isinstance(found, list) else conclude_comparison(found)
 
 
 def contest_page(given: str | Path | Comparison | Ranking, title: str = "") -> Page:
     """Compose the page of a comparison, a ranking or a gate, or of a file that holds one."""
     found = read_contest(given) if isinstance(given, str | Path) else given
-    tables = tuple(contest_tables(found))
+    tables = tuple(map(TableBlock, contest_tables(found, ComparedNumbers(is_page=True))))
     if isinstance(found, Comparison):
         name = f"{found.names[0]} against {found.names[1]}"
         first = found.differences[0] if found.differences else None
         tested = f"{first.n_pairs:,} pairs ({first.n_positive:,} positive)" if first is not None else "no pairs"
-        notes: tuple[str, ...] = (f"A = {found.names[0]}, B = {found.names[1]}.", comparison_tables.LEGEND)
-        metrics = [d.metric for d in found]
-        return _page(title or name, tested, conclude_comparison(found), tables, notes, found.signature, metrics)
+        blocks: tuple[Block, ...] = (
+            *tables,
+            TextBlock(f"A = {found.names[0]}, B = {found.names[1]}."),
+            TextBlock(comparison_tables.LEGEND),
+        )
+        card = Summary(title or name, tested, (), (), contest_verdict(found))
+        return _page(card, blocks, found.signature, [d.metric for d in found])
     if isinstance(found, Ranking):
-        name, tested = f"{len(found.names)} runs", "every pair compared"
-        notes = ("Runs that share a letter were not shown to differ.",)
-        metrics = [d.difference.metric for d in found.duels]
-        return _page(title or name, tested, conclude_comparison(found), tables, notes, found.signature, metrics)
-    return _page(title or "Gate", f"{len(found)} rules", conclude_gate(found), tables, (), "", [])
+        card = Summary(title or f"{len(found.names)} runs", "every pair compared", (), (), contest_verdict(found))
+        blocks = (*_ranks(found), *tables)
+        return _page(card, blocks, found.signature, [d.difference.metric for d in found.duels])
+    rules = f"{len(found)} rule{'s' if len(found) != 1 else ''}"
+    return _page(Summary(title or "Gate", rules, (), (), contest_verdict(found)), tables, "", [])
 
 
-def _page(
-    title: str,
-    tested: str,
-    verdict: Verdict,
-    tables: tuple[Table, ...],
-    notes: tuple[str, ...],
-    signature: str,
-    metrics: list[str],
-) -> Page:
+def _ranks(found: Ranking) -> list[Block]:
+    """Draw the ranks of the runs with their simultaneous intervals, by the first metric."""
+    whole = [s for s in found.standings if not s.slice and not s.average]
+    own = [s for s in whole if s.metric == whole[0].metric]
+    plate = ranks_plate(own)
+    if not plate.y.ticks:
+        return []
+    rows = tuple((TableCell(s.run), TableCell(f"{s.rank_low} to {s.rank_high}")) for s in own if s.rank_low is not None)
+    numbers = Table(RANKS.title, ("run", "rank"), rows)
+    return [FiguresBlock((FigureView("e1-ranks", "ranks", RANKS, plate, numbers, explain(own[0].metric).title),))]
+
+
+def _page(card: Summary, blocks: tuple[Block, ...], signature: str, metrics: list[str]) -> Page:
     rows = tuple(
         (TableCell(part.partition(":")[0]), TableCell(part.partition(":")[2]))
         for part in signature.split("|")
         if ":" in part
     )
-    part = Part(
-        "e1",
-        Summary(title, tested, (), (), verdict),
-        None,
-        (),
-        None,
-        (),
-        (),
-        (),
-        0,
-        (),
-        tables,
-        notes,
-        (),
-        (),
-        OfCounts(),
-        verdict.notes,
-        Table("provenance", ("what", "value"), rows, 2),
-        tuple(filter(None, (signature,))),
+    files = Table("provenance", ("what", "value"), rows, 2)
+    last = origin((), card.verdict.notes, tuple(filter(None, (signature,))), files)
+    sections = (Section("versus", "Runs compared" if signature else "Rules", blocks), last)
+    embeds = ("Numbers and tests, names of runs and slices, and hashes.",)
+    return Page(
+        card.title, (Part("e1", card, tuple(s for s in sections if s.blocks)),), tuple(glossary(metrics)), embeds
     )
-    embeds = ("Figures and tests, names of runs and slices, and hashes.",)
-    return Page(title, (part,), tuple(glossary(metrics)), embeds)

@@ -28,15 +28,6 @@ PER_DEVIATE: Final = 200.0
 """Pixels of a DET plot per normal deviate: 600 for the three from 0.1 % to 50 %."""
 
 
-def area_text(name: str, area: float) -> str:
-    """Return the legend text for an area; empty if the area is not known (curves from bins of scores).
-
-    >>> area_text(" · AUC", 0.98765), area_text(" · AUC", float("nan"))
-    (' · AUC 0.9877', '')
-    """
-    return "" if np.isnan(area) else f"{name} {area:.4f}"
-
-
 @dataclass(frozen=True, eq=False)
 class DetDisplay(Display):
     """Detection error trade-off on normal-deviate axes. Rates of 0 and 1 lie at infinity and are not drawn.
@@ -47,6 +38,7 @@ class DetDisplay(Display):
     """
 
     kind: ClassVar[str] = "det"
+    metric: ClassVar[str] = "eer"
     far: Floats
     frr: Floats
     threshold: Floats
@@ -80,11 +72,17 @@ class RocDisplay(Display):
     """Receiver operating characteristic: hits against false alarms."""
 
     kind: ClassVar[str] = "roc"
+    metric: ClassVar[str] = "roc_auc"
     fpr: Floats
     tpr: Floats
     threshold: Floats
     area: float
     points: tuple[Point, ...] = ()
+
+    @property
+    def has_area(self) -> bool:
+        """Say whether the area is known; of curves from bins of scores it may not be."""
+        return not np.isnan(self.area)
 
     @classmethod
     def from_trials(cls, trials: Trials, *, costs: Costs | None = None, tally: Tally | None = None) -> RocDisplay:
@@ -110,10 +108,16 @@ class PrDisplay(Display):
     """Precision against recall; `prevalence` is the precision of accepting everything."""
 
     kind: ClassVar[str] = "pr"
+    metric: ClassVar[str] = "average_precision"
     recall: Floats
     precision: Floats
     threshold: Floats
     area: float
+
+    @property
+    def has_area(self) -> bool:
+        """Say whether the area is known; of curves from bins of scores it may not be."""
+        return not np.isnan(self.area)
 
     @property
     def prevalence(self) -> float:

@@ -52,6 +52,8 @@ class Display:
     """What all displays share: the class names, the number of trials of each, and a JSON form."""
 
     kind: ClassVar[str] = ""
+    metric: ClassVar[str] = ""
+    """The metric whose value the curve shows as a whole; empty if there is none."""
     positive: str
     negative: str
     n_positive: int

@@ -1,9 +1,9 @@
-"""Two runs slice by slice: both figures on one axis, the distance between them, and whether a test shows it."""
+"""Two runs slice by slice: both values on one axis, the distance between them, and whether a test shows it."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.core.errors import UsageError
@@ -12,9 +12,10 @@ from hitmiss.core.registry import find_metric
 from hitmiss.core.results import Estimate
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, Comparison, Difference
 from hitmiss.engine.ranking import Ranking
-from hitmiss.findings.wording import explain, figure, places
+from hitmiss.findings.wording import PLACES, explain
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import groupings
+from hitmiss.reports.table_style import PAGE
 
 MARGIN: Final = 0.05
 UNTESTED: Final = "not tested"
@@ -22,7 +23,7 @@ UNTESTED: Final = "not tested"
 
 @dataclass(frozen=True)
 class Bell:
-    """One slice: its name, both figures as text and as places on a scale of 0..100, and the verdict."""
+    """One slice: its name, both values as text and as places on a scale of 0..100, and the verdict."""
 
     name: str
     n: int
@@ -70,18 +71,23 @@ def _table(
     first = next(iter(both.values()))[0]
     least, most = _range_of(first.metric)
     low, high = max(min(every) - room, least), min(max(every) + room, most)
-    digits = min(places([e for pair in both.values() for e in pair]), 4)
     tests = {tuple(d.slice.values()): d for d in compared or () if tuple(d.slice) == names and d.metric == first.metric}
     rows = []
     for key, (a, b) in both.items():
         assert a.value is not None and b.value is not None
         at = 100 * (a.value - low) / (high - low), 100 * (b.value - low) / (high - low)
-        texts = figure(a.value, digits), figure(b.value, digits)
+        texts = PAGE.value(a, PLACES), PAGE.value(b, PLACES)
         verdict, better = _verdict(tests.get(key), runs)
         rows.append(Bell(" × ".join(key), a.n, texts, at, verdict, better))
     rows.sort(key=lambda bell: -abs(bell.at[1] - bell.at[0]))
-    title = f"{explain(first.metric).title} of both runs by {' × '.join(names)}, the greatest distance first"
-    return Dumbbells(title, runs, tuple(rows), (figure(low, digits), figure(high, digits)))
+    unit = ", %," if PAGE.unit(first.metric) else ""
+    title = f"{explain(first.metric).title}{unit} of both runs by {' × '.join(names)}, the greatest distance first"
+    return Dumbbells(title, runs, tuple(rows), (_end(low, first), _end(high, first)))
+
+
+def _end(value: float, like: Estimate) -> str:
+    """Format an end of the scale with as many places as a number on it."""
+    return PAGE.value(replace(like, value=value), PLACES)
 
 
 def _range_of(metric: str) -> tuple[float, float]:

@@ -28,6 +28,8 @@ RUN: Final = "run"
 """The run column that distinguishes runs of several files."""
 FEW_RUNS: Final = 4
 """Maximum number of runs that are shown one by one in the order of their files; of more, the best come first."""
+MOST_TABLED: Final = 6
+"""Number of runs whose slices are listed one by one; of more, the best."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +42,8 @@ class RunData:
     trials: Trials | None = None
     finder: MediaFinder | None = None
     dossier: tuple[tuple[str, str], ...] = ()
-    asides: TriageExtras | None = None
-    """The parts of a triage besides its figures: confusions, flips, times, costs, people."""
+    extras: TriageExtras | None = None
+    """The parts of a triage besides its numbers: confusions, flips, times, costs, people."""
     rationales: Rationales | None = None
     people: Mapping[str, str] = field(default_factory=dict)
     """The verdicts of people on each item."""
@@ -99,9 +101,28 @@ class Evaluation:
         """Say whether it is one detector under attacks, not several detectors."""
         return is_campaign(self.results)
 
+    @cached_property
+    def sources(self) -> list[RunData]:
+        """Return the files behind the runs, each once."""
+        return list(dict.fromkeys(member.source for member in self.members))
+
+    @property
+    def counted(self) -> str:
+        """The heading of the number of positives; for records with several classes, of those that have any."""
+        return "with a label" if self.is_campaign else self.classes[0]
+
+    @cached_property
+    def tabled(self) -> list[dict[str, str]]:
+        """Return the runs whose slices get tables of their own: all of a few; of many the best."""
+        every = runs(self.results)
+        if len(every) <= MOST_TABLED:
+            return every
+        order = {name: i for i, name in enumerate(self.best_first)}
+        return sorted(every, key=lambda run: order.get(run.get(RUN, ""), len(order)))[:MOST_TABLED]
+
     @property
     def wholes(self) -> list[Estimate]:
-        """Return the figures over all trials of each run; for repeated runs the mean over the repetitions."""
+        """Return the numbers over all trials of each run; for repeated runs the mean over the repetitions."""
         own = [e for e in self.results if not e.slice]
         means = [e for e in own if e.average == "mean"]
         return means or [e for e in own if e.average is None]

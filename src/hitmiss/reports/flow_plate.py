@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hitmiss.findings.wording import per_cent
 from hitmiss.reports.plate import MUTED, Axis, Block, Mark, Plate, Ribbon
 
 ENDS: Final = {"right": 2, "wrong": 1, "open": MUTED}
@@ -26,7 +27,7 @@ class FlowPath:
 def flow_plate(titles: Sequence[str], ways: Sequence[FlowPath], finding: str = "") -> Plate:
     """Draw the outcomes of trials, stage by stage: boxes as high as their number of trials, ribbons by outcome.
 
-    >>> plate = flow_plate(("system", "outcome"), [FlowPath(("fake", "right"), 3), Way(("uncertain", "open"), 1)])
+    >>> plate = flow_plate(("system", "outcome"), [FlowPath(("fake", "right"), 3), FlowPath(("uncertain", "open"), 1)])
     >>> [mark.label for mark in plate.marks if isinstance(mark, Block)]
     ['fake 3', 'uncertain 1', 'right 3', 'open 1']
     """
@@ -41,7 +42,7 @@ def flow_plate(titles: Sequence[str], ways: Sequence[FlowPath], finding: str = "
         last = i == len(titles) - 1
         for name, (low, high) in nodes.items():
             n = round(high - low)
-            about = f"{titles[i]}: {name}, {n:,} of {total:,} ({n / total:.1%})"
+            about = f"{titles[i]}: {name}, {n:,} of {total:,} ({per_cent(n / total)})"
             ends = (tall - high, tall - low)
             marks.append(Block((i - NODE, i + NODE), ends, ENDS.get(name, 0) if last else 6, f"{name} {n:,}", about))
     x = Axis("", -0.12, len(titles) - 1 + 0.2 * len(titles), tuple((float(i), title) for i, title in enumerate(titles)))

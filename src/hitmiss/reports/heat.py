@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.results import Estimate, Results
-from hitmiss.findings.wording import figure, interval, places
+from hitmiss.findings.wording import PLACES
+from hitmiss.reports.table_style import PAGE
 
 SHADES: Final = 10
 NO_SHADE: Final = "none"
@@ -18,7 +19,7 @@ MOST: Final = 60
 
 @dataclass(frozen=True)
 class HeatCell:
-    """A figure, its shade (0 the best, 9 the worst), and the text of its tooltip."""
+    """A number, its shade (0 the best, 9 the worst), and the text of its tooltip."""
 
     text: str
     shade: str
@@ -60,11 +61,10 @@ def heat_map(results: Results, names: tuple[str, str], metric: str, run: Mapping
         return None
     down, across = (sorted({e.slice[name] for e in cells}) for name in names)
     ends = (min(values), max(values)) if cells[0].best == "low" else (max(values), min(values))
-    digits = min(places(cells), 4)
 
     def cell(r: str | None, c: str | None) -> HeatCell:
         key = tuple((name, value) for name, value in zip(names, (r, c), strict=True) if value is not None)
-        return _cell(at.get(key), key, ends, digits)
+        return _cell(at.get(key), key, ends)
 
     has_rows = any(tuple(e.slice) == names[:1] for e in own)
     has_columns = any(tuple(e.slice) == names[1:] for e in own)
@@ -72,20 +72,21 @@ def heat_map(results: Results, names: tuple[str, str], metric: str, run: Mapping
     shown_rows: list[str | None] = [*([None] if has_columns else []), *down[:MOST]]
     rows = tuple((r or POOLED, tuple(cell(r, c) for c in shown_columns)) for r in shown_rows)
     left_out = len(cells) - sum(e.slice[names[0]] in down[:MOST] and e.slice[names[1]] in across[:MOST] for e in cells)
-    title = f"{metric} by {names[0]} × {names[1]}"
+    unit = ", %" if PAGE.unit(metric) else ""
+    title = f"{metric}{unit} by {names[0]} × {names[1]}"
     columns = tuple(c or POOLED for c in shown_columns)
-    texts = figure(ends[0], digits), figure(ends[1], digits)
-    return HeatMap(title, metric, names[0], names[1], columns, rows, *texts, left_out)
+    texts = [PAGE.value(next(e for e in cells if e.value == end), PLACES) for end in ends]
+    return HeatMap(title, metric, names[0], names[1], columns, rows, texts[0], texts[1], left_out)
 
 
-def _cell(e: Estimate | None, key: tuple[tuple[str, str], ...], ends: tuple[float, float], digits: int) -> HeatCell:
+def _cell(e: Estimate | None, key: tuple[tuple[str, str], ...], ends: tuple[float, float]) -> HeatCell:
     if e is None:
         return HeatCell("", NO_SHADE, "")
     where = ", ".join(f"{k} {v}" for k, v in key) or "all trials"
-    about = " · ".join(filter(None, (where, interval(e, digits), f"n = {e.n:,}", e.note or "")))
+    about = " · ".join(filter(None, (where, PAGE.ends(e, PLACES), f"n = {e.n:,}", e.note or "")))
     if e.value is None:
         return HeatCell("–", NO_SHADE, about)
-    return HeatCell(figure(e.value, digits), str(shade(e.value, ends)), about)
+    return HeatCell(PAGE.value(e, PLACES), str(shade(e.value, ends)), about)
 
 
 def shade(value: float, ends: tuple[float, float]) -> int:

@@ -27,9 +27,12 @@ from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.ranking import Ranking
 from hitmiss.reports.contests import contest_page, is_contest
 from hitmiss.reports.evaluations import RunData
-from hitmiss.reports.page import FigureView, Options, Page, compose
+from hitmiss.reports.html_table import page_table
+from hitmiss.reports.page import Options, Page, compose
+from hitmiss.reports.section import FigureView
 from hitmiss.reports.sources import Measuring, measured, of_results, open_sources
 from hitmiss.reports.svg import svg_of
+from hitmiss.reports.table import Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -181,24 +184,37 @@ def print_pdf(path: str | Path, pdf: str | Path) -> None:
 
 def render(page: Page, *, static: bool = False) -> str:
     """Return the whole file as text. `static`: no script at all."""
-    css, js = _asset("report.css"), _asset("report.js")
+    css, js = asset("report.css"), asset("report.js")
     context: dict[str, object] = {
         "page": page,
         "version": __version__,
         "static": static,
-        "css": _raw(css),
-        "js": _raw("" if static else js),
+        "css": raw(css),
+        "js": raw("" if static else js),
         "policy": policy(css, () if static else (js,)),
         "drawn": _drawn,
-        "raw": _raw,
+        "table": _table,
+        "overview": _overview,
+        "raw": raw,
     }
-    return _environment().get_template("report.html").render(context)
+    return environment().get_template("report.html").render(context)
+
+
+def _overview(page: Page) -> Markup:
+    """Return the table of all evaluations; the name of each leads to its summary."""
+    links = {part.summary.title: f"#{part.id}-summary" for part in page.parts}
+    return raw(page_table(page.overview, "block", links=links) if page.overview is not None else "")
+
+
+def _table(table: Table, classes: str = "", captioned: bool = True) -> Markup:
+    """Return a table as markup; its texts are escaped by the writer."""
+    return raw(page_table(table, classes, captioned=captioned))
 
 
 def _drawn(figure: FigureView, small: bool = False) -> Markup:
     """Return a figure as markup; its texts are escaped by the renderer."""
     label = f"{figure.title}. {figure.reading.text} The numbers are in the table below."
-    return _raw(svg_of(figure.plate, figure.id, small=small, label=label))
+    return raw(svg_of(figure.plate, figure.id, small=small, label=label))
 
 
 def policy(css: str, scripts: Sequence[str]) -> str:
@@ -220,12 +236,14 @@ def _hash(content: bytes) -> str:
 
 
 @lru_cache(maxsize=4)
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """Return a file of the templates as text."""
     return (HERE / "templates" / name).read_text(encoding="utf-8")
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Return the environment that escapes every text of a page."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     made = Environment(
@@ -267,7 +285,7 @@ def code(text: str) -> Markup:
     return Markup("").join(Markup("<code>{}</code>").format(p) if i % 2 else escape(p) for i, p in enumerate(parts))
 
 
-def _raw(text: str) -> Markup:
+def raw(text: str) -> Markup:
     """Return a file of hitmiss as it is, without escaping."""
     from markupsafe import Markup
 

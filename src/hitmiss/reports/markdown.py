@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Final
 
+from hitmiss.conclude.headline import headline
 from hitmiss.core.text import escape_invisible
+from hitmiss.core.verdict import Verdict
+from hitmiss.findings.render import Surface
 from hitmiss.reports.table import Table, TableCell
+from hitmiss.reports.verdict_lines import telling
 
 
-def markdown(tables: Sequence[Table], signature: str = "", legend: str = "") -> str:
+def markdown(tables: Sequence[Table], signature: str = "", legend: str = "", verdict: str = "") -> str:
     """Return Markdown tables, as GitHub and others show them."""
-    found = []
+    found = [verdict] if verdict else []
     for table in tables:
         align = [":--" if i < table.labels else "--:" for i in range(len(table.header))]
         lines = [f"**{md(table.title)}**", "", _line(list(map(md, table.header))), _line(align)]
@@ -20,6 +25,12 @@ def markdown(tables: Sequence[Table], signature: str = "", legend: str = "") -> 
     ends = [f"_{md(legend)}_"] if legend else []
     ends += [f"`{escape_invisible(line).replace('`', chr(39))}`" for line in signature.splitlines()]
     return "\n\n".join([*found, *ends]) + "\n"
+
+
+def markdown_verdict(verdict: Verdict, *, brief: bool = False) -> str:
+    """Return the verdict in bold, and below it what speaks for it and against it; `brief`: the headline alone."""
+    lines = [] if brief else [f"- {md(title)} {text}" for title, text in telling(verdict, MARKDOWN)]
+    return "\n".join([f"**{headline(verdict, MARKDOWN)}**", *([""] if lines else []), *lines])
 
 
 def md(text: str) -> str:
@@ -40,3 +51,6 @@ def _md_cell(cell: TableCell) -> str:
 
 def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+MARKDOWN: Final = Surface("markdown", md, code=("`", "`"))

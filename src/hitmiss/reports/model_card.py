@@ -6,6 +6,7 @@ import io
 from typing import Final
 
 from hitmiss.core.results import Estimate, Results
+from hitmiss.core.text import escape_invisible
 from hitmiss.reports.evaluations import signature_part
 
 TASKS: Final = {
@@ -17,7 +18,7 @@ TASKS: Final = {
 }
 
 
-def model_card(results: Results, model: str, dataset: str | None = None) -> str:
+def model_card(results: Results, model: str, dataset: str | None = None, verdict: str = "") -> str:
     """Return the YAML block between `---` lines: pooled figures with their intervals, then those of single slices."""
     from ruamel.yaml import YAML
 
@@ -43,7 +44,8 @@ def model_card(results: Results, model: str, dataset: str | None = None) -> str:
     yaml.width = 10_000
     yaml.representer.ignore_aliases = lambda _: True
     yaml.dump(block, text)
-    comment = "".join(f"# {line}\n" for line in results.signature.splitlines())
+    lines = [*([escape_invisible(verdict)] if verdict else []), *results.signature.splitlines()]
+    comment = "".join(f"# {line}\n" for line in lines)
     return f"---\n{text.getvalue()}{comment}---\n"
 
 

@@ -9,16 +9,21 @@ import io
 from html import escape
 from typing import TYPE_CHECKING, Final, cast
 
+from hitmiss.conclude.headline import headline
 from hitmiss.conclude.verdict import conclude, conclude_comparison
 from hitmiss.core.results import Results
 from hitmiss.core.text import escape_invisible
+from hitmiss.core.verdict import Verdict
 from hitmiss.engine.comparison import Comparison
 from hitmiss.engine.ranking import Ranking
+from hitmiss.findings.options import as_keywords
+from hitmiss.findings.render import Surface
 from hitmiss.reports.comparison_tables import tables as comparison_tables
+from hitmiss.reports.html_table import plain_table
 from hitmiss.reports.ranking_tables import ranking_tables
 from hitmiss.reports.result_tables import tables
-from hitmiss.reports.table import LABEL, Table, TableCell
 from hitmiss.reports.table_style import TableStyle
+from hitmiss.reports.verdict_lines import telling
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,41 +74,32 @@ class Drawn:
 
 def html_of(results: Results | Comparison | Ranking) -> str:
     """Return results for a cell: the verdict, then one table per grouping, metrics as columns; long ones are cut."""
+    about = ""
     if isinstance(results, Results):
-        found, said = tables(results, "", TableStyle()), conclude(results).headline if len(results) else ""
+        found, verdict = tables(results, "", TableStyle()), conclude(results) if len(results) else None
     elif isinstance(results, Ranking):
-        found, said = ranking_tables(results), str(conclude_comparison(results))
+        found, verdict = ranking_tables(results), conclude_comparison(results)
     else:
-        found = comparison_tables(results)
-        said = f"{conclude_comparison(results)} (A = {results.names[0]}, B = {results.names[1]})"
-    warnings = "".join(f"<p>⚠ {_text(w)}</p>" for w in results.warnings)
-    verdict = f"<p><b>{_text(said)}</b></p>" if said else ""
-    shown = "".join(map(_table, found[:MOST_TABLES]))
-    rest = (
-        f"<p>{len(found) - MOST_TABLES} more tables; <code>to_polars()</code> has every row.</p>"
-        if len(found) > MOST_TABLES
-        else ""
-    )
-    return f"{verdict}{warnings}{shown}{rest}<p><code>{_text(results.signature)}</code></p>"
+        found, verdict = comparison_tables(results), conclude_comparison(results)
+        about = f" (A = {_text(results.names[0])}, B = {_text(results.names[1])})"
+    said = _verdict(verdict, about) if verdict is not None else ""
+    answered = {line.text for _, lines in verdict.sections for line in lines} if verdict is not None else set()
+    warnings = "".join(f"<p>⚠ {_text(w)}</p>" for w in results.warnings if w not in answered)
+    shown = "".join(plain_table(t.cut(MOST_ROWS, end=5)) for t in found[:MOST_TABLES])
+    left = len(found) - MOST_TABLES
+    rest = f"<p>{left} more tables; <code>to_polars()</code> has every row.</p>" if left > 0 else ""
+    return f"{said}{warnings}{shown}{rest}<p><code>{_text(results.signature)}</code></p>"
 
 
-def _table(table: Table) -> str:
-    """Return a table as plain markup; a cell of a notebook has styles of its own."""
-    shown = table.cut(MOST_ROWS, end=5)
-    head = "".join(f"<th>{_text(text)}</th>" for text, _, _ in shown.heads)
-    rows = "".join(f"<tr>{''.join(map(_cell, row, (k for _, k, _ in shown.heads)))}</tr>" for row in shown.rows)
-    more = f"<p>{_text(shown.note)}</p>" if shown.note else ""
-    return f"<table><caption>{_text(table.title)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{more}"
-
-
-def _cell(cell: TableCell, kind: str) -> str:
-    if kind == LABEL:
-        return f"<th>{_text(cell.text)}</th>"
-    if cell.text == "–" and cell.about:
-        return f"<td>undefined: {_text(cell.about.removeprefix('undefined: '))}</td>"
-    below = f" <small>{_text(cell.below)}</small>" if cell.below else ""
-    return f"<td>{_text(cell.text)}{below}</td>"
+def _verdict(verdict: Verdict, about: str) -> str:
+    """Return the headline, and below it what speaks for the verdict and against it."""
+    lines = "".join(f"<li>{_text(title)} {text}</li>" for title, text in telling(verdict, NOTEBOOK))
+    return f"<p><b>{headline(verdict, NOTEBOOK)}{about}</b></p>" + (f"<ul>{lines}</ul>" if lines else "")
 
 
 def _text(text: str) -> str:
     return escape(escape_invisible(text), quote=True)
+
+
+NOTEBOOK: Final = Surface("notebook", _text, as_keywords, ("<code>", "</code>"))
+"""A cell of a notebook is HTML, and its reader types Python."""

@@ -2,7 +2,7 @@
 
 Tables are for booktabs, siunitx and colortbl: a row per system, a column per condition, one table per metric, with a
 caption and a label; more conditions than a page is wide become several tables, more systems than a page is long a
-longtable. A figure is bold only where a saved comparison shows it to be better.
+longtable. A number is bold only where a saved comparison shows it to be better.
 """
 
 from __future__ import annotations
@@ -15,31 +15,26 @@ from typing import Final
 from hitmiss._version import __version__
 from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate, Results
+from hitmiss.core.tex import tex
 from hitmiss.core.text import escape_invisible
 from hitmiss.engine.ranking import Ranking
-from hitmiss.findings.wording import explain, figure, is_share, places
+from hitmiss.findings.wording import explain, figure, interval, is_share, places
 from hitmiss.reports.evaluations import RUN, Evaluation
+from hitmiss.reports.exports import verdict_of
 from hitmiss.reports.grids import groupings, runs
 from hitmiss.reports.heat import heat_map
-from hitmiss.reports.latex import tex
+from hitmiss.reports.latex import Float, latex_figure, latex_table, latex_verdict
 from hitmiss.reports.plate import Plate
 from hitmiss.reports.significance import Marks
 from hitmiss.reports.slice_plates import forest_plate, heat_plate, ranks_plate
+from hitmiss.reports.table import Table, TableCell
 
 MOST_ACROSS: Final = 8
-"""Conditions side by side; this many figures of four digits fit one of two columns."""
-ONE_COLUMN: Final = (
-    r"\makeatletter\if@twocolumn\onecolumn\def\hitmissback{\twocolumn}\else\let\hitmissback\relax\fi\makeatother"
-)
-"""A longtable needs a one-column page; in a two-column paper it gets a separate page."""
-MOST_DOWN: Final = 40
-"""Maximum systems in a float; more become a longtable, which may run over pages."""
+"""Conditions side by side; this many numbers of four digits fit one of two columns."""
 MOST_FOREST: Final = 60
 """Maximum conditions of a forest plot; more do not fit a page."""
 PACKAGES: Final = ("booktabs", "siunitx", "longtable", "colortbl", "xcolor", "adjustbox")
-
-
-CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the figures"
+CITE: Final = f"hitmiss {__version__} (CITATION.cff in its repository); give the short signature beside the numbers"
 
 
 def _symbol(metric: str) -> str:
@@ -62,7 +57,7 @@ def paper_tables(evaluation: Evaluation, metrics: Sequence[str] = (), marks: Mar
     parts = ["% needs " + ", ".join(r"\usepackage{" + name + "}" for name in PACKAGES)]
     parts += [f"% {line}" for line in results.signature.splitlines()]
     parts += [f"% short signature, for the caption: {escape_invisible(line)}" for line in short_signatures(results)]
-    parts += [f"% cite: {CITE}"]
+    parts += [f"% cite: {CITE}", latex_verdict(verdict_of(evaluation))]
     singles: list[tuple[str, ...]] = [names for names in groupings(results) if len(names) == 1]
     for metric in wanted:
         for names in singles or [()]:
@@ -90,6 +85,17 @@ def write_figures(
         written.append(folder / f"{name}{ending}")
         save(draw(plate, size=(COLUMN[0], tall)), written[-1])
     return written
+
+
+def figure_floats(written: Sequence[Path]) -> str:
+    """Return LaTeX that shows the figures, each with its caption and its label."""
+    from hitmiss.reports.readings import READINGS
+
+    parts = ["% needs \\usepackage{graphicx}"]
+    for path in written:
+        caption = tex(READINGS[path.stem].title if path.stem in READINGS else path.stem.replace("_", " ").capitalize())
+        parts.append(latex_figure(path.name, f"{caption}.", f"fig:{_slug(path.stem)}"))
+    return "\n".join(parts)
 
 
 def _more_plates(evaluation: Evaluation, ranked: Ranking | None) -> Iterator[tuple[str, Plate, float]]:
@@ -121,40 +127,48 @@ def _named(metric: str, results: Results) -> str:
 
 
 def _systems(evaluation: Evaluation, metric: str, names: tuple[str, ...], marks: Marks) -> list[str]:
-    """Write systems as rows and conditions as columns, the pooled figure first."""
+    """Write systems as rows and conditions as columns, the pooled value first, each with its interval below it."""
     own = [e for e in evaluation.results if e.metric == metric and e.average is None]
     at = {
         (e.run.get(RUN, ""), e.slice.get(names[0], "") if names else ""): e
         for e in own
         if tuple(e.slice) in ((), names)
     }
-    runs = list(dict.fromkeys(run for run, _ in at))
+    systems = list(dict.fromkeys(run for run, _ in at))
     conditions = list(dict.fromkeys(condition for _, condition in at if condition))
     pooled = [""] if any(condition == "" for _, condition in at) else []
     scale = 100.0 if is_share(metric) else 1.0
     digits = min(places(own, scale), 4)
+    form = _format(own, digits, scale)
     made = []
     for part in range(0, max(len(conditions), 1), MOST_ACROSS):
         columns = [*(pooled if part == 0 else []), *conditions[part : part + MOST_ACROSS]]
-        rows = [
-            [_run(run, evaluation), *(_cell(at.get((run, c)), digits, scale, marks) for c in columns)] for run in runs
-        ]
-        of = f" by {names[0]}" if names else ""
-        more = f" ({part // MOST_ACROSS + 1})" if len(conditions) > MOST_ACROSS else ""
-        label = f"tab:{_slug(metric)}-{_slug(names[0] if names else 'all')}" + (
-            f"-{part // MOST_ACROSS + 1}" if more else ""
-        )
-        caption = f"{_named(metric, evaluation.results)}{tex(of)}{more}."
-        made.append(
-            _table(
-                ["System", *(tex(c) or "pooled" for c in columns)], rows, caption, label, _format(own, digits, scale)
+        rows = tuple(
+            (
+                TableCell(run or evaluation.members[0].name),
+                *(_cell(at.get((run, c)), digits, scale, marks) for c in columns),
             )
+            for run in systems
         )
+        number = f"{part // MOST_ACROSS + 1}" if len(conditions) > MOST_ACROSS else ""
+        label = "-".join(filter(None, (f"tab:{_slug(metric)}-{_slug(names[0] if names else 'all')}", number)))
+        of = tex(f" by {names[0]}") if names else ""
+        caption = f"{_named(metric, evaluation.results)}{of}{f' ({number})' if number else ''}. {_settings(own, evaluation)}".strip()
+        table = Table("", ("System", *(c or "pooled" for c in columns)), rows)
+        made.append(latex_table(table, Float(caption, label, form)))
     return made
 
 
-def _run(run: str, evaluation: Evaluation) -> str:
-    return tex(run or evaluation.members[0].name)
+def _settings(own: Sequence[Estimate], evaluation: Evaluation) -> str:
+    """Say how many trials there are, and what the intervals are."""
+    whole = max((e for e in own if not e.slice), key=lambda e: e.n, default=None)
+    if whole is None:
+        return ""
+    design = evaluation.sources[0].results.design
+    drawn = design is not None and any(e.low is not None for e in own)
+    ends = rf" In brackets: {100 * design.level:g}\,\% intervals." if design is not None and drawn else ""
+    n, positive = (f"{count:,}".replace(",", r"\,") for count in (whole.n, whole.n_positive))
+    return f"$n = {n}$ trials, {positive} {tex(evaluation.counted)}.{ends}"
 
 
 def _format(own: Sequence[Estimate], digits: int, scale: float) -> str:
@@ -162,36 +176,10 @@ def _format(own: Sequence[Estimate], digits: int, scale: float) -> str:
     return f"{whole}.{digits}"
 
 
-def _cell(e: Estimate | None, digits: int, scale: float, marks: Marks) -> str:
-    """Format a figure for an S column; text that is not a number is put in braces."""
-    if e is None:
-        return "{}"
-    if e.value is None:
-        return "{--}"
-    value = figure(e.value, digits, scale)
-    if not value.replace("-", "").replace(".", "").isdigit():
-        return f"{{{tex(value)}}}"
-    mark = marks.of(e)
-    return rf"\bfseries {value}" if mark.startswith("*") else value
-
-
-def _table(heads: list[str], rows: list[list[str]], caption: str, label: str, form: str) -> str:
-    columns = f"l*{{{len(heads) - 1}}}{{S[table-format={form},detect-weight]}}"
-    head = " & ".join([heads[0], *(f"{{{h}}}" for h in heads[1:])]) + r" \\"
-    body = [" & ".join(row) + r" \\" for row in rows]
-    return _placed(columns, head, body, caption, label)
-
-
-def _placed(columns: str, head: str, body: list[str], caption: str, label: str) -> str:
-    """Return a float that is never wider than its column, or a longtable, which runs over pages, for many rows."""
-    ruled = [r"\toprule", head, r"\midrule"]
-    if len(body) > MOST_DOWN:
-        title = rf"\caption{{{caption}}}\label{{{label}}}\\"
-        first = [rf"\begin{{longtable}}{{{columns}}}", title, *ruled, r"\endfirsthead", *ruled, r"\endhead"]
-        return "\n".join([ONE_COLUMN, *first, *body, r"\bottomrule", r"\end{longtable}", r"\hitmissback"])
-    top = [r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\label{{{label}}}"]
-    box = [r"\begin{adjustbox}{max width=\linewidth}", rf"\begin{{tabular}}{{{columns}}}", *ruled, *body]
-    return "\n".join([*top, *box, r"\bottomrule", r"\end{tabular}", r"\end{adjustbox}", r"\end{table}"])
+def _cell(e: Estimate | None, digits: int, scale: float, marks: Marks) -> TableCell:
+    if e is None or e.value is None:
+        return TableCell("" if e is None else "–")
+    return TableCell(figure(e.value, digits, scale), interval(e, digits, scale), mark=marks.of(e))
 
 
 def _matrix(evaluation: Evaluation, metric: str, names: tuple[str, str]) -> list[str]:
@@ -201,21 +189,25 @@ def _matrix(evaluation: Evaluation, metric: str, names: tuple[str, str]) -> list
         found = heat_map(evaluation.results, names, metric, dict(run))
         if found is None or not found.is_crossed:
             continue
+        own = [e for e in evaluation.results if e.metric == metric and tuple(e.slice) == names and e.value is not None]
+        form = _format(own, 1, 100.0 if is_share(metric) else 1.0)
         for part in range(0, len(found.columns), 2 * MOST_ACROSS):
             chosen = slice(part, part + 2 * MOST_ACROSS)
-            heads = [tex(found.down), *(tex(c) for c in found.columns[chosen])]
-            rows = [[tex(name), *(_shaded(c.text, c.shade) for c in cells[chosen])] for name, cells in found.rows]
-            columns = "l" + "r" * (len(heads) - 1)
+            rows = tuple(
+                (
+                    TableCell(name),
+                    *(TableCell(c.text, shade=c.shade if c.shade.isdigit() else "") for c in cells[chosen]),
+                )
+                for name, cells in found.rows
+            )
             who = f" of {tex(', '.join(v for _, v in run))}" if run else ""
-            caption = f"{_named(metric, evaluation.results).split(',')[0]}{who} by {tex(names[0])} and {tex(names[1])}; darker is worse."
+            caption = (
+                f"{_named(metric, evaluation.results)}{who} by {tex(names[0])} and {tex(names[1])}; darker is worse."
+            )
             label = f"tab:{_slug(metric)}-{_slug('-'.join(names))}-{len(made) + 1}"
-            body = [" & ".join(row) + r" \\" for row in rows]
-            made.append(_placed(columns, " & ".join(heads) + r" \\", body, caption, label))
+            table = Table("", (found.down, *found.columns[chosen]), rows)
+            made.append(latex_table(table, Float(caption, label, form)))
     return made
-
-
-def _shaded(text: str, shade: str) -> str:
-    return rf"\cellcolor{{orange!{7 * int(shade)}}}{tex(text)}" if shade.isdigit() and text else tex(text)
 
 
 def _slug(text: str) -> str:

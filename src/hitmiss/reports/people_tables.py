@@ -2,38 +2,37 @@
 
 from __future__ import annotations
 
-from hitmiss.core.results import Estimate, number
+from hitmiss.core.results import number
 from hitmiss.engine.interval import share_interval
-from hitmiss.findings.wording import PLACES
 from hitmiss.protocols.triage import repeats_of
 from hitmiss.reports.table import Table, TableCell, crossed
-from hitmiss.reports.table_style import TEXT, bracketed, titled
+from hitmiss.reports.table_style import TEXT, TableStyle, bracketed, titled
 from hitmiss.verdicts.agreement import Agreement
 from hitmiss.verdicts.people import PEOPLE, SYSTEM, TOGETHER, WHO, Load, Teamwork
 
 
-def people_tables(work: Teamwork) -> list[Table]:
-    """Return the tables of figures, load and agreement."""
-    return [figures_table(work), load_table(work), agreement_table(work)]
+def people_tables(work: Teamwork, style: TableStyle = TEXT) -> list[Table]:
+    """Return the tables of numbers, load and agreement."""
+    return [figures_table(work, style), load_table(work, style), agreement_table(work)]
 
 
-def figures_table(work: Teamwork) -> Table:
+def figures_table(work: Teamwork, style: TableStyle = TEXT) -> Table:
     """Return one row per metric; for every run the system alone and with people, and people alone."""
     order = {SYSTEM: 0, PEOPLE: 1, TOGETHER: 2}
     shown = sorted(repeats_of(work.figures), key=lambda e: order[e.run[WHO]])
     names = dict.fromkeys(e.metric for e in repeats_of(work.figures))
     ranked = sorted(shown, key=lambda e: list(names).index(e.metric))
     columns = tuple(dict.fromkeys(_named_people(dict(e.run)) for e in shown))
-    cells = [((titled(e),), _named_people(dict(e.run)), _figure(e)) for e in ranked]
+    cells = [((titled(e),), _named_people(dict(e.run)), style.cell_with_unit(e)) for e in ranked]
     cells += [(("n",), _named_people(dict(e.run)), TableCell(f"{e.n:,}")) for e in reversed(shown)]
     return crossed("the system alone, people alone, and the two together", ("metric",), cells, columns, "–")
 
 
-def load_table(work: Teamwork) -> Table:
+def load_table(work: Teamwork, style: TableStyle = TEXT) -> Table:
     """Show what each run left to people, and the outcome."""
     names = tuple(dict.fromkeys(k for load in work.loads for k in load.run))
     header = (*names, "items", "left to people", "share", "settled", "still open", "short of verdicts", "not looked at")
-    return Table("what was left to people", header, tuple(_load(load, names) for load in work.loads), len(names))
+    return Table("what was left to people", header, tuple(_load(load, names, style) for load in work.loads), len(names))
 
 
 def agreement_table(work: Teamwork) -> Table:
@@ -58,14 +57,10 @@ def _named_people(run: dict[str, str]) -> str:
     return f"{run[WHO]} {rest}".strip()
 
 
-def _figure(e: Estimate | None) -> TableCell:
-    return TEXT.cell(e, PLACES) if e is not None else TableCell("–")
-
-
-def _load(load: Load, names: tuple[str, ...]) -> tuple[TableCell, ...]:
+def _load(load: Load, names: tuple[str, ...], style: TableStyle) -> tuple[TableCell, ...]:
     counts = (load.settled, load.open, load.begun, load.unseen)
     low, high = share_interval(load.sent, load.n)
-    share = TableCell(number(float(load.share)), bracketed(low, high)) if load.n else TableCell("–")
+    share = style.share(float(load.share), low, high) if load.n else TableCell("–")
     return (
         *(TableCell(load.run.get(k, "")) for k in names),
         *(TableCell(f"{n:,}") for n in (load.n, load.sent)),

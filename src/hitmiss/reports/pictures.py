@@ -63,9 +63,10 @@ def _drawn(trials: Trials, costs: Costs | None, run: Mapping[str, str], results:
     is_short = isinstance(trials, TalliedTrials) and trials.is_short
     for display in displays(trials, costs):
         if is_short and isinstance(display, RocDisplay | PrDisplay):
-            metric = "roc_auc" if isinstance(display, RocDisplay) else "average_precision"
             whole = [
-                e for e in results or () if e.metric == metric and not e.slice and e.average is None and e.run == run
+                e
+                for e in results or ()
+                if e.metric == display.metric and not e.slice and e.average is None and e.run == run
             ]
             value = whole[0].value if whole else None
             display = replace(display, area=math.nan if value is None else value)

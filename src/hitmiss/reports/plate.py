@@ -117,6 +117,8 @@ class Plate:
     note: str = ""
     is_bare: bool = False
     """Whether it has no frame and no grid, because places on its axes are not quantities."""
+    rows: int = 0
+    """Number of names one below the other at its left, each of which needs its line."""
 
 
 def ticks(low: float, high: float, percent: bool = False, most: int = 6) -> tuple[tuple[float, str], ...]:

@@ -6,8 +6,8 @@ deviates of a DET plot), and holds the places and the texts of its ticks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 import numpy as np
@@ -15,9 +15,9 @@ from scipy.special import ndtri
 
 from hitmiss.core.sorting import Floats
 from hitmiss.engine.interval import share_interval
-from hitmiss.findings.wording import explain, is_share
+from hitmiss.findings.wording import explain, is_share, per_cent
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
-from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay, area_text
+from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
 from hitmiss.reports.displays import Point
 from hitmiss.reports.histogram_display import HistogramDisplay
 from hitmiss.reports.likelihood_displays import BayesErrorDisplay, TippettDisplay
@@ -46,11 +46,19 @@ MOST_NAMED: Final = 5
 
 @dataclass(frozen=True)
 class PlateOptions:
-    """Settings of a plate besides its lines: whether trials are independent, so that bands can be drawn, and whether a
-    single run is named too, because others may be added to the same axes."""
+    """Settings of a plate besides its lines: whether trials are independent, so that bands can be drawn, whether a
+    single run is named too, because others may be added to the same axes, the order of all runs, the best first, so
+    that a run has one colour in every figure, and how the page writes numbers that stand elsewhere on it."""
 
     independent: bool = True
     named: bool = False
+    order: tuple[str, ...] = ()
+    written: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """How the page writes the value of a metric of a run, where it was measured."""
+
+    def text(self, run: str, metric: str, otherwise: str) -> str:
+        """Return how a value is written: as elsewhere on the page, or else as here."""
+        return self.written.get((run, metric), otherwise)
 
 
 def plate_of(kind: str, lines: Lines[D], how: PlateOptions | None = None) -> Plate:
@@ -66,6 +74,8 @@ def plate_of(kind: str, lines: Lines[D], how: PlateOptions | None = None) -> Pla
 
 @dataclass(frozen=True)
 class MarkStyle:
+    """The colour, the label and the width of a run's marks."""
+
     color: int
     label: str
     width: float
@@ -73,14 +83,17 @@ class MarkStyle:
 
 def _mark_styles(lines: Lines[D], order: Callable[[D], float], how: PlateOptions) -> list[MarkStyle]:
     """Choose colours and labels: for all of a few runs; of many, for the best ones, with the others in grey."""
+    names = [name for name, _ in lines]
+    ranked = [name for name in how.order if name in names]
+    if len(ranked) < len(names):  # no common order of the runs was given, so this figure decides
+        known = dict(lines)
+        ranked = names if len(lines) <= MOST_COLOURED else sorted(known, key=lambda name: order(known[name]))
     if len(lines) <= MOST_COLOURED:
         named = len(lines) > 1 or how.named
-        return [MarkStyle(i, name if named else "", 2.0) for i, (name, _) in enumerate(lines)]
-    best = sorted(range(len(lines)), key=lambda i: order(lines[i][1]))[:MOST_NAMED]
-    return [
-        MarkStyle(best.index(i), name, 2.0) if i in best else MarkStyle(MUTED, "", 1.0)
-        for i, (name, _) in enumerate(lines)
-    ]
+        place = {name: i for i, name in enumerate(how.order if set(names) <= {*how.order} else names)}
+        return [MarkStyle(place[name], name if named else "", 2.0) for name in names]
+    best = ranked[:MOST_NAMED]
+    return [MarkStyle(best.index(n), n, 2.0) if n in best else MarkStyle(MUTED, "", 1.0) for n in names]
 
 
 def _key(styles: Sequence[MarkStyle], words: Sequence[str], dash: str = "") -> tuple[tuple[int, str, str], ...]:
@@ -127,7 +140,7 @@ def _det(lines: Lines[DetDisplay], how: PlateOptions) -> Plate:
         x,
         y,
         tuple(marks),
-        _det_finding(lines),
+        _det_finding(lines, how),
         True,
         _key(styles, [n for n, _ in lines]) if len(lines) > 1 or how.named else (),
         note,
@@ -142,14 +155,14 @@ def _eer(d: DetDisplay) -> float:
     return float(next((p.far + p.frr for p in d.points if p.label == "EER"), 2.0))
 
 
-def _det_finding(lines: Lines[DetDisplay]) -> str:
+def _det_finding(lines: Lines[DetDisplay], how: PlateOptions) -> str:
     """Return the title: the equal error rate, and the miss rate at a strict false-alarm rate."""
     name, best = min(lines, key=lambda line: _eer(line[1]))
     who = f"{name} is lowest: " if len(lines) > 1 else ""
-    said = f"{who}equal error rate {_eer(best) / 2:.1%}"
+    said = f"{who}equal error rate {how.text(name, best.metric, per_cent(_eer(best) / 2))}"
     if best.n_negative >= 1000 and (best.far < 0.01).any():
         at = int(np.argmin(np.abs(best.far - 0.01)))
-        said += f"; at 1 % false alarms {best.frr[at]:.0%} are missed"
+        said += f"; at 1\u00a0% false alarms {per_cent(best.frr[at], 0)} are missed"
     return said if who else _capital(said)
 
 
@@ -178,7 +191,7 @@ def _spaced(low: float, high: float) -> tuple[tuple[float, str], ...]:
 
 
 def _marked(p: Point, name: str, color: int, x: float, y: float, is_labelled: bool) -> Dots:
-    said = f"{p.label}{f', {name}' if name else ''}: miss {p.frr:.2%}, false alarm {p.far:.2%}, threshold {p.threshold:.4g}"
+    said = f"{p.label}{f', {name}' if name else ''}: miss {per_cent(p.frr, 2)}, false alarm {per_cent(p.far, 2)}, threshold {p.threshold:.4g}"
     shape = SHAPES.get(p.label, "cross")
     return Dots(np.array([x]), np.array([y]), color, shape, about=(said,), label=p.label if is_labelled else "")
 
@@ -191,10 +204,11 @@ def _roc(lines: Lines[RocDisplay], how: PlateOptions) -> Plate:
         for (name, d), style in zip(lines, styles, strict=True)
     ]
     first = lines[0][1]
-    words = [name + area_text(" · AUC", d.area) for name, d in lines]
+    words = [f"{name} · AUC {how.text(name, d.metric, f'{d.area:.4f}')}" if d.has_area else name for name, d in lines]
     name, best = max(lines, key=lambda line: line[1].area if not np.isnan(line[1].area) else -1.0)
     who = f"{name} is highest: area" if len(lines) > 1 else "Area"
-    finding = f"{who} under the curve {best.area:.4f}" if not np.isnan(best.area) else ""
+    value = how.text(name, best.metric, f"{best.area:.4f}")
+    finding = f"{who} under the curve {value}" if best.has_area else ""
     x = _share_axis(f"false alarms ({first.negative} accepted)")
     y = _share_axis(f"hits ({first.positive} accepted)")
     return Plate(x, y, tuple(marks), finding, True, _key(styles, words) if len(lines) > 1 or how.named else ())
@@ -212,14 +226,11 @@ def _pr(lines: Lines[PrDisplay], how: PlateOptions) -> Plate:
         Curve(d.recall, d.precision, style.color, name, width=style.width, label=style.label)
         for (name, d), style in zip(lines, styles, strict=True)
     ]
-    words = [name + area_text(" · AP", d.area) for name, d in lines]
+    words = [f"{name} · AP {how.text(name, d.metric, f'{d.area:.4f}')}" if d.has_area else name for name, d in lines]
     name, best = max(lines, key=lambda line: line[1].area if not np.isnan(line[1].area) else -1.0)
     who = f"{name} is highest: average" if len(lines) > 1 else "Average"
-    finding = (
-        f"{who} precision {best.area:.3f}; accepting everything gives {first.prevalence:.3f}"
-        if not np.isnan(best.area)
-        else ""
-    )
+    value = how.text(name, best.metric, f"{best.area:.3f}")
+    finding = f"{who} precision {value}; accepting everything gives {first.prevalence:.3f}" if best.has_area else ""
     x, y = _share_axis(f"recall ({first.positive} found)"), _share_axis(f"precision ({first.positive} among accepted)")
     return Plate(x, y, tuple(marks), finding, key=_key(styles, words) if len(lines) > 1 or how.named else ())
 
@@ -238,7 +249,7 @@ def histogram_plate(d: HistogramDisplay, ends: tuple[float, float] | None = None
     ]
     x = Axis(f"score (higher = {d.higher or d.positive})", low, high, ticks(low, high))
     key = ((1, "bar", f"{d.negative} ({d.n_negative:,})"), (0, "bar", f"{d.positive} ({d.n_positive:,})"))
-    finding = f"{overlap:.0%} of the scores overlap"
+    finding = f"{per_cent(overlap, 0)} of the scores overlap"
     return Plate(
         x,
         _share_axis("share of the class", top),
@@ -261,7 +272,7 @@ def _reliability(lines: Lines[ReliabilityDisplay], how: PlateOptions) -> Plate:
     for (name, d), style in zip(lines, styles, strict=True):
         marks.append(Curve(d.stated, d.happened, style.color, name, width=1.2))
         about = tuple(
-            f"{name}: stated {s:.1%}, happened {h:.1%}, n = {int(n):,}"
+            f"{name}: stated {per_cent(s)}, happened {per_cent(h)}, n = {int(n):,}"
             for s, h, n in zip(d.stated, d.happened, d.n, strict=True)
         )
         ends = (d.low, d.high) if how.independent else (None, None)
@@ -292,7 +303,7 @@ def _reliability_finding(lines: Lines[ReliabilityDisplay]) -> str:
     away = float((d.n * (d.stated - d.happened)).sum() / d.n.sum()) if d.n.sum() else 0.0
     side = "too high" if away > 0 else "too low"
     return (
-        f"Statements are {abs(away):.1%} {side} on average"
+        f"Statements are {per_cent(abs(away))} {side} on average"
         if abs(away) >= 0.005
         else "On average, statements match what happened"
     )
@@ -316,7 +327,7 @@ def _bayes_error(lines: Lines[BayesErrorDisplay], how: PlateOptions) -> Plate:
         x,
         _share_axis("error rate", top),
         tuple(marks),
-        f"Miscalibration costs at most {gap:.1%} errors",
+        f"Miscalibration costs at most {per_cent(gap)} errors",
         key=key if len(lines) == 1 and not how.named else (*_key(styles, [n for n, _ in lines]), *key[1:]),
     )
 
@@ -335,7 +346,7 @@ def _tippett(lines: Lines[TippettDisplay], how: PlateOptions) -> Plate:
     key = ((0, "", shown[0].positive), (0, "dash", shown[0].negative))
     misled = max(float(np.interp(0.0, d.negative_lr, d.negative_share, left=1.0, right=0.0)) for d in shown)
     x = Axis("log₁₀ likelihood ratio, at least", low, high, ticks(low, high))
-    finding = f"For {misled:.1%} of {shown[0].negative} the evidence misleads"
+    finding = f"For {per_cent(misled)} of {shown[0].negative} the evidence misleads"
     return Plate(
         x,
         _share_axis("share of the class"),
@@ -357,7 +368,7 @@ def _risk_coverage(lines: Lines[RiskCoverageDisplay], how: PlateOptions) -> Plat
     top = max(1.1 * max(float(d.risk.max()) for d in shown), 0.01)
     half = [float(np.interp(0.5, d.coverage, d.risk)) for d in shown]
     finding = (
-        f"Of the more confident half {half[0]:.1%} are wrong, of all {float(shown[0].risk[-1]):.1%}"
+        f"Of the more confident half {per_cent(half[0])} are wrong, of all {per_cent(float(shown[0].risk[-1]))}"
         if len(lines) == 1
         else ""
     )
@@ -423,7 +434,7 @@ def _robust_finding(d: RobustnessDisplay) -> str:
     if not own:
         return ""
     worst = (max if d.best == "low" or d.metric == "changed" else min)(own, key=lambda o: float(o.value[-1]))
-    value = f"{worst.value[-1]:.0%}" if is_share(d.metric) else f"{worst.value[-1]:.3f}"
+    value = per_cent(worst.value[-1], 0) if is_share(d.metric) else f"{worst.value[-1]:.3f}"
     return f"{worst.name} is worst: {value} at {d.across} {worst.x[-1]:g}"
 
 

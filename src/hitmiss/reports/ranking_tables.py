@@ -9,19 +9,21 @@ from collections.abc import Sequence
 from hitmiss.conclude.comparison import draws_behind
 from hitmiss.conclude.ranking import MOST_LETTERS, duels_of, tiers
 from hitmiss.core.design import Grouping
+from hitmiss.core.results import Estimate
 from hitmiss.engine.rank import is_sliced, title_of
 from hitmiss.engine.ranking import Duel, RankedRun, Ranking
 from hitmiss.findings.wording import p_text
+from hitmiss.reports.compared_numbers import TERMINAL, ComparedNumbers
 from hitmiss.reports.comparison_tables import called
 from hitmiss.reports.table import ARROW, Table, TableCell
-from hitmiss.reports.table_style import bracketed
 
 MOST_IN_MATRIX = 10
 """Maximum number of runs for which every pair is in the table; with more, each is compared with the best."""
+SHARED_LETTER = "Runs that share a letter were not shown to differ"
 TIERS = "Tier: no run was shown to differ from the best run of its tier"
 
 
-def ranking_tables(ranking: Ranking) -> list[Table]:
+def ranking_tables(ranking: Ranking, numbers: ComparedNumbers = TERMINAL) -> list[Table]:
     """Return per metric the runs from best to worst with letters and the matrix of differences; then slices."""
     found = []
     whole = [s for s in ranking.standings if not is_sliced(s.slice, ranking.groupings)]
@@ -35,19 +37,24 @@ def ranking_tables(ranking: Ranking) -> list[Table]:
         lines = [
             (
                 TableCell(s.run),
-                TableCell("–" if s.value is None else f"{s.value:.4f}", bracketed(s.low, s.high), strong=True),
+                TableCell(numbers.value(_own(s), s.run), numbers.ends(_own(s)), strong=True),
                 TableCell(_rank(s)),
                 TableCell(groups[s.run]),
-                *(_against(s.run, other, duels, draws) for other in against),
+                *(_against(s.run, other, duels, numbers, draws) for other in against),
             )
             for s in own
         ]
         title = f"{called(metric, ranking)} {ARROW[own[0].best]}: row − column, p ({ranking.correction}) over all pairs"
         header = ("run", "value", f"rank, {ranking.level:.0%}", group, *against)
-        about = TIERS if group == "tier" else ""
+        about = TIERS if group == "tier" else SHARED_LETTER if numbers.is_page else ""
         note = ". ".join(filter(None, (about, _about_pairs(list(duels.values())))))
         found.append(Table(title, header, tuple(lines), note=note))
-    return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping)]
+    return found + [t for grouping in ranking.groupings for t in _ranked_by_slice(ranking, grouping, numbers)]
+
+
+def _own(s: RankedRun) -> Estimate:
+    """Return the value of a run with its own interval."""
+    return Estimate(s.metric, s.value, s.low, s.high)
 
 
 def groups_of(ranking: Ranking, own: Sequence[RankedRun]) -> tuple[str, dict[str, str]]:
@@ -76,8 +83,8 @@ def _rank(standing: RankedRun) -> str:
     return "–" if low is None else f"{low}" if low == high else f"{low}–{high}"
 
 
-def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
-    """Return one table per metric: one row per slice with the figure of every run and its letters."""
+def _ranked_by_slice(ranking: Ranking, grouping: Grouping, numbers: ComparedNumbers) -> list[Table]:
+    """Return one table per metric: one row per slice with the value of every run and its letters."""
     found = []
     for metric in dict.fromkeys(d.difference.metric for d in ranking.duels):
         names = {title_of(d.difference): d.difference for d in ranking.duels if d.difference.metric == metric}
@@ -88,10 +95,11 @@ def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
         for title, d in own.items():
             runs = {s.run: s for s in ranking.standings if s.metric == title}
             key = tuple(d.slice.values()) if not d.average else (d.average, *("",) * (len(grouping) - 1))
-            figures = (
-                TableCell("–" if (v := runs[n].value) is None else f"{v:.4f}", runs[n].letters) for n in ranking.names
+            values = (
+                TableCell(numbers.value(Estimate(metric, runs[n].value, slice=d.slice), n), runs[n].letters)
+                for n in ranking.names
             )
-            lines.append((*map(TableCell, key), TableCell(f"{d.n_pairs:,}"), *figures))
+            lines.append((*map(TableCell, key), TableCell(f"{d.n_pairs:,}"), *values))
         if lines:
             best = ARROW[next(iter(own.values())).best]
             title = f"{called(metric, ranking)} {best} by {' × '.join(grouping)}: in a row, runs that share a letter were not shown to differ"
@@ -100,9 +108,11 @@ def _ranked_by_slice(ranking: Ranking, grouping: Grouping) -> list[Table]:
     return found
 
 
-def _against(run: str, other: str, duels: dict[frozenset[str], Duel], draws: int | None) -> TableCell:
+def _against(
+    run: str, other: str, duels: dict[frozenset[str], Duel], numbers: ComparedNumbers, draws: int | None
+) -> TableCell:
     duel = duels.get(frozenset((run, other)))
     if run == other or duel is None or duel.difference.delta is None:
         return TableCell("")
     delta = duel.difference.delta if duel.b == run else -duel.difference.delta
-    return TableCell(f"{delta:+.4f}", f"p {p_text(duel.difference.p_adjusted, draws)}")
+    return TableCell(numbers.difference(duel.difference, delta)[0], f"p {p_text(duel.difference.p_adjusted, draws)}")

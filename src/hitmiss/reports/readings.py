@@ -9,6 +9,7 @@ from typing import Final, TypeVar
 import numpy as np
 
 from hitmiss.core.sorting import Floats
+from hitmiss.findings.wording import per_cent
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
 from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
 from hitmiss.reports.histogram_display import HistogramDisplay
@@ -68,7 +69,11 @@ FLOW: Final = Reading(
     "What became of the trials",
     "Each box is as high as it has trials; ribbons show where they went next, coloured by how they ended.",
 )
-LEVELS: Final = Reading("Robustness", "The figure at each level of this manipulation; dotted, the untouched items.")
+RANKS: Final = Reading(
+    "Ranks", "The rank of each run; the line holds its true rank, of all runs at once with the level of the ranking."
+)
+SYSTEMS: Final = Reading("Runs, the best first", "Each dot is a run, the line its own interval.")
+LEVELS: Final = Reading("Robustness", "The value at each level of this manipulation; dotted, the untouched items.")
 
 
 def numbers_of(kind: str, lines: Lines[D]) -> Table:
@@ -90,13 +95,13 @@ def _det(lines: Lines[DetDisplay]) -> Rows:
 def _roc(lines: Lines[RocDisplay]) -> Rows:
     at = (0.001, 0.01, 0.05, 0.1)
     rows = [(n, [_area(d.area), *map(_share, np.interp(at, d.fpr[::-1], d.tpr[::-1]))]) for n, d in lines]
-    return ("AUC", *(f"hits at {a:.1%} false alarms" for a in at)), rows
+    return ("AUC", *(f"hits at {per_cent(a)} false alarms" for a in at)), rows
 
 
 def _pr(lines: Lines[PrDisplay]) -> Rows:
     at = (0.5, 0.8, 0.9, 0.95)
     rows = [(n, [_area(d.area), *map(_share, np.interp(at, d.recall[::-1], d.precision[::-1]))]) for n, d in lines]
-    return ("average precision", *(f"precision at {a:.0%} recall" for a in at)), rows
+    return ("average precision", *(f"precision at {per_cent(a, 0)} recall" for a in at)), rows
 
 
 def _area(value: float) -> str:
@@ -121,7 +126,7 @@ def _reliability(lines: Lines[ReliabilityDisplay]) -> Rows:
         for name, d in lines
         for s, h, low, high, n in zip(d.stated, d.happened, d.low, d.high, d.n, strict=True)
     ]
-    return ("stated", "happened", "95% interval", "n"), rows
+    return ("stated", "happened", "95\u00a0% interval", "n"), rows
 
 
 def _bayes_error(lines: Lines[BayesErrorDisplay]) -> Rows:
@@ -152,7 +157,7 @@ def _beyond(x: float, lr: Floats, share: Floats) -> float:
 def _risk_coverage(lines: Lines[RiskCoverageDisplay]) -> Rows:
     at = (0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
     rows = [(name, [_share(v) for v in np.interp(at, d.coverage, d.risk)]) for name, d in lines]
-    return tuple(f"wrong at {a:.0%} coverage" for a in at), rows
+    return tuple(f"wrong at {per_cent(a, 0)} coverage" for a in at), rows
 
 
 def _robustness(lines: Lines[RobustnessDisplay]) -> Rows:
@@ -166,7 +171,7 @@ def _robustness(lines: Lines[RobustnessDisplay]) -> Rows:
 
 
 def _share(value: float) -> str:
-    return f"{value:.2%}"
+    return per_cent(value, 2)
 
 
 TABLES: Final[dict[str, Callable[..., Rows]]] = {

@@ -18,42 +18,42 @@ MOST_ACROSS: Final = 8
 MARGIN: Final = 0.04
 
 
-def tables(results: Results, positive: str = "positives", look: TableStyle = TEXT) -> list[Table]:
+def tables(results: Results, positive: str = "positives", style: TableStyle = TEXT) -> list[Table]:
     """Return every table of the results: all trials, then one per grouping, then the gap."""
-    found = [overall_table(results, positive, look), *over_repeats(results, (), look)]
+    found = [overall_table(results, positive, style), *over_repeats(results, (), style)]
     for names in groupings(results):
-        found += [slice_table(results, names, run, positive, look) for run in runs(results)]
-        found += over_repeats(results, names, look)
-    return [t for t in (*found, *gap_tables(results, look)) if t.rows]
+        found += [slice_table(results, names, run, positive, style) for run in runs(results)]
+        found += over_repeats(results, names, style)
+    return [t for t in (*found, *gap_tables(results, style)) if t.rows]
 
 
-def overall_table(results: Results, positive: str, look: TableStyle = TEXT) -> Table:
+def overall_table(results: Results, positive: str, style: TableStyle = TEXT) -> Table:
     """Return the pooled figures: one row per metric for one run, one row per run for several."""
     grid = overall(results)
-    if look.by_metric and len(grid.rows) == 1 and not grid.names:
-        return _by_metric(grid, positive, look)
-    table = of_grid(grid, positive, look)
-    is_wide = look.is_page and len(grid.metrics) > MOST_ACROSS and len(grid.rows) <= MOST_ACROSS
+    if style.by_metric and len(grid.rows) == 1 and not grid.names:
+        return _by_metric(grid, positive, style)
+    table = of_grid(grid, positive, style)
+    is_wide = style.is_page and len(grid.metrics) > MOST_ACROSS and len(grid.rows) <= MOST_ACROSS
     return replace(table.turned() if is_wide else table, name="all")
 
 
 def slice_table(
-    results: Results, names: tuple[str, ...], run: Mapping[str, str], positive: str, look: TableStyle = TEXT
+    results: Results, names: tuple[str, ...], run: Mapping[str, str], positive: str, style: TableStyle = TEXT
 ) -> Table:
     """Return one row per slice, then the pooled row, the averages and the worst slice."""
     grid = by_slice(results, names, run)
     named = f" ({', '.join(f'{k} {v}' for k, v in run.items())})" if run else ""
-    return of_grid(replace(grid, title=grid.title + named), positive, look)
+    return of_grid(replace(grid, title=grid.title + named), positive, style)
 
 
-def _by_metric(grid: Grid, positive: str, look: TableStyle) -> Table:
+def _by_metric(grid: Grid, positive: str, style: TableStyle) -> Table:
     """Return the figures of one run: one row per metric; on a page also in words."""
     own = [e for e in grid.rows[0].cells if e is not None]
     rows = []
     for e in own:
-        digits, sizes = look.digits([e]), (TableCell(f"{e.n:,}"), TableCell(f"{e.n_positive:,}"))
-        shown = look.cell(e, digits)
-        if look.is_page:
+        digits, sizes = style.digits([e]), (TableCell(f"{e.n:,}"), TableCell(f"{e.n_positive:,}"))
+        shown = style.cell_with_unit(e)
+        if style.is_page:
             words = explain(e.metric).title
             rows.append(
                 (TableCell(titled(e), strong=True), TableCell(words if words != e.metric else ""), shown, *sizes)
@@ -62,26 +62,26 @@ def _by_metric(grid: Grid, positive: str, look: TableStyle) -> Table:
             rows.append(
                 (
                     TableCell(titled(e)),
-                    TableCell(look.value(e, digits), strong=True),
-                    TableCell(look.ends(e, digits)),
+                    TableCell(style.value(e, digits), strong=True),
+                    TableCell(style.ends(e, digits)),
                     *sizes,
                 )
             )
-    middle = ("in words", "value") if look.is_page else ("value", _level(own))
+    middle = ("in words", "value") if style.is_page else ("value", _level(own))
     made = tuple((*row, TableCell(e.note or "")) for row, e in zip(rows, own, strict=True))
-    table = Table(grid.title, ("metric", *middle, "n", positive, ""), made, 2 if look.is_page else 1, name="all")
+    table = Table(grid.title, ("metric", *middle, "n", positive, ""), made, 2 if style.is_page else 1, name="all")
     return table.trimmed()
 
 
 def of_grid(
-    grid: Grid, positive: str, look: TableStyle, *, bars: bool = False, weak: Collection[tuple[str, ...]] = ()
+    grid: Grid, positive: str, style: TableStyle, *, bars: bool = False, weak: Collection[tuple[str, ...]] = ()
 ) -> Table:
     """Return a grid as a table, with the number of trials, and of those that are `positive` unless that is empty.
 
     `weak` are the labels of the rows that were shown to be worse than the others.
     """
     columns = [grid.column(i) for i in range(len(grid.metrics))]
-    digits = [look.digits(own) for own in columns]
+    digits = [style.digits(own) for own in columns]
     scales = [_ends(own) if bars else None for own in columns]
     pooled = next((row for row in grid.rows if row.average == "pooled"), None)
     sizes = tuple(filter(None, ("n", positive))) if any(row.n is not None for row in grid.rows) else ()
@@ -90,23 +90,23 @@ def of_grid(
         counts = [TableCell(f"{n:,}" if n is not None else "") for n in (row.n, row.n_positive)[: len(sizes)]]
         # where one slice is the worst by every metric, it is named once, and its intervals are in their column
         worst = {" × ".join(e.slice.values()) for e in row.cells if e is not None} if row.average == "worst" else set()
-        named_once = len(worst) == 1 and not look.exact
+        named_once = len(worst) == 1 and not style.exact
         labels = (f"{row.labels[0]} {worst.pop()}", *row.labels[1:]) if named_once else row.labels
         average = None if named_once else row.average
-        made = [look.cell(e, d, average) for e, d in zip(row.cells, digits, strict=True)]
+        made = [style.cell(e, d, average) for e, d in zip(row.cells, digits, strict=True)]
         for i, (e, scale) in enumerate(zip(row.cells, scales, strict=True)):
             beside = pooled.cells[i] if pooled is not None and i < len(pooled.cells) else None
             made[i] = replace(made[i], bar=_bar(e, row, scale, beside))
         return (*map(TableCell, labels), *counts, *made)
 
     named = list(zip(grid.titles, grid.metrics, grid.best, strict=True))
-    units = ["" if look.scale(m) == 1.0 else ", %" for m in grid.metrics]
+    units = ["" if style.scale(m) == 1.0 else ", %" for m in grid.metrics]
     heads = [f"{title}{unit} {ARROW[best]}" for (title, _, best), unit in zip(named, units, strict=True)]
     abouts = (*("" for _ in grid.names), *(f"trials{f' that are {s}' * (s != 'n')}" for s in sizes))
     rows, kinds = tuple(map(cells, grid.rows)), tuple(row.average or "" for row in grid.rows)
     is_weak = frozenset(i for i, row in enumerate(grid.rows) if row.average is None and row.labels in weak)
     table = Table(grid.title, (*grid.names, *sizes, *heads), rows, len(grid.names), len(sizes), kinds, is_weak)
-    gists = tuple(explain(m).gist for m in grid.metrics) if look.is_page else ("",) * len(named)
+    gists = tuple(explain(m).gist for m in grid.metrics) if style.is_page else ("",) * len(named)
     return replace(table, abouts=(*abouts, *gists), name=",".join(grid.names)).trimmed()
 
 
@@ -133,24 +133,30 @@ def _ends(own: Sequence[Estimate]) -> tuple[float, float] | None:
     return min(ends) - room, max(ends) + room
 
 
-def over_repeats(results: Results, names: tuple[str, ...], look: TableStyle = TEXT) -> list[Table]:
+def over_repeats(results: Results, names: tuple[str, ...], style: TableStyle = TEXT) -> list[Table]:
     """Return mean, standard deviation, minimum and maximum over repeated runs, if the results have them."""
     own = [e for e in results if e.average in REPEATS and tuple(e.slice) == names]
     if not own:
         return []
     runs_ = tuple(dict.fromkeys(k for e in own for k in e.run))
-    digits = {e.metric: look.digits([o for o in own if o.metric == e.metric]) for e in own}
+    digits = {e.metric: style.digits([o for o in own if o.metric == e.metric]) for e in own}
     cells = []
     for e in own:
         key = (*(e.run.get(k, "") for k in runs_), *e.slice.values(), titled(e))
-        cells.append((key, e.average or "", TableCell("–" if e.value is None else look.value(e, digits[e.metric]))))
+        cells.append(
+            (
+                key,
+                e.average or "",
+                TableCell("–" if e.value is None else style.value(e, digits[e.metric]) + style.unit(e.metric)),
+            )
+        )
         cells += [(key, "", TableCell(e.note))] if e.note and e.average == "mean" else []
     title = "over runs" + (f" by {' × '.join(names)}" if names else "")
     table = crossed(title, (*runs_, *names, "metric"), cells, (*REPEATS, ""))
     return [replace(table, name="runs").trimmed()]
 
 
-def gap_tables(results: Results, look: TableStyle = TEXT) -> list[Table]:
+def gap_tables(results: Results, style: TableStyle = TEXT) -> list[Table]:
     """Return figures outside a domain minus those inside it, if the results have them; one table per domain."""
     own = [e for e in results if e.average == "gap"]
     names = tuple(dict.fromkeys(k for e in own for k in e.run))
@@ -158,10 +164,10 @@ def gap_tables(results: Results, look: TableStyle = TEXT) -> list[Table]:
     for domain in dict.fromkeys(tuple(e.slice.items()) for e in own):
         rows = []
         for e in (e for e in own if tuple(e.slice.items()) == domain):
-            digits = look.digits([e])
+            digits = style.digits([e])
             ends = (
-                TableCell(look.value(e, digits), strong=True),
-                TableCell(look.ends(e, digits)),
+                TableCell(style.value(e, digits) + style.unit(e.metric) * (e.value is not None), strong=True),
+                TableCell(style.ends(e, digits)),
                 TableCell(e.note or ""),
             )
             rows.append((*(TableCell(e.run.get(k, "")) for k in names), TableCell(titled(e)), *ends))

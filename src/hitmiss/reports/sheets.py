@@ -11,8 +11,11 @@ import polars as pl
 
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.core.results import Results
+from hitmiss.core.verdict import Verdict
+from hitmiss.findings.render import TERMINAL
 from hitmiss.io.write import csv_of, spreadsheet_safe
 from hitmiss.reports.table import Table
+from hitmiss.reports.verdict_lines import telling
 
 if TYPE_CHECKING:
     from xlsxwriter.worksheet import Worksheet
@@ -59,13 +62,22 @@ def csv_text(results: Results, *, raw: bool = False) -> str:
     return csv_of(frame_of(results, raw=raw))
 
 
-def xlsx_bytes(results: Results, *, raw: bool = False) -> bytes:
-    """Return results as a workbook: typed cells, frozen header, filters; a second sheet with warnings and signature."""
-    about = [("signature", results.signature), ("protocol", results.protocol or "")]
-    return _workbook(frame_of(results, raw=raw), [*about, *(("warning", w) for w in results.warnings)])
+def xlsx_bytes(results: Results, *, raw: bool = False, verdict: Verdict | None = None) -> bytes:
+    """Return results as a workbook: typed cells, frozen header, filters; a second sheet with verdict, warnings, signature."""
+    facts = [*about(verdict), ("signature", results.signature), ("protocol", results.protocol or "")]
+    return workbook(frame_of(results, raw=raw), [*facts, *(("warning", w) for w in results.warnings)])
 
 
-def _workbook(shown: pl.DataFrame, about: Sequence[tuple[str, str]]) -> bytes:
+def about(verdict: Verdict | None) -> list[tuple[str, str]]:
+    """Return a verdict as rows of the second sheet: the headline, then what speaks for it and against it."""
+    if verdict is None:
+        return []
+    lines = [(title, text) for title, text in telling(verdict, TERMINAL)]
+    return [("verdict", verdict.headline), ("status", verdict.status), *lines]
+
+
+def workbook(shown: pl.DataFrame, facts: Sequence[tuple[str, str]]) -> bytes:
+    """Return a workbook of one table, with facts about it on a second sheet."""
     try:
         import xlsxwriter
     except ImportError:
@@ -86,7 +98,7 @@ def _workbook(shown: pl.DataFrame, about: Sequence[tuple[str, str]]) -> bytes:
         sheet.freeze_panes(1, 1)
         sheet.autofilter(0, 0, shown.height, shown.width - 1)
         second = book.add_worksheet("about")
-        for i, (name, text) in enumerate(about):
+        for i, (name, text) in enumerate(facts):
             second.write_string(i, 0, name, bold)
             second.write_string(i, 1, text[:32_000])
         second.set_column(0, 0, 12)

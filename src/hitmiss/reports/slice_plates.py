@@ -8,12 +8,13 @@ import numpy as np
 
 from hitmiss.core.results import Estimate
 from hitmiss.engine.ranking import RankedRun
+from hitmiss.findings.wording import is_share, told
 from hitmiss.reports.heat import HeatMap
 from hitmiss.reports.plate import Axis, Block, Dots, GuideLine, Mark, Plate, ticks
 
 
 def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float | None = None) -> Plate:
-    """Draw figures with their intervals on one axis, one below the other, and the pooled figure as a line.
+    """Draw values with their intervals on one axis, one below the other, and the pooled value as a line.
 
     >>> rows = [("C01", Estimate("eer", 0.2, 0.1, 0.3)), ("C02", Estimate("eer", 0.1, 0.05, 0.15))]
     >>> forest_plate(rows, "EER", 0.15).y.ticks
@@ -29,13 +30,16 @@ def forest_plate(rows: Sequence[tuple[str, Estimate]], title: str, pooled: float
     left, right = (float(low.min()), float(high.max())) if len(known) else (0.0, 1.0)
     room = 0.05 * (right - left) or 0.05
     marks: list[Mark] = [GuideLine(pooled, True, "pooled")] if pooled is not None else []
-    about = tuple(f"{name}: {e.value:.4g}" for name, e in known)
+    about = tuple(f"{name}: {told(e)}" for name, e in known)
     marks.append(Dots(value, at, 0, low=low, high=high, about=about, is_hollow=False, is_sideways=True))
-    x = Axis(title, left - room, right + room, ticks(left - room, right + room))
+    share = bool(known) and is_share(known[0][1].metric)
+    left, right = (max(left - room, 0.0), min(right + room, 1.0)) if share else (left - room, right + room)
+    x = Axis(title, left, right, ticks(left, right, percent=share))
     return Plate(
         x,
         Axis("", -0.6, len(known) - 0.4, tuple((float(y), n) for y, (n, _) in zip(at, known, strict=True))),
         tuple(marks),
+        rows=len(known),
     )
 
 
@@ -52,7 +56,7 @@ def ranks_plate(standings: Sequence[RankedRun]) -> Plate:
     names = tuple((float(y), f"{s.run} ({s.letters})") for y, s in zip(at, own, strict=True))
     ends = tuple((float(k), str(k)) for k in range(1, len(own) + 1, max(1, len(own) // 10)))
     x = Axis("rank, the best first", 0.5, len(own) + 0.5, ends)
-    return Plate(x, Axis("", -0.6, len(own) - 0.4, names), (dots,))
+    return Plate(x, Axis("", -0.6, len(own) - 0.4, names), (dots,), rows=len(own))
 
 
 def heat_plate(found: HeatMap) -> Plate:

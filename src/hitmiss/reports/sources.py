@@ -80,7 +80,7 @@ def open_sources(
     called = list(names) or [_short(n, p) for n, p in zip(name_runs(paths), paths, strict=True)]
     pairs = list(zip(paths, called, strict=True))
     found = [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in progress.each(pairs, "runs")]
-    if measuring.human is not None and not any(s.asides is not None and s.asides.people is not None for s in found):
+    if measuring.human is not None and not any(s.extras is not None and s.extras.people is not None for s in found):
         name = Path(measuring.human).name
         raise UsageError(
             f"--human {name}: no run here is a triage of the items that people judged", code="unused-human"
@@ -153,7 +153,7 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
         results, drawn, data = load_whole(path)
         if not len(results):
             raise DataError(f"{Path(path).name} holds no figure, so there is nothing to show", code="no-results")
-        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), asides=TriageExtras.from_dict(data))
+        made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), extras=TriageExtras.from_dict(data))
         return _marked(made, path)
     if Path(path).suffix == ".json" and Path(path).is_file() and measuring.reading.layout is None:
         raise DataError(
@@ -205,8 +205,8 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     design, protocol = measuring.design, measuring.design.protocol
     decided = decide(trials, design)
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
-    asides = _asides(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
-    if asides is not None and is_repeated(decided):
+    extras = _extras(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
+    if extras is not None and is_repeated(decided):
         results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=TriageRules())).figures
     else:
         results = measure_trials(decided, design)
@@ -215,8 +215,8 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
             f"{name}: no metric that was asked for fits these trials, so there is nothing to report; name one with -m",
             code="no-figures",
         )
-    people = _people(decided, measuring) if asides is not None and asides.people is not None else {}
-    return RunData(name, results, tuple(pictures(decided, results)), decided, asides=asides, people=people)
+    people = _people(decided, measuring) if extras is not None and extras.people is not None else {}
+    return RunData(name, results, tuple(pictures(decided, results)), decided, extras=extras, people=people)
 
 
 def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
@@ -231,7 +231,7 @@ def _people(trials: Trials, measuring: Measuring) -> dict[str, str]:
     return {item: ", ".join(own) for item, own in said.items()}
 
 
-def _asides(trials: Trials, protocol: Protocol, measuring: Measuring) -> TriageExtras | None:
+def _extras(trials: Trials, protocol: Protocol, measuring: Measuring) -> TriageExtras | None:
     """Return the additional parts of a triage, with what people add if given; None without verdicts."""
     if "decision" not in trials.frame.columns:
         return None

@@ -41,9 +41,8 @@ def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = No
     )
     heads = heads or tuple(_worst_slice(evaluation))
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
-    sources = dict.fromkeys(member.source for member in evaluation.members)
-    asides = tuple(s.asides for s in sources if s.asides is not None)
-    verdict = conclude(evaluation.results, evaluation.primary, beside=Beside(compared, asides=asides))
+    extras = tuple(s.extras for s in evaluation.sources if s.extras is not None)
+    verdict = conclude(evaluation.results, evaluation.primary, beside=Beside(compared, asides=extras))
     ranked, left_out = (heads[:MOST_RANKS], len(heads) - MOST_RANKS) if len(heads) > MOST_RANKS else (heads, 0)
     tiles = tuple(map(shown, others[:TILES]))
     return Summary(evaluation.title, _tested(evaluation), ranked, tiles, verdict, left_out)

@@ -18,6 +18,8 @@ from hitmiss.reports.thinning import thin
 
 WIDTH, HEIGHT, SQUARE = 460, 330, 420
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 46
+LINE: Final = 20
+"""Height of a line of a figure with names at its left."""
 LONGEST: Final = 28
 """Maximum characters of a name inside a figure; the whole name is in its tooltip."""
 GRAIN, GREY_GRAIN = 0.3, 1.0
@@ -31,7 +33,7 @@ class _Frame:
 
     def __init__(self, plate: Plate, width: int, height: int) -> None:
         self.x, self.y = plate.x, plate.y
-        left, bottom = (4, 26) if plate.is_bare else (LEFT, BOTTOM)
+        left, bottom = (4, 26) if plate.is_bare else (_left(plate), BOTTOM)
         self.left, self.right, self.top, self.bottom = left, width - RIGHT, TOP, height - bottom
 
     def across(self, value: float) -> float:
@@ -49,13 +51,26 @@ class _Frame:
         return list(zip(across[kept].tolist(), down[kept].tolist(), strict=True))
 
 
+def _left(plate: Plate) -> int:
+    """Return the room for the texts at the left: more where they are names."""
+    longest = max((len(_short(text)) for _, text in plate.y.ticks), default=0)
+    return max(LEFT, round(LETTER * longest) + 12) if plate.rows else LEFT
+
+
 def svg_of(plate: Plate, id: str, *, small: bool = False, label: str = "") -> str:
     """Return the figure as an SVG element."""
-    width, height = (300, 210) if small else (WIDTH, SQUARE if plate.is_square else HEIGHT)
+    width, height = (
+        (300, 210)
+        if small
+        else (
+            WIDTH,
+            SQUARE if plate.is_square else max(LINE * plate.rows + TOP + BOTTOM, 150) if plate.rows else HEIGHT,
+        )
+    )
     frame = _Frame(plate, width, height)
     box = f'x="{frame.left}" y="{frame.top}" width="{frame.right - frame.left}" height="{frame.bottom - frame.top}"'
     parts = [
-        f'<svg class="plate" viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}" data-x="{plate.x.low:.6g} {plate.x.high:.6g} {frame.left} {frame.right}" data-y="{plate.y.low:.6g} {plate.y.high:.6g} {frame.bottom} {frame.top}">',
+        f'<svg class="plate{" names" if plate.rows else ""}" viewBox="0 0 {width} {height}" role="img" aria-label="{_text(label)}" data-x="{plate.x.low:.6g} {plate.x.high:.6g} {frame.left} {frame.right}" data-y="{plate.y.low:.6g} {plate.y.high:.6g} {frame.bottom} {frame.top}">',
         f'<clipPath id="{id}-clip"><rect {box}/></clipPath>',
         _axes(plate, frame, small),
         f'<g clip-path="url(#{id}-clip)">',
@@ -92,7 +107,7 @@ def _axes(plate: Plate, frame: _Frame, small: bool) -> str:
             continue
         y = frame.down(value)
         parts.append(
-            f'<path class="grid" d="M{frame.left} {y:.1f}H{frame.right}"/><text class="tick" x="{frame.left - 6}" y="{y + 4:.1f}" text-anchor="end">{_text(text)}</text>'
+            f'<path class="grid" d="M{frame.left} {y:.1f}H{frame.right}"/><text class="tick" x="{frame.left - 6}" y="{y + 4:.1f}" text-anchor="end">{_text(_short(text))}</text>'
         )
     middle = (frame.left + frame.right) / 2
     parts.append(

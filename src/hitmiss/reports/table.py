@@ -31,7 +31,8 @@ class Bar:
 class TableCell:
     """A figure and its interval as text, with what a page or a paper adds; control characters are escaped.
 
-    `strong` highlights it, `about` is its tooltip, `mark` its superscript, `bar` its drawn interval.
+    `strong` highlights it, `about` is its tooltip, `mark` its superscript, `bar` its drawn interval, `shade` how dark it is
+    (0 to 9).
     """
 
     text: str
@@ -40,6 +41,7 @@ class TableCell:
     about: str = ""
     mark: str = ""
     bar: Bar | None = None
+    shade: str = ""
 
     def __post_init__(self) -> None:
         for name in ("text", "below"):
@@ -140,7 +142,7 @@ def crossed(
 
     Rows come in the order in which they first occur, columns too unless they are given.
 
-    >>> made = crossed("t", ("run",), [(("a",), "eer", TableCell("0.1")), (("b",), "auc", Cell("0.9"))], missing="–")
+    >>> made = crossed("t", ("run",), [(("a",), "eer", TableCell("0.1")), (("b",), "auc", TableCell("0.9"))], missing="–")
     >>> made.header, [[c.text for c in row] for row in made.rows]
     (('run', 'eer', 'auc'), [['a', '0.1', '–'], ['b', '–', '0.9']])
     """

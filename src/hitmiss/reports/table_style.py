@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.core.results import Estimate, number
-from hitmiss.findings.wording import PLACES, figure, interval, places
+from hitmiss.findings.wording import PER_CENT, PLACES, figure, interval, is_share, per_cent, places
 from hitmiss.reports.table import ARROW, TableCell
 
 
@@ -19,8 +19,12 @@ def _no_mark(e: Estimate) -> str:
 
 @dataclass(frozen=True)
 class TableStyle:
-    """How figures are written: with the digits that their intervals support (`exact`) or with four, which in per cent,
-    with which marks; a single run by metric, in words; which figures are highlighted; intervals as bars too."""
+    """How numbers are written: with the digits that their intervals support (`exact`) or with four, which in per cent,
+    with which marks; a single run by metric, in words; which numbers are highlighted; intervals as bars too.
+
+    On a page a number is written as in its verdict wherever it stands: a share in per cent, with the digits of its own
+    interval.
+    """
 
     exact: bool = True
     intervals: bool = True
@@ -31,26 +35,36 @@ class TableStyle:
 
     def scale(self, metric: str) -> float:
         """Return 100 for metrics in per cent, else 1."""
+        if self.is_page:
+            return 100.0 if is_share(metric) else 1.0
         return 100.0 if metric.split("(")[0] in self.percent or metric in self.percent else 1.0
+
+    def unit(self, metric: str) -> str:
+        """Return the unit of a metric, with the space before it."""
+        return PER_CENT if self.scale(metric) != 1.0 else ""
 
     def digits(self, own: Sequence[Estimate]) -> int:
         """Return the decimal places of a column."""
         return places(own, self.scale(own[0].metric)) if self.exact and own else PLACES
 
     def value(self, e: Estimate | None, digits: int) -> str:
-        """Format a figure; empty if there is none."""
+        """Format a number; empty if there is none."""
         if e is None:
             return ""
-        return figure(e.value, digits, self.scale(e.metric)) if self.exact else number(e.value)
+        return figure(e.value, self._own(e, digits), self.scale(e.metric)) if self.exact else number(e.value)
+
+    def _own(self, e: Estimate, digits: int) -> int:
+        """Return the places of one number: on a page those of its own interval, elsewhere those of its column."""
+        return places([e], self.scale(e.metric)) if self.is_page else digits
 
     def ends(self, e: Estimate, digits: int) -> str:
-        """Format the interval of a figure; empty if it has none."""
+        """Format the interval of a number; empty if it has none."""
         if not self.intervals or e.value is None:
             return ""
-        return interval(e, digits, self.scale(e.metric)) if self.exact else short_interval(e)
+        return interval(e, self._own(e, digits), self.scale(e.metric)) if self.exact else short_interval(e)
 
-    def cell(self, e: Estimate | None, digits: int, average: str | None = None) -> TableCell:
-        """Return the cell of a figure; of the worst slice with where that is (`average`: which average its row is)."""
+    def cell(self, e: Estimate | None, digits: int = PLACES, average: str | None = None) -> TableCell:
+        """Return the cell of a number; of the worst slice with where that is (`average`: which average its row is)."""
         if e is None or e.value is None:
             return TableCell("") if e is None else TableCell("–", about=e.note or "undefined")
         mark, few = self.mark(e), e.note is not None and e.note.startswith("only") and (self.is_page or not self.exact)
@@ -64,11 +78,22 @@ class TableStyle:
         about = ", ".join(filter(None, (self.ends(e, digits) if where else "", e.note)))
         return TableCell(self.value(e, digits) + "*" * few, below, strong, about, mark)
 
+    def share(self, value: float, low: float, high: float) -> TableCell:
+        """Return the cell of a share of trials that is no metric."""
+        if not self.is_page:
+            return TableCell(number(value), bracketed(low, high))
+        return TableCell(per_cent(value), f"[{100 * low:.1f}, {100 * high:.1f}]")
+
+    def cell_with_unit(self, e: Estimate) -> TableCell:
+        """Return the cell of a number that stands among numbers of other metrics."""
+        made = self.cell(e)
+        return made if e.value is None else replace(made, text=made.text + self.unit(e.metric))
+
 
 TEXT: Final = TableStyle(exact=False, by_metric=True)
-"""How a terminal shows figures."""
+"""How a terminal shows numbers."""
 PAGE: Final = TableStyle(by_metric=True, is_page=True)
-"""How a page shows figures."""
+"""How a page shows numbers."""
 
 
 def titled(e: Estimate) -> str:

@@ -97,7 +97,7 @@ class TextRow:
 def lines(table: Table) -> list[str]:
     """Format a table as aligned lines of plain text, one per row.
 
-    >>> lines(Table("t", ("codec", "eer ↓"), ((TableCell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05")))))
+    >>> lines(Table("t", ("codec", "eer ↓"), ((TableCell("C01"), TableCell("0.1", "[.09, .11]")), (TableCell("NONE"), TableCell("0.05")))))
     ['codec             eer ↓', 'C01     0.1  [.09, .11]', 'NONE   0.05']
     """
     values = [max((len(row[i].text) for row in table.rows), default=0) for i in range(len(table.header))]
@@ -122,7 +122,7 @@ def _one_line(cell: TableCell, width: int) -> str:
 def fitted(table: Table, width: int) -> list[TextRow]:
     """Format a table as lines, none wider than `width`.
 
-    >>> t = Table("t", ("codec", "eer ↓"), ((TableCell("C01"), Cell("0.1", "[.09, .11]")), (Cell("NONE"), Cell("0.05"))))
+    >>> t = Table("t", ("codec", "eer ↓"), ((TableCell("C01"), TableCell("0.1", "[.09, .11]")), (TableCell("NONE"), TableCell("0.05"))))
     >>> [row.text for row in fitted(t, 20)]
     ['codec       eer ↓', '─────────────────', 'C01           0.1', '       [.09, .11]', 'NONE         0.05']
     """

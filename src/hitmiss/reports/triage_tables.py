@@ -19,7 +19,7 @@ from hitmiss.reports.grids import groupings
 from hitmiss.reports.people_tables import people_tables
 from hitmiss.reports.result_tables import slice_table as by_slice
 from hitmiss.reports.table import Table, TableCell, crossed
-from hitmiss.reports.table_style import TEXT, bracketed, titled
+from hitmiss.reports.table_style import TEXT, TableStyle, bracketed, titled
 from hitmiss.verdicts.people import RIGHT, UNDECIDED, WRONG
 from hitmiss.verdicts.reliability import Bin
 
@@ -58,25 +58,24 @@ def tables(evaluation: Triage) -> list[Table]:
     return found + beside_tables(evaluation)
 
 
-def beside_tables(asides: TriageExtras) -> list[Table]:
+def beside_tables(extras: TriageExtras, style: TableStyle = TEXT) -> list[Table]:
     """Return the tables of repetitions, times and costs, if there are any; then what people add."""
-    found = [repeats_table(asides)] if len(asides.flips) else []
-    found += [latency_table(asides.latency)] if len(asides.latency) else []
-    found += [spending_table(asides.spending)] if len(asides.spending) else []
-    return found + (people_tables(asides.people) if asides.people is not None else [])
+    found = [repeats_table(extras, style)] if len(extras.flips) else []
+    found += [latency_table(extras.latency)] if len(extras.latency) else []
+    found += [spending_table(extras.spending)] if len(extras.spending) else []
+    return found + (people_tables(extras.people, style) if extras.people is not None else [])
 
 
-def flows(asides: TriageExtras) -> list[tuple[str, tuple[str, ...], list[FlowPath]]]:
+def flows(extras: TriageExtras) -> list[tuple[str, tuple[str, ...], list[FlowPath]]]:
     """Return for each run its name, the stages, and the trials on each path: truth, system, people, outcome."""
-    if asides.people is not None and asides.people.paths:
+    if extras.people is not None and extras.people.paths:
         grouped: dict[str, list[FlowPath]] = defaultdict(list)
-        for path in asides.people.paths:
+        for path in extras.people.paths:
             stages = (path.truth, f"said {path.system}", path.people, path.outcome)
-            grouped[_named(tuple(path.run.items()))].append(FlowPath(stages, path.n))
+            grouped["|".join(path.run.values())].append(FlowPath(stages, path.n))
         return [(name, ("in truth", "system", "people", "outcome"), ways) for name, ways in grouped.items()]
     return [
-        (_named(tuple(c.run.items())), ("in truth", "system", "outcome"), _ways(c))
-        for c in over_trials(asides.confusions)
+        ("|".join(c.run.values()), ("in truth", "system", "outcome"), _ways(c)) for c in over_trials(extras.confusions)
     ]
 
 
@@ -192,15 +191,15 @@ def _run_names(runs: Sequence[Mapping[str, str]]) -> list[str]:
     return list(dict.fromkeys(k for run in runs for k in run))
 
 
-def repeats_table(asides: TriageExtras) -> Table:
+def repeats_table(extras: TriageExtras, style: TableStyle = TEXT) -> Table:
     """Show for each run how many verdicts flip between trials, and the figures of the majority vote."""
-    rows = [*asides.flips, *asides.majority]
+    rows = [*extras.flips, *extras.majority]
     cells = []
     for e in rows:
         of = "" if "flip" in e.metric else " of the majority"
         arrow = titled(e).removeprefix(e.metric)
-        cells.append(((f"{e.metric}{of}{arrow}",), _named(tuple(e.run.items())), TEXT.cell(e, PLACES)))
-    n = len({c.run.get("trial") for c in asides.confusions})
+        cells.append(((f"{e.metric}{of}{arrow}",), _named(tuple(e.run.items())), style.cell_with_unit(e)))
+    n = len({c.run.get("trial") for c in extras.confusions})
     return crossed(f"over {n} trials", ("metric",), cells)
 
 

@@ -16,6 +16,7 @@ from hitmiss.engine.rank import compare_runs
 from hitmiss.engine.ranking import Ranking
 from hitmiss.evaluation.protocol import comparable
 from hitmiss.reports import comparison_tables, ranking_tables
+from hitmiss.reports.compared_numbers import ComparedNumbers
 from hitmiss.reports.comparison_tables import VERDICT
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.grids import groupings
@@ -59,14 +60,14 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
         made = compare_runs(trials, replace(design, protocol=evaluation.protocol, metrics=metrics))
     except (DataError, UsageError) as error:
         return Versus(notes=(f"These runs were not compared: {error}",))
+    numbers = ComparedNumbers(True, evaluation.results)
     if isinstance(made, Comparison):
-        shown = comparison_tables.tables(made, evaluation.classes[0])
+        shown = comparison_tables.tables(made, evaluation.classes[0], numbers)
         notes = (f"A = {made.names[0]}, B = {made.names[1]}.", comparison_tables.LEGEND, *made.warnings)
         drawn = tuple(map(_verdict_first, shown))
         return Versus(verdicts_of(made), drawn, notes, made.signature, made)
-    shown = ranking_tables.ranking_tables(made)
-    notes = ("Runs that share a letter were not shown to differ.", *made.warnings)
-    return Versus((), tuple(shown), notes, made.signature, made)
+    shown = ranking_tables.ranking_tables(made, numbers)
+    return Versus((), tuple(shown), made.warnings, made.signature, made)
 
 
 def _verdict_first(table: Table) -> Table:

@@ -95,19 +95,17 @@ def _chosen_rows(frame: pl.DataFrame, cells: Mapping[str, str], text: str) -> pl
             raise UnknownName(f"column in {text!r}", name, frame.columns)
         frame = frame.filter(pl.col(column) == wanted)
     if not frame.height:
-        raise DataError(f"{text}: no row has {', '.join(f'{k}={v}' for k, v in cells.items())}")
+        raise DataError.of("no-rows", text=text, cells=", ".join((f"{k}={v}" for k, v in cells.items())))
     if "target" in frame.columns and frame["target"].n_unique() > 1:
         several = ", ".join(sorted(frame["target"].unique())[:5])
-        raise UsageError(
-            f"{text} asks several questions of an item ({several}); choose one, as {text}[target={several.split(',')[0]}]"
-        )
+        raise UsageError.of("asks-several-questions-item", text=text, several=several, several_2=several.split(",")[0])
     return frame
 
 
 def ids_of(rows: Sequence[Mapping[str, str]], name: str) -> list[str]:
     found = [item_id(row) for row in rows]
     if not all(found):
-        raise DataError(f"{name} has a row without an id; each item needs one ({', '.join(IDS)}, or a file)")
+        raise DataError.of("row-without-id-item", name=name, IDS=tuple(IDS))
     return found
 
 
@@ -141,7 +139,7 @@ def _categories(frame: pl.DataFrame, wish: Wish, positive: str, negative: str) -
         return [_class(text, positive, negative) for text in frame["decision"]]
     if wish.items or ALL in wish.verdicts:
         return [""] * frame.height
-    raise DataError("there are no verdicts to go by; give --thresholds LOW HIGH for scores, or --verdicts all")
+    raise DataError.of("no-verdicts-go")
 
 
 def _class(text: str, positive: str, negative: str) -> str:
@@ -154,11 +152,11 @@ def _class(text: str, positive: str, negative: str) -> str:
 
 def _by_scores(frame: pl.DataFrame, bands: Bands, named: Header, is_negated: bool) -> list[str]:
     if "score" not in frame.columns:
-        raise UsageError("--thresholds needs a column `score`")
+        raise UsageError.of("needs-column-score")
     scores = frame["score"].cast(pl.Float64, strict=False)
     lacking = scores.fill_null(float("nan")).is_nan()
     if lacking.any():
-        raise DataError(f"{len(lacking.arg_true())} rows have no score that is a number")
+        raise DataError.of("rows-no-score-number", n_lacking=len(lacking.arg_true()))
     if is_negated:  # a higher score means the negative class: the same rule, seen from the other side
         return [named.positive if s <= bands.low else named.negative if s > bands.high else UNCERTAIN for s in scores]
     return [named.negative if s < bands.low else named.positive if s >= bands.high else UNCERTAIN for s in scores]

@@ -46,7 +46,7 @@ def choose(run: str, wish: Wish, library: Library, dataset: str | None = None) -
             faults,
         )
     if not entries:
-        raise DataError("there is nothing to review: no item was chosen that can be shown")
+        raise DataError.of("nothing-review-no-item")
     order = generator(wish.seed, "review").permutation(len(entries)).tolist()
     entries = [entries[i] for i in order]
     pinned = {
@@ -76,10 +76,10 @@ def _wanted(answered: Answered, wish: Wish) -> list[str]:
         kinds = [_kind(word, answered) for word in wish.verdicts]
         ids = answered.frame.filter(pl.col("said").is_in(kinds))["item"].unique(maintain_order=True).to_list()
         if not ids:
-            raise DataError(f"no item of {answered.name} was called {' or '.join(kinds)}: there is nothing to review")
+            raise DataError.of("no-item-called-nothing", answered_name=answered.name, kinds=" or ".join(kinds))
     if wish.sample is not None:
         if not 1 <= wish.sample <= len(ids):
-            raise UsageError(f"--sample {wish.sample}: there are {len(ids)} items to draw from")
+            raise UsageError.of("items-draw", sample=wish.sample, n_ids=len(ids))
         drawn = generator(wish.seed, "review-sample").choice(len(ids), size=wish.sample, replace=False)
         ids = [ids[i] for i in sorted(drawn.tolist())]
     return ids
@@ -136,9 +136,9 @@ def _source(item: str, rows: Sequence[Mapping[str, str]], wish: Wish, library: L
             return kind, library.text(source) if kind == TEXT else source
     text = next((row[n] for row in rows for n in ((wish.media,) if wish.media else TEXTS) if row.get(n)), None)
     if text is None:
-        raise DataError("no row says what it shows; name its column with --media, or its file with --dataset")
+        raise DataError.of("no-row-says-shows")
     if len(text) > LONGEST_TEXT:
-        raise DataError(f"its text has {len(text):,} letters; at most {LONGEST_TEXT:,} are shown")
+        raise DataError.of("text-letters-most-shown", n_text=len(text), LONGEST_TEXT=LONGEST_TEXT)
     return TEXT, text
 
 

@@ -79,4 +79,4 @@ def _dispute(store: Store, at: int) -> Dispute:
 
 def _require_adjudicator(who: Reviewer) -> None:
     if not who.is_adjudicator:
-        raise UsageError(f"{who.name} is not an adjudicator; name one with --adjudicator")
+        raise UsageError.of("not-adjudicator", who_name=who.name)

@@ -41,7 +41,7 @@ class File:
 def media_type(head: bytes) -> tuple[str, str] | None:
     """Recognise a file by its first 16 bytes: return kind and media type; None for everything not on the list.
 
-    >>> media_type(b"\\x89PNG\\r\\n\\x1a\\n0000"), told(b"RIFF....WAVEfmt "), told(b"<svg xmlns=...")
+    >>> media_type(b"\\x89PNG\\r\\n\\x1a\\n0000"), media_type(b"RIFF....WAVEfmt "), media_type(b"<svg xmlns=...")
     (('image', 'image/png'), ('audio', 'audio/wav'), None)
     """
     if head.startswith(b"\x89PNG\r\n\x1a\n"):
@@ -76,11 +76,9 @@ class Library:
         found = media_type(head)
         kind = found[0] if found else ECG if head.startswith(NUMPY) else TEXT if path.suffix.lower() == ".txt" else None
         if kind is None:
-            raise DataError(f"{path.name} is none of PNG, JPEG, WebP, WAV, FLAC, Ogg, MP3, M4A, NumPy .npy or .txt")
+            raise DataError.of("none-png-jpeg-webp", path_name=path.name)
         if path.stat().st_size > MOST_BYTES[kind]:
-            raise DataError(
-                f"{path.name} is larger than the {MOST_BYTES[kind] >> 20} MiB that a file of its kind may have"
-            )
+            raise DataError.of("larger-mib-file-kind", path_name=path.name, MOST_BYTES=MOST_BYTES[kind] >> 20)
         if kind == IMAGE:
             _check_picture(path)
         elif kind == ECG:
@@ -94,7 +92,7 @@ class Library:
         path = self._path(source)
         found = media_type(_head(path))
         if found is None or path.stat().st_size > MOST_BYTES[found[0]]:
-            raise DataError(f"{path.name} is no longer a picture or a sound")
+            raise DataError.of("no-longer-picture-sound", path_name=path.name)
         return File(path, *found)
 
     def text(self, source: str) -> str:
@@ -103,7 +101,7 @@ class Library:
         try:
             return path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
-            raise DataError(f"{path.name} is not UTF-8 text") from None
+            raise DataError.of("not-utf-text", path_name=path.name) from None
 
     def ecg(self, source: str) -> Ecg:
         """Return an ECG from a `.npy` file, or a record of the recordings."""
@@ -111,27 +109,27 @@ class Library:
 
         if self.recordings is not None:
             if source not in self.recordings.ids:
-                raise DataError(f"the recordings have no record {source!r}")
+                raise DataError.of("recordings-no-record", source=source)
             return Ecg.of(self.recordings.x[self.recordings.ids.index(source)], self.recordings.fs)
         if self.fs is None:
-            raise UsageError("a .npy file does not say its sample rate; say --fs")
+            raise UsageError.of("npy-file-not-say")
         path = self._path(source)
         try:
             array = np.load(path, allow_pickle=False)
         except Exception as error:  # numpy parses the header as Python code: errors of any kind
-            raise DataError(f"{path.name} is not a plain array: {error}") from None
+            raise DataError.of("not-plain-array", path_name=path.name, error=error) from None
         if array.dtype.kind not in "iuf":
-            raise DataError(f"{path.name} holds {array.dtype}, not numbers")
+            raise DataError.of("holds-not-numbers", path_name=path.name, dtype=array.dtype)
         return Ecg.of(array, self.fs)
 
     def _path(self, source: str) -> Path:
         if self.root is None:
-            raise UsageError("there is no folder to look for media in; say --root")
+            raise UsageError.of("no-folder-look-media")
         if "\0" in source or "://" in source or source.lower().startswith("file:"):
-            raise DataError(f"{source!r} is no path of a file below the folder of the media")
+            raise DataError.of("no-path-file-below", source=source)
         path = inside(self.root, source)
         if not path.is_file():
-            raise DataError(f"there is no file {source}")
+            raise DataError.of("no-file-3", source=source)
         return path
 
 
@@ -147,13 +145,15 @@ def _check_picture(path: Path) -> None:
         with image.open(path, formats=("PNG", "JPEG", "WEBP")) as picture:
             width, height = picture.size
     except (image.DecompressionBombError, image.UnidentifiedImageError, OSError, ValueError, SyntaxError) as error:
-        raise DataError(f"{path.name} is not a picture that can be shown: {' '.join(str(error).split())}") from None
+        raise DataError.of("not-picture-shown", path_name=path.name, error=" ".join(str(error).split())) from None
     if width * height > MOST_PIXELS:
-        raise DataError(f"{path.name} has {width} × {height} pixels; at most {MOST_PIXELS:,} are shown")
+        raise DataError.of(
+            "pixels-most-shown", path_name=path.name, width=width, height=height, MOST_PIXELS=MOST_PIXELS
+        )
 
 
 def _need_pillow() -> ModuleType:
     try:
         return import_module("PIL.Image")
     except ImportError:
-        raise EnvironmentFault("pictures need the package 'pillow': pip install 'hitmiss[review]'") from None
+        raise EnvironmentFault.of("pictures-need-package-pillow") from None

@@ -31,7 +31,7 @@ def serve(
 ) -> None:
     """Serve a review until interrupted. `ready` is called with the address once it can be opened."""
     if not is_loopback(host) and not allow_remote:
-        raise UsageError(f"{host} can be reached from other machines; that needs --allow-remote, and a token")
+        raise UsageError.of("reached-other-machines-needs", host=host)
     uvicorn, _ = _need("uvicorn"), _need("starlette")
     # an extra host name means that others connect, for example through a proxy: they need the token too
     token = token_of(token_file or store.path.with_suffix(".token")) if allow_remote or token_file or names else None
@@ -63,8 +63,8 @@ def _bound(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
-        raise EnvironmentFault(
-            f"cannot listen on {host} port {port}: {error.strerror or error}; try --port 0"
+        raise EnvironmentFault.of(
+            "cannot-listen-port", host=host, port=port, strerror=error.strerror or error
         ) from None
     listener.listen(128)
     return listener
@@ -74,4 +74,4 @@ def _need(package: str) -> ModuleType:
     try:
         return import_module(package)
     except ImportError:
-        raise EnvironmentFault(f"the page needs the package {package!r}: pip install 'hitmiss[review]'") from None
+        raise EnvironmentFault.of("page-needs-package-pip", package=package) from None

@@ -158,7 +158,7 @@ class Store:
         who = self.sign_in(name, now)
         with self.change() as db:
             if db.execute("SELECT 1 FROM verdicts WHERE reviewer = ?", (who.id,)).fetchone():
-                raise UsageError(f"{who.name} has given verdicts and cannot adjudicate them; name somebody else")
+                raise UsageError.of("given-verdicts-cannot-adjudicate", who_name=who.name)
             db.execute("UPDATE reviewers SET role = ? WHERE id = ?", (ADJUDICATOR, who.id))
             db.execute("DELETE FROM leases WHERE reviewer = ?", (who.id,))
 
@@ -171,7 +171,7 @@ def cleaned(name: str) -> str:
     """
     shown = " ".join(unicodedata.normalize("NFKC", name).split())
     if not shown or len(shown) > LONGEST_NAME or not shown.isprintable():
-        raise UsageError(f"a name has 1 to {LONGEST_NAME} letters that can be seen")
+        raise UsageError.of("name-letters-seen", LONGEST_NAME=LONGEST_NAME)
     return shown
 
 
@@ -186,8 +186,8 @@ def _broken(error: sqlite3.DatabaseError | str) -> HitmissError:
     """Say why the store failed: because of the machine, or because the file is damaged."""
     if isinstance(error, sqlite3.OperationalError):
         return _unwritten(error)
-    return DataError(f"the review is damaged ({error}); take a copy of it that is whole", code="damaged-review")
+    return DataError.of("damaged-review", error=error)
 
 
 def _unwritten(error: sqlite3.OperationalError) -> EnvironmentFault:
-    return EnvironmentFault(f"the review could not be written or read: {error}")
+    return EnvironmentFault.of("review-not-written-read", error=error)

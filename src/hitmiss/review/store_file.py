@@ -42,7 +42,7 @@ def open_store(path: str | Path) -> Store:
     """Open a review that was started; refuse any other file with an error message."""
     path = Path(path)
     if not path.is_file():
-        raise UsageError(f"there is no review {path.name}; begin one with `hitmiss review RUN`")
+        raise UsageError.of("no-review-begin-hitmiss", path_name=path.name)
     connection = _connect(path)
     try:
         application, version = (
@@ -50,11 +50,11 @@ def open_store(path: str | Path) -> Store:
         )
     except sqlite3.DatabaseError:
         connection.close()
-        raise DataError(f"{path.name} is not a review: it is not an SQLite file, or it is damaged") from None
+        raise DataError.of("not-review-not-sqlite", path_name=path.name) from None
     if application != APPLICATION or version != SCHEMA:
         connection.close()
         found = f"schema {version}" if application == APPLICATION else "another program's tables"
-        raise DataError(f"{path.name} holds {found}; this version of hitmiss reads reviews of schema {SCHEMA}")
+        raise DataError.of("holds-version-hitmiss-reads", path_name=path.name, found=found, SCHEMA=SCHEMA)
     return Store(path, connection)
 
 
@@ -66,15 +66,12 @@ def begin(path: str | Path, config: Mapping[str, object], entries: Sequence[Entr
         differing = differences(store.config, wanted)
         if differing:
             store.close()
-            raise IncompleteRun(
-                f"{path.name} was begun in another way: {'; '.join(differing)}; "
-                "give what it was begun with, or another file with --store"
-            )
+            raise IncompleteRun.of("begun-another-way", path_name=path.name, differing="; ".join(differing))
         return store
     if not entries:
-        raise DataError("there is nothing to review: no item was chosen")
+        raise DataError.of("nothing-review-no-item-2")
     if not path.parent.is_dir():
-        raise UsageError(f"there is no folder {path.parent} to keep the review in")
+        raise UsageError.of("no-folder-keep-review", parent=path.parent)
     _create(path, wanted, entries)
     return open_store(path)
 
@@ -112,5 +109,5 @@ def _connect(path: Path) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys = ON")
     except sqlite3.DatabaseError:
         connection.close()
-        raise DataError(f"{path.name} is not a review: it is not an SQLite file, or it is damaged") from None
+        raise DataError.of("not-review-not-sqlite", path_name=path.name) from None
     return connection

@@ -142,7 +142,7 @@ def measure_parts(trials: Trials, design: Design, parts: Iterable[Trials]) -> Re
             kept.append(replace(made, estimates=tuple(rows), behind=None))
         campaign = own if campaign is None else campaign.joined(own)
     if campaign is None:
-        raise DataError("there are no trials to measure", code="no-trials")
+        raise DataError.of("no-trials")
     found = [*of_records, *of_classes]
     rows = _arranged([e for made in found for e in made], campaign, design.groupings)
     warnings = dict.fromkeys((*(w for made in found for w in made.warnings), *health(campaign)))
@@ -160,10 +160,7 @@ def _measured(trials: Trials, campaign: Campaign, design: Design) -> tuple[Resul
     records, classes = _asked(design)
     groupings = [g for g in design.groupings if g != TARGET]
     for name in (n for g in groupings for n in g if n == "target" and prefixed(n) not in trials.header.slices):
-        raise UsageError(
-            f"`--by {name}` cannot be combined: its figures are those of one class, over all records",
-            code="bad-grouping",
-        )
+        raise UsageError.of("bad-grouping", name=name)
     unit = design.unit or _patients(campaign)
     of_records = of_classes = Results(())
     if records:
@@ -235,10 +232,7 @@ def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str]
     on_records, on_classes = _asked(design)
     own = [m for m in on_records if m in COMPARED and (m not in AIMED or _is_aimed(one))]
     if not own and not on_classes:
-        raise UsageError(
-            f"{', '.join(on_records)} cannot be compared for these attacks; compared are {', '.join(COMPARED)}",
-            code="no-metric",
-        )
+        raise UsageError.of("no-metric", on_records=tuple(on_records), COMPARED=tuple(COMPARED))
     asked = replace(design, contest=contest, unit=unit, matrix=())
     parts = []
     if own:
@@ -277,7 +271,7 @@ def _shared(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[tuple[Trials,
         if said:
             warnings.append(f"only in {name}, so not compared: {'; '.join(said[:6])}{' …' * (len(said) > 6)}")
     if both.filter(pl.col("attack") != CLEAN).is_empty():
-        raise UsageError("the two runs have no attack and strength in common", code="nothing-shared")
+        raise UsageError.of("nothing-shared")
     one, other = (replace(t, frame=t.frame.join(both, on=runs, how="semi", maintain_order="left")) for t in sides)
     return (one, other), warnings
 
@@ -294,11 +288,7 @@ def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[
                 Breach("different attacks", f"{name} was another attack in {names[1]}", (str(said[0]), str(said[1])))
             )
     if wrong and not force:
-        raise DataError(
-            f"{names[0]} and {names[1]} cannot be compared: {'; '.join(map(str, wrong[:SHOWN]))}. "
-            "--force compares them anyway, with a warning in the report",
-            code="incomparable",
-        )
+        raise DataError.of("incomparable", names=names[0], names_2=names[1], wrong="; ".join(map(str, wrong[:SHOWN])))
     found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
     if not all(told):
         found.append("different attacks? Not both runs record the settings of their attacks, so this was not checked")

@@ -66,21 +66,19 @@ class Campaign:
         """Split the trials; refuse records that some attack lacks, or classes that some record lacks."""
         for name in ("attack", "strength"):
             if name not in trials.header.runs:
-                raise DataError(f"these trials have no run column {name!r}: make them with `hitmiss attack`")
+                raise DataError.of("trials-no-run-column", name=name)
         frame = trials.frame.sort("item", "target")
         runs = frame.select(trials.header.runs).unique(maintain_order=False).sort("attack", "strength").to_dicts()
         parts = [(run, frame.filter(*(pl.col(k) == v for k, v in run.items()))) for run in runs]
         whole = next((part for run, part in parts if run["attack"] == CLEAN), None)
         if whole is None:
-            raise DataError(f"there are no {CLEAN} records among the trials, so nothing can be compared with them")
+            raise DataError.of("no-records-among-trials", CLEAN=CLEAN)
         classes = whole["target"].unique().sort().to_list()
         shape = (-1, len(classes))
         records = whole["item"].unique().sort().to_list()
         for run, part in parts:
             if not part["item"].equals(whole["item"]) or not part["target"].equals(whole["target"]):
-                raise DataError(
-                    f"{', '.join(run.values())} is not about the same records and classes as the clean ones"
-                )
+                raise DataError.of("not-about-same-records", run=tuple(run.values()))
         cells = [_cell(run, part, trials, shape) for run, part in parts]
         columns = {name: whole[name].to_list()[:: len(classes)] for name in trials.header.slices}
         clean = next(c for c in cells if c.run["attack"] == CLEAN)

@@ -41,6 +41,8 @@ FIGURES: Final = {
 }
 """Metrics of a drift table: the name of each there, and the class that it is about."""
 METRICS: Final = tuple(FIGURES)
+PAIRED_RATES: Final = ("far", "frr")
+"""The two error rates at one threshold, which are read together."""
 DRIFTS: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 
 
@@ -55,7 +57,7 @@ def equal_error(label: ArrayLike, score: ArrayLike) -> tuple[float, float]:
     """
     tally = Tally.of(label, score)
     if not tally.has_both_classes:
-        raise DataError("an equal error rate needs scores of both classes", code="one-class")
+        raise DataError.of("one-class")
     at = eer_point(tally)
     lowest = float(tally.score[0])
     below = min(lowest - 0.001, float(np.nextafter(lowest, -np.inf)))
@@ -148,7 +150,7 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
         rows += [e for e in own if e.slice[user_name(by)] != base] if rows else own
         notes += [note for note in paired.header.notes if note not in given.header.notes]
     if frozen is None:
-        raise DataError("there are no trials to measure", code="no-trials")
+        raise DataError.of("no-trials")
     sign = "<" if trials.header.scale.is_reversed else ">"
     told = f"decisions: score {sign} {frozen.value:.6g}, a threshold {frozen.origin}"
     made = Results(tuple(rows), warnings=(told, *_fakes_only(rows), *notes), behind=trials)
@@ -273,9 +275,7 @@ def _joined(trials: Trials, by: str) -> tuple[Trials, str]:
 def _base(trials: Trials, by: str, clean: str | None) -> str:
     column = trials.column(by)
     if column.dtype != pl.String:
-        raise UsageError(
-            f"{by} is not a text column; name the column that says how items were changed", code="not-text"
-        )
+        raise UsageError.of("not-text", by=by)
     values = column.unique().to_list()
     if clean is not None:
         if clean not in values:
@@ -283,9 +283,7 @@ def _base(trials: Trials, by: str, clean: str | None) -> str:
         return clean
     found = [name for name in CLEAN_NAMES if name in values]
     if not found:
-        raise UsageError(
-            f"which {by} is the clean one? Say clean=…; there are {', '.join(sorted(values))}", code="no-clean"
-        )
+        raise UsageError.of("no-clean", by=by, values_2=tuple(sorted(values)))
     return found[0]
 
 
@@ -301,10 +299,7 @@ def _scores_by(trials: Trials, linked: str, value: str) -> Trials:
     """Return the trials in the order of the pairing column; each clip must occur once."""
     ordered = Trials(trials.frame.sort(linked), trials.header)
     if ordered.frame[linked].n_unique() != len(ordered):
-        raise DataError(
-            f"{value}: a {linked} occurs more than once; name every column that distinguishes the copies, such as codec,codec_q",
-            code="repeated-clip",
-        )
+        raise DataError.of("repeated-clip", value=value, linked=linked)
     return ordered
 
 
@@ -315,18 +310,10 @@ def _partners(
     before, after = start.frame[linked].to_numpy(), now.frame[linked].to_numpy()
     common, here, there = np.intersect1d(before, after, assume_unique=True, return_indices=True)
     if not len(common):
-        raise DataError(
-            f"{value}: none of its {len(after):,} clips has a clean partner by {linked}; say which column links a clip's "
-            f"copies (--pair-by)",
-            code="no-partners",
-        )
+        raise DataError.of("no-partners", value=value, n_after=len(after), linked=linked)
     wrong = start.label[here] != now.label[there]
     if wrong.any():
-        raise DataError(
-            f"{value}: {int(wrong.sum()):,} clips have another label than their clean partners, the first is "
-            f"{str(common[wrong][0])!r}",
-            code="partners-disagree",
-        )
+        raise DataError.of("partners-disagree", value=value, wrong=int(wrong.sum()), common=str(common[wrong][0]))
     lone = (len(before) - len(common), len(after) - len(common))
     if not any(lone):
         return here, there, None

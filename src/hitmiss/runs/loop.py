@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from hitmiss.core.errors import DataError, IncompleteRun, UsageError
+from hitmiss.core.errors import DataError, HitmissError, IncompleteRun, UsageError
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.runs.progress import Progress, Report
 from hitmiss.runs.signals import stop_on_terminate
@@ -86,8 +86,11 @@ class End:
     limit: str = ""
     """The option whose limit was reached."""
 
-    def require_hope(self, folder: str | Path) -> None:
-        """Raise if the run stopped before its end. Everything that was done is kept."""
+    def require_hope(self, folder: str | Path, noun: str = "items", kind: type[HitmissError] = DataError) -> None:
+        """Raise if the run stopped before its end, with an error of this kind if nothing succeeded.
+
+        Everything that was done is kept.
+        """
         if self.state == "over budget":
             raise IncompleteRun(
                 f"{folder}: stopped at {self.limit}: {self.progress.line()}; go on with --resume and a new limit",
@@ -102,11 +105,10 @@ class End:
                 f"fix that and go on with --resume --retry",
                 code="service-failed",
             )
-        raise DataError(
-            f"the first {self.progress.n_failed} items all failed ({why}); fix that and run again with "
-            f"--resume --retry",
-            code="all-failed",
-        )
+        n = self.progress.n_failed
+        many = f"the first {n} {noun} all" if n > 1 else f"the first {noun.removesuffix('s')}"
+        many = f"all {n:,} {noun}" if n == self.progress.n_total else many
+        raise kind(f"{many} failed ({why}); fix that and run again with --resume --retry", code="all-failed")
 
     def require_few_failures(self, folder: str | Path, n_failed: int, most: float | None) -> None:
         """Raise if a larger share of the items failed than is allowed."""

@@ -28,12 +28,13 @@ class Owner:
         self.path = path
         self.is_held = False
 
-    def take(self, can_join: bool = True) -> None:
+    def take(self) -> None:
         """Become the owner; an owner that no longer runs is replaced."""
         standing = self.standing()
         if standing is not None:
-            beside = ", or work beside it with --join" if can_join else ""
-            raise EnvironmentFault(f"process {standing[0]} on {standing[1]} works on this run; wait for it{beside}")
+            raise EnvironmentFault(
+                f"process {standing[0]} on {standing[1]} works on this run; wait for it, or work beside it with --join"
+            )
         self.path.unlink(missing_ok=True)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         os.write(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())

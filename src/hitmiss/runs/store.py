@@ -18,6 +18,8 @@ differences. With `join=True` several processes share the work.
 from __future__ import annotations
 
 import json
+import os
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -63,7 +65,7 @@ class Run:
         self, folder: Path, manifest: dict[str, object], items: Sequence[str], owner: Owner, claims: Claims
     ) -> None:
         self.folder, self.manifest, self.items = folder, manifest, items
-        self.torn = 0
+        self.torn, self.is_new = 0, False
         self.has_error = np.zeros(len(items), dtype=bool)
         self._done = np.zeros(len(items), dtype=bool)
         self._owner, self._claims = owner, claims
@@ -146,8 +148,18 @@ class Run:
         with suppress(OSError, HitmissError):
             if self._owner.is_held and _state(self.folder) != "complete":
                 self._save("interrupted" if isinstance(error, KeyboardInterrupt) else "stopped")
+            if self._owner.is_held and error is not None and self.is_new and not segments(self.folder):
+                self._remove()
         self._owner.leave()
         self._claims.close()
+        with suppress(OSError):
+            self.folder.rmdir()  # only if it is empty
+
+    def _remove(self) -> None:
+        """Remove a run that this process began and that ended before its first result."""
+        for name in (MANIFEST, CLAIMS):
+            (self.folder / name).unlink(missing_ok=True)
+        (self.folder / ITEMS).rmdir()
 
     def _save(self, state: str) -> None:
         self.manifest |= {"state": state, "ended": _now()}
@@ -179,12 +191,11 @@ def start(
     items: Sequence[str],
     resume: bool = False,
     join: bool = False,
-    can_join: bool = True,
 ) -> Run:
-    """Begin a run, continue one (`resume`), or work beside its owner (`join`, if the verb supports it: `can_join`).
+    """Begin a run, continue one (`resume`), or work beside its owner (`join`).
 
     `config` pins everything that could change a result; a resumed run must have the same configuration. A folder that
-    already holds a run is refused unless the run is resumed or joined.
+    already holds a run is refused unless the run is resumed or joined. A run in which nothing succeeded begins afresh.
     """
     folder = Path(folder)
     wanted = json.loads(json.dumps(config))
@@ -194,11 +205,14 @@ def start(
     try:
         with claims.guard():
             if not join or owner.standing() is None:
-                owner.take(can_join)
+                owner.take()
+                if not fresh and _has_no_success(folder):
+                    _forget(folder)
+                    fresh = True
             manifest = _begin(folder, kind, wanted, items) if fresh else _continue(folder, kind, wanted, items)
             torn = sum(map(cut_torn_tail, segments(folder)))
         run = Run(folder, manifest, items, owner, claims)
-        run.torn = torn
+        run.torn, run.is_new = torn, fresh
         run._look()
     except BaseException:
         owner.leave()
@@ -212,12 +226,35 @@ def _is_fresh(folder: Path, may_exist: bool) -> bool:
         if folder.is_dir() and any(p.name not in (CLAIMS, OWNER) for p in folder.iterdir()):
             raise UsageError(f"{folder} exists and holds no run; give an empty or a new folder")
         return True
-    if may_exist:
+    if may_exist or _has_no_success(folder):
         return False
     state = load_manifest(folder)["state"]
     if state == "complete":
         raise UsageError(f"{folder} holds a finished run; give another folder")
     raise IncompleteRun(f"{folder} holds a run that is not finished ({state}); go on with --resume")
+
+
+def _has_no_success(folder: Path) -> bool:
+    """Return whether nothing has succeeded in a run that is not finished, and no process works on it.
+
+    An unreadable record may be a success.
+    """
+    try:
+        if load_manifest(folder)["state"] == "complete" or Owner(folder / OWNER).standing() not in (None, _myself()):
+            return False
+        return all("error" in record for path in segments(folder) for record in SegmentReader(path).records())
+    except HitmissError:
+        return False
+
+
+def _myself() -> tuple[int, str]:
+    return os.getpid(), socket.gethostname()
+
+
+def _forget(folder: Path) -> None:
+    """Remove the records of a run."""
+    for path in segments(folder):
+        path.unlink()
 
 
 def _begin(folder: Path, kind: str, config: dict[str, object], items: Sequence[str]) -> dict[str, object]:

@@ -28,17 +28,11 @@ CODECS: Mapping[str, int] = {
     "C11": 46_610,
 }
 """Trials of the evaluation by codec; `-` is uncoded."""
-
-
 QUALITIES = {codec: 8 if codec == "C11" else 5 for codec in CODECS if codec != "-"}
 """How many settings (CODEC_Q) each codec has; 1 is the lowest quality."""
-
-
 ATTACK_SIZES = (33_818, 34_078, 34_003, 34_148, 30_860, 33_928, 34_238, 33_748,
                 34_368, 34_038, 34_113, 33_968, 34_414, 34_188, 33_878, 34_298)  # fmt: skip
 """Trials of the evaluation's attacks A17 to A32: the extremes and the sum are the published ones."""
-
-
 COLUMNS = ("SPEAKER_ID", "FLAC_FILE_NAME", "SPEAKER_GENDER", "CODEC", "CODEC_Q", "CODEC_SEED", "ATTACK_TAG",
            "ATTACK_LABEL", "KEY", "TMP")  # fmt: skip
 """The ten columns of the protocol file, in its order."""
@@ -78,8 +72,6 @@ EVALUATION = Split(
     speakers=737,
     uncoded_quality="0",
 )
-
-
 DEVELOPMENT = Split(
     "dev",
     {"bonafide": 31_334, **{f"A{number:02}": 13_702 for number in range(9, 17)}},

@@ -9,8 +9,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
-
-
 LOSS = {
     "-": 0.0, "C01": 0.22, "C02": 0.30, "C03": 0.34, "C04": 0.62, "C05": 0.12, "C06": 0.14, "C07": 0.58,
     "C08": 0.42, "C09": 0.46, "C10": 0.50, "C11": 0.30,

@@ -14,17 +14,9 @@ from hitmiss.attacks.leads import LEADS, expansion
 from hitmiss.stats.random import noise_generator
 
 Floats = NDArray[np.float64]
-
-
 CLASSES: Final = ("CD", "HYP", "MI", "NORM", "STTC")
-
-
 FS: Final = 100.0
-
-
 SECONDS: Final = 10.0
-
-
 DOWER: Final = np.array(
     [
         [0.632, -0.235, 0.059], [0.235, 1.066, -0.132],
@@ -33,8 +25,6 @@ DOWER: Final = np.array(
     ]
 )  # fmt: skip
 """I, II and V1 to V6 from the dipole's x (left), y (down) and z (back)."""
-
-
 WAVES: Final = {
     "P": (-1.25, 0.22, (0.07, 0.10, -0.02)),
     "Q": (-0.14, 0.07, (-0.10, -0.06, -0.12)),
@@ -44,8 +34,6 @@ WAVES: Final = {
     "T": (1.45, 0.38, (0.22, 0.18, -0.12)),
 }
 """For each wave its phase and width (both in radians of the beat) and the size of its movement in x, y and z (mV)."""
-
-
 README: Final = """SIMULATED ECGs, made by hitmiss itself (hitmiss demo): no patient ever had this heart.
 
 train.npz, test.npz   x (record × sample × lead, mV, 100 Hz), y (record × class), classes, leads, record, patient, sex, fs

@@ -21,20 +21,13 @@ from hitmiss.detection.detector import Base, Batch, need
 from hitmiss.detection.outputs import OutputKind
 from hitmiss.simulate.ecg import CLASSES, FS
 from hitmiss.simulate.saved_detectors import save_detector
+from hitmiss.stats.logistic import fit_logistic
 from hitmiss.stats.random import noise_generator
 
 F32 = NDArray[np.float32]
-
-
 SIZE: Final = 20
-
-
 STRIDE: Final = 4
-
-
 FILTERS: Final = 32
-
-
 OPSET: Final = 17
 
 
@@ -54,8 +47,6 @@ class ConvBaseline(Base):
     @classmethod
     def fit(cls, x: ArrayLike, y: ArrayLike, *, classes: tuple[str, ...] = CLASSES, seed: int = 0) -> ConvBaseline:
         """Train on records (record × sample × lead) and their bits."""
-        from sklearn.linear_model import LogisticRegression
-
         signals, bits = np.asarray(x, dtype=np.float32), np.asarray(y)
         filters = _pieces(signals, seed)
         half = cls(filters, np.zeros(len(filters), np.float32), np.zeros((0, 0), np.float32), np.zeros(0, np.float32))
@@ -63,9 +54,9 @@ class ConvBaseline(Base):
         half.offset = offset
         features = half.features(signals)
         mean, scale = features.mean(axis=0), features.std(axis=0) + 1e-6
-        models = [LogisticRegression(C=0.1, max_iter=500).fit((features - mean) / scale, b) for b in bits.T]
-        weight = np.stack([m.coef_[0] / scale for m in models], axis=1)
-        bias = np.array([m.intercept_[0] for m in models]) - mean @ weight
+        models = [fit_logistic((features - mean) / scale, b, strength=0.1) for b in bits.T]
+        weight = np.stack([m.weight / scale for m in models], axis=1)
+        bias = np.array([m.offset for m in models]) - mean @ weight
         return cls(filters, offset, weight.astype(np.float32), bias.astype(np.float32), labels=classes)
 
     def _answers(self, x: F32) -> F32:

@@ -13,17 +13,9 @@ from numpy.typing import NDArray
 from hitmiss.media.audio import Clip
 
 Floats = NDArray[np.float64]
-
-
 FRAME: Final = 512
-
-
 HOP: Final = 128
-
-
 ORDER: Final = 18
-
-
 LPC_FRAME: Final = 400
 
 

@@ -15,25 +15,15 @@ from hitmiss.simulate.spoofs import SPOOFS, Floats
 from hitmiss.stats.random import noise_generator
 
 RATE: Final = 16000
-
-
 STEP: Final = 160
 """Samples between changes of the vocal tract: 10 ms."""
-
-
 VOWELS: Final = (
     (730, 1090, 2440), (270, 2290, 3010), (300, 870, 2240), (530, 1840, 2480), (570, 840, 2410), (490, 1350, 1690),
 )  # fmt: skip
 """Formants in Hz (Peterson & Barney 1952, men): hod, heed, who'd, head, hawed, heard."""
-
-
 WIDTHS: Final = (70.0, 100.0, 140.0, 220.0)
-
-
 SPLITS: Final = {"train": ("V01", "V02", "V03"), "eval": ("V01", "V02", "V03", "V04")}
 """Kinds of spoof in each split: one of the evaluation kinds is new to a detector trained here."""
-
-
 README: Final = """SIMULATED VOICES, made by hitmiss itself (hitmiss demo): no person ever spoke this.
 
 flac/        16 kHz mono clips
@@ -45,8 +35,6 @@ detector.*   a small detector trained on train.tsv
 {spoofs}
 Figures on this data show that the software works. They say nothing about real voices.
 """
-
-
 CODECS: Final = (
     "codec\tname\tsample_rate\tq1\tunit\n"
     "C01\topus_wb\t16000\t12\tkbps\n"

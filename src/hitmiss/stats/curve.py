@@ -183,7 +183,7 @@ class Curve:
         np.minimum.at(least, replicate[small], cost.min(axis=1))
         doubtful = np.zeros(len(least), dtype=bool)
         doubtful[replicate[~small & (bound[replicate, piece] < least[replicate])]] = True
-        return least / form.unit, doubtful
+        return least / form.unit + form.fixed, doubtful
 
     def at_crossing(self, form: Crossing) -> tuple[Floats, Mask]:
         """Return the figure at the crossing; it is in doubt if the crossing lies in a closed stretch."""

@@ -23,7 +23,7 @@ class RocSteps:
     At each distinct score of the rarer class: `held`, how many of it have that score; `below` and `upto`, how many of
     the other class lie below it, and at or below it.
 
-    >>> s = Steps.of_classes(np.array([0.3, 0.8, 0.9]), np.array([0.1, 0.2, 0.6]))
+    >>> s = RocSteps.of_classes(np.array([0.3, 0.8, 0.9]), np.array([0.1, 0.2, 0.6]))
     >>> s.below.tolist(), round(s.area, 4), round(s.variance, 4)
     ([2, 3, 3], 0.8889, 0.0247)
     """

@@ -83,12 +83,9 @@ def needed(error: Error, target: float, level: float = 0.95, power: float | None
     """
     for name, value in (("level", level), ("power", 0.5 if power is None else power)):
         if not 0.0 < value < 1.0:
-            raise UsageError(f"the {name} must lie between 0 and 1; found {value}", code="bad-plan")
+            raise UsageError.of("bad-plan/lie", name=name, value=value)
     if not (target > 0.0 and math.isfinite(target)) or not (error.error > 0.0 and math.isfinite(error.error)):
-        raise UsageError(
-            f"a plan needs a positive target and a positive error; found {target:g} and {error.error:g}",
-            code="bad-plan",
-        )
+        raise UsageError.of("bad-plan", target=target, error=error.error)
     least = enough(level) if error.by_units else 2
 
     def reached(count: int) -> float:
@@ -98,7 +95,7 @@ def needed(error: Error, target: float, level: float = 0.95, power: float | None
     while reached(high) > target:
         high *= 2
         if high > MOST:
-            raise UsageError(f"no plan reaches {target:g}", code="bad-plan")
+            raise UsageError.of("bad-plan/no", target=target)
     low = high // 2
     while high - low > 1:
         middle = (low + high) // 2
@@ -123,11 +120,9 @@ def deviation(metric: str, value: float, positives: float = 0.5) -> float:
     (0.3, 0.6)
     """
     if not 0.0 < value < 1.0:
-        raise UsageError(
-            f"without a pilot, the value of {metric} must lie between 0 and 1; found {value:g}", code="bad-plan"
-        )
+        raise UsageError.of("bad-plan/without", metric=metric, value=value)
     if not 0.0 < positives < 1.0:
-        raise UsageError(f"the share of positives must lie between 0 and 1; found {positives:g}", code="bad-plan")
+        raise UsageError.of("bad-plan/share", positives=positives)
     variance = _variance(find_metric(metric))
     if variance is None:
         planned = [name for name, entry in all_metrics().items() if _variance(entry) is not None]
@@ -176,15 +171,12 @@ def of_difference(one: float, other: float, correlation: float) -> float:
     5.0
     """
     if not -1.0 <= correlation < 1.0:
-        raise UsageError(f"a correlation lies between -1 and 1; found {correlation:g}", code="bad-plan")
+        raise UsageError.of("bad-plan/correlation", correlation=correlation)
     return math.sqrt(one * one + other * other - 2.0 * correlation * one * other)
 
 
 def by_units(per_trial: float, each: float, alike: float) -> Error:
     """Return the error of one unit with `each` trials and an intraclass correlation: √((1 + (m − 1) ρ) / m)."""
     if not each >= 1.0 or not 0.0 <= alike <= 1.0:
-        raise UsageError(
-            f"a unit has at least one trial, and their correlation lies in 0..1; found {each:g} and {alike:g}",
-            code="bad-plan",
-        )
+        raise UsageError.of("bad-plan/unit", each=each, alike=alike)
     return Error(per_trial * math.sqrt((1.0 + (each - 1.0) * alike) / each), 1.0, True)

@@ -66,10 +66,7 @@ def corrected_prevalence(
     _check_counts(flagged, n)
     for name, rate, known in (("sensitivity", sensitivity, positives), ("specificity", specificity, negatives)):
         if not 0 <= rate <= 1 or not known > 0:
-            raise DataError(
-                f"a {name} of {rate:g} known from {known:g} items is no rate; give a rate in 0..1 and a number above 0",
-                code="no-rate",
-            )
+            raise DataError.of("no-rate", name=name, rate=rate, known=known)
     share = flagged / n
     gain = sensitivity + specificity - 1.0
     if gain <= 0:
@@ -132,15 +129,14 @@ def labelled_prevalence(
     (0.0601, 0.0484, 0.092)
     """
     _check_counts(flagged, n)
-    groups = (("flagged", flagged_positive, flagged_labelled, flagged),)
-    groups += (("passed", passed_positive, passed_labelled, n - flagged),)
-    for name, positive, labelled, size in groups:
+    for name, positive, labelled, size in (
+        ("flagged", flagged_positive, flagged_labelled, flagged),
+        ("passed", passed_positive, passed_labelled, n - flagged),
+    ):
         if not 0 <= positive <= labelled <= size:
-            raise DataError(
-                f"{positive} positive of {labelled} labelled of {size} {name} items cannot be", code="impossible-counts"
-            )
+            raise DataError.of("impossible-counts/positive", positive=positive, labelled=labelled, size=size, name=name)
         if size and not labelled:
-            raise DataError(f"no {name} item is labelled; label some at random", code="unlabelled-group")
+            raise DataError.of("unlabelled-group", name=name)
     share = flagged / n
     among_flagged, among_passed = _share(flagged_positive, flagged_labelled), _share(passed_positive, passed_labelled)
     value = share * among_flagged + (1.0 - share) * among_passed
@@ -160,7 +156,7 @@ def labelled_prevalence(
 
 def _check_counts(flagged: int, n: int) -> None:
     if not 0 <= flagged <= n or n < 1:
-        raise DataError(f"{flagged} flagged of {n} items cannot be", code="impossible-counts")
+        raise DataError.of("impossible-counts", flagged=flagged, n=n)
 
 
 def _share(k: int, n: int) -> float:

@@ -177,7 +177,7 @@ def noise_generator(seed: int, *names: object) -> Generator:
 
 def _sequence(seed: int, names: Sequence[object]) -> SeedSequence:
     if seed < 0:
-        raise UsageError(f"a seed is 0 or more; found {seed}", code="bad-seed")
+        raise UsageError.of("bad-seed", seed=seed)
     text = "\x1f".join(map(str, names)).encode()
     words = np.frombuffer(hashlib.sha256(text).digest(), dtype="<u4")
     return SeedSequence([seed, *(int(w) for w in words)])

@@ -157,7 +157,7 @@ def _measured(
 def _checked(counts: NDArray[np.floating]) -> Counts:
     table = np.asarray(counts, dtype=np.float64)
     if table.ndim != 2 or not (np.isfinite(table).all() and (table >= 0).all() and (table == np.floor(table)).all()):
-        raise UsageError("answers must be counts, item × answer: whole numbers from 0 on")
+        raise UsageError.of("answers-counts-item-answer")
     return table
 
 

@@ -95,7 +95,7 @@ def measure_repeated(
     items (speakers, sources), resampled with all their items and repetitions. `narrow`: see `measure_design`.
     """
     if not is_repeated(trials, column):
-        raise UsageError(f"no run has more than one {column}")
+        raise UsageError.of("no-run-more", column=column)
     each = measure_design(trials, replace(design, by=()), remarks)
     over = replace(design, unit=design.unit or ("item",))
     wide = replace(over, by=((column,),))

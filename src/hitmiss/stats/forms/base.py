@@ -117,6 +117,8 @@ class Functional(ABC):
     """Whether it is undefined with one class."""
     by_rank: ClassVar[bool] = False
     """Whether only the order of the scores matters."""
+    is_least: ClassVar[bool] = False
+    """Whether it is a minimum over thresholds of columns, so that it and its replicates lie too low."""
     is_spread: ClassVar[bool] = False
     """Whether the deviation of its replicates, on its scale, gives a better interval than their percentiles."""
     fewest_errors: ClassVar[int] = 0

@@ -1,4 +1,4 @@
-"""MinimumCost: the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF)."""
+"""MinimumCost: the least of  a · miss rate + b · false-alarm rate  over all thresholds (minDCF, min t-DCF)."""
 
 from __future__ import annotations
 
@@ -49,11 +49,15 @@ class Bound:
 
 @dataclass(frozen=True)
 class MinimumCost(Located):
-    """The minimum over thresholds of (miss · FRR + false_alarm · FAR) / unit."""
+    """The minimum over thresholds of (miss · FRR + false_alarm · FAR) / unit, plus a fixed cost.
+
+    `fixed` is in units already: the cost that no threshold avoids, as that of the speaker verifier in a tandem.
+    """
 
     miss: float
     false_alarm: float
     unit: float = 1.0
+    fixed: float = 0.0
     fewest_errors, most_of_width = 2, 0.1  # with one error, intervals held the truth 90 % of the time, with none 45 %
 
     def value(self, tally: Tally) -> float:
@@ -64,24 +68,25 @@ class MinimumCost(Located):
         """Return the cost at one point of the error curve."""
         missed = float(tally.positives[point]) / tally.n_positive
         accepted = (tally.n_negative - float(tally.negatives[point])) / tally.n_negative
-        return (self.miss * missed + self.false_alarm * accepted) / self.unit
+        return (self.miss * missed + self.false_alarm * accepted) / self.unit + self.fixed
 
     def costs(self, cp: Number, cn: Number, n1: Number, n0: Number) -> Number:
         """Return the costs at points that reject these numbers of each class."""
-        return (self.miss * (cp / n1) + self.false_alarm * ((n0 - cn) / n0)) / self.unit
+        return (self.miss * (cp / n1) + self.false_alarm * ((n0 - cn) / n0)) / self.unit + self.fixed
 
     def at_best(self, tally: Tally) -> AtThreshold:
         """Return the cost at the threshold that is best for these trials, as a form with this threshold fixed."""
 
         def cost(missed: Number, positives: Number, accepted: Number, negatives: Number) -> Number:
-            return (self.miss * (missed / positives) + self.false_alarm * (accepted / negatives)) / self.unit
+            rates = self.miss * (missed / positives) + self.false_alarm * (accepted / negatives)
+            return rates / self.unit + self.fixed
 
         return AtThreshold(tally.threshold_of(self.best_point(tally)), cost)
 
     @property
     def trivial(self) -> float:
         """The cost of the better trivial system; no least cost is higher."""
-        return min(self.miss, self.false_alarm) / self.unit
+        return min(self.miss, self.false_alarm) / self.unit + self.fixed
 
     def best_point(self, tally: Tally) -> int:
         """Return the first point of least cost."""
@@ -135,7 +140,7 @@ class MinimumCost(Located):
         0.0107
         """
         missed, accepted = unseen_share(n_positive, level), unseen_share(n_negative, level)
-        return min((self.miss * missed + self.false_alarm * accepted) / self.unit, self.trivial)
+        return min((self.miss * missed + self.false_alarm * accepted) / self.unit + self.fixed, self.trivial)
 
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
         """Return where the misses of the low end and the false alarms of the high end cost less than the best point."""
@@ -147,9 +152,9 @@ class MinimumCost(Located):
         """Return the least cost at the cuts, and the cells that could contain a lower one."""
         n1, n0 = cp[:, -1:], cn[:, -1:]
         missed, accepted = self.miss * (cp / n1), self.false_alarm * ((n0 - cn) / n0)
-        least = ((missed + accepted) / self.unit).min(axis=1)
+        least = ((missed + accepted) / self.unit + self.fixed).min(axis=1)
         # Strictly: a cell that can only equal the least cost changes nothing.
-        return least, (missed[:, :-1] + accepted[:, 1:]) / self.unit < least[:, None]
+        return least, (missed[:, :-1] + accepted[:, 1:]) / self.unit + self.fixed < least[:, None]
 
     def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
         """Return whether a cost inside could still be lower than the best one known.

@@ -44,5 +44,5 @@ class Whole(Form):
         """See `passes`."""
         if self.passes is None:
             # Bins would give another figure, so none is given.
-            raise UsageError("this metric needs the whole tally, and the trials are too many to keep; raise --memory")
+            raise UsageError.of("metric-needs-whole-tally")
         return self.passes(n_positive, n_negative)

@@ -1,0 +1,36 @@
+"""Options that several verbs have and no spec holds, each declared once."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitmiss.core.spec import MEASURING, OTHERS, READING, WRITING, Option, Spec, opt, options_of
+
+JSON: Final = opt("JSON to stdout instead of text.", WRITING, common=True)
+KEY: Final = opt("Key or protocol file with the labels.", READING, common=True)
+RULES: Final = opt(
+    "Read labels by the rules of a protocol, or of a .toml file.",
+    READING,
+    "--protocol",
+    "-p",
+    metavar="NAME|FILE",
+    complete="protocols",
+    common=True,
+)
+RESULTS: Final = opt("Write the results (JSON) here too.", WRITING, "--output", "-o", metavar="FILE", common=True)
+RUN_FOLDER: Final = opt("The run folder.", WRITING, "--output", "-o", metavar="FOLDER", common=True)
+ROOT: Final = opt("Folder of the files (default: that of the table which names them).", READING)
+SUFFIX: Final = opt("Added to each file name, such as .flac.", READING)
+WEIGHTS: Final = opt("Checkpoint for a torch module (.safetensors, .pt).", OTHERS)
+CALIBRATE_KEY: Final = opt("Key of the development scores.", MEASURING)
+GROUP: Final = opt("Column that defines the groups, if not language.", MEASURING, complete="columns")
+UNDEFINED: Final = opt("Shares with an empty denominator; zero as documented.", MEASURING)
+FITTED_KEY: Final = opt("Key of these scores.", READING, "--key", common=True)
+APPLY_KEY: Final = opt("Key of the other scores, to measure them too.", READING)
+SAVE: Final = opt("Store the fit (sealed JSON), for --model.", WRITING, metavar="FILE", common=True)
+METRICS_OUTPUT: Final = opt("Write the documented metrics.json here.", WRITING, metavar="FILE")
+
+
+def field_option(spec: type[Spec], name: str) -> Option:
+    """Return the option of a field, for a verb that takes it as it is written instead of the spec."""
+    return options_of(spec)[name]  # type: ignore[arg-type]

@@ -1,0 +1,38 @@
+"""What `cluster` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "lost-cluster": Entry(
+        ERROR,
+        "the head of the cluster, {place}:{place_2}, is lost: it takes no connections",
+        fix="start the cluster again and give the same command (what `detect` had scored is kept: add {--resume})",
+    ),
+    "workers-died": Entry(
+        ERROR, "{what}: {RETRIES} processes died over it ({error}); each needs the memory of one shard"
+    ),
+    "auto-host-port-ray": Entry(ERROR, "{--cluster?} is auto, HOST:PORT or ray://HOST:PORT; found {address!r}"),
+    "needs-package-ray-pip": Entry(
+        ERROR, "{--cluster?} needs the package 'ray' ({error}): pip install 'hitmiss[cluster]'"
+    ),
+    "nothing-answers": Entry(
+        ERROR,
+        "nothing answers at {host}:{port} ({strerror})",
+        fix="start a cluster there with `ray start --head`, or say {--cluster auto} for one on this machine",
+    ),
+    "cluster-cannot-joined-machines": Entry(
+        ERROR,
+        "the cluster at {address} cannot be joined: {first}; the machines must have the same versions of Python and ray, and RAY_AUTH_TOKEN here must be the cluster's",
+    ),
+    "machine-cluster-hitmiss": Entry(
+        ERROR, "a machine of the cluster has hitmiss {version}, this one {version_2}", fix="install one version on all"
+    ),
+    "machine-cluster-lacks-work": Entry(
+        ERROR, "a machine of the cluster lacks what the work needs: {error}", fix="install it on all of them"
+    ),
+}

@@ -1,0 +1,159 @@
+"""What `detection` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "unreadable-file": Entry(ERROR, "{name} does not hold the weights of this detector"),
+    "short-clip": Entry(ERROR, "a clip of {n} samples is shorter than one patch of BEATs ({SHORTEST} samples)"),
+    "no-head": Entry(
+        ERROR,
+        "this checkpoint was only pre-trained: it has no classification head; fine-tune it, give a head with {--weights?}, or take its embeddings ({--embed layer.12})",
+    ),
+    "no-weights": Entry(ERROR, "{head} holds a {name}, no weights by name"),
+    "precision": Entry(ERROR, "BEATs runs in {kinds}; {precision} is not among them"),
+    "exclusive-unknown": Entry(
+        ERROR,
+        "{name} gives logits of {shape} classes and every record has exactly one: its classes may exclude each other (softmax) or not (a sigmoid each): {how}",
+    ),
+    "other-gradients": Entry(
+        ERROR,
+        "the network that gives the gradients of {name} is not the model: on the first records their outputs differ by {apart:.2g} of their size; attack the torch module, or use a family that needs no gradients",
+    ),
+    "batch-dependent": Entry(
+        ERROR,
+        "{name} answers {item!r} differently alone and in a batch of {n} (outputs change by {batch:.2g} of their size), as with a softmax over the batch (dim=0) or a batch normalisation in training mode: correct the model, or {instead}",
+    ),
+    "exclusive-unknown/outputs": Entry(
+        ERROR,
+        "the outputs of {name} sum to 1, as of classes that exclude each other, and record {wrong} of the data has {bits} classes: {how}",
+    ),
+    "not-arrays": Entry(ERROR, "this detector takes sound or pictures, not texts"),
+    "int8-nothing": Entry(
+        ERROR,
+        "the model has less than two products of matrices with constant weights in float32 (opset 13 or later); int8 leaves the last in float32, so nothing would change",
+    ),
+    "precision/onnx": Entry(ERROR, "an ONNX model brings its own precision; int8 is possible, {precision} is not"),
+    "int8-on-cpu": Entry(ERROR, "int8 runs on the processor; on a GPU leave {--precision?} out"),
+    "missing-module": Entry(
+        ERROR,
+        "{path} imports something that is not there: {error}; modules are looked for in its own folder, in the current one and among installed packages",
+    ),
+    "users-code": Entry(ERROR, "{what} failed with its own error, {name}: {error} ({name_2}, line {lineno}{line})"),
+    "which-output": Entry(
+        ERROR,
+        "cannot tell which output holds the scores (found {shapes})",
+        fix="give one array, or a mapping with a field called {FIELDS}",
+    ),
+    "outputs-unknown/all": Entry(
+        ERROR,
+        "all outputs lie in 0..1 and their rows do not sum to 1 (the first to {columns:.4g}): say what they are: {SAY}",
+    ),
+    "which-class": Entry(ERROR, "the model's classes are {labels}; which of them is {positive!r}? Say {option}"),
+    "outputs-unknown/all-lie": Entry(
+        ERROR, "all {n_columns} outputs lie in 0..1: they may be probabilities or logits", fix="say which: {SAY}"
+    ),
+    "no-cuda": Entry(ERROR, "there is no CUDA device here", fix="say {--device cpu}, or leave it out"),
+    "int8-on-cpu/runs": Entry(ERROR, "int8 runs on the processor; on a GPU say bfloat16"),
+    "tf32-on-cuda": Entry(ERROR, "TF32 is a mode of NVIDIA GPUs; here say float32 or bfloat16"),
+    "which-axis": Entry(
+        ERROR,
+        "layer {name!r} gives {shape} for {n} clips, and the length of the clips does not show which axis is time: say {--embed <name><AXIS>1} or {--embed <name><AXIS>2}",
+    ),
+    "int8-nothing/linear": Entry(
+        ERROR, "{name} has {n_linear} linear layers; int8 leaves the last in float32, so nothing would change"
+    ),
+    "two-endings": Entry(ERROR, "the model ended otherwise for this batch than for the first: say outputs=…"),
+    "clip-samples-too-short": Entry(ERROR, "a clip of {n_x} samples is too short for two frames ({FRAME})"),
+    "training-needs-clips": Entry(ERROR, "training needs clips of both classes"),
+    "only-beats-gelu-layer": Entry(
+        ERROR, "only BEATs with gelu and layer norms after each part are supported, as the published ones are"
+    ),
+    "weights-not-fit-beats": Entry(
+        ERROR, "{n_wrong} weights do not fit BEATs, the first is {wrong}: {wanted} expected, {found} found"
+    ),
+    "not-beats-checkpoint-hold": Entry(ERROR, "{name} is not a BEATs checkpoint: it must hold 'cfg' and 'model'"),
+    "cluster-no-gpu": Entry(ERROR, "the cluster has no GPU ({cluster})", fix="say {--device cpu}, or leave it out"),
+    "least-2": Entry(ERROR, "{--actors?} is at least 1; found {actors}"),
+    "processes-died-after-other": Entry(
+        ERROR,
+        "{futile} processes died one after the other and none did its work ({error}); what was scored is safe: go on with {--resume}, with fewer {--actors?} or a smaller {--batch-seconds?}",
+    ),
+    "process-gave-records-items": Entry(ERROR, "a process gave {n_records} records for {n_positions} items"),
+    "not-open-same-detector": Entry(
+        ERROR,
+        "{host} and {host_2} do not open the same detector: {differing}",
+        fix="give {--device?} and {--precision?}, and the same files everywhere",
+    ),
+    "no-process-cluster-detector": Entry(ERROR, "no process of the cluster has the detector open"),
+    "process-cluster-died": Entry(ERROR, "a process of the cluster died: {error}"),
+    "detector-cannot-opened-cluster": Entry(
+        ERROR,
+        "the detector cannot be opened on the cluster: {error}; hitmiss and what the detector needs must be installed on every machine",
+    ),
+    "worker-processes-need-load": Entry(
+        ERROR, "worker processes need load and transform to be functions of a module ({error})", fix="use workers=0"
+    ),
+    "not-detector": Entry(ERROR, "a {name} is not a detector", fix="give a function, an estimator or a torch module"),
+    "no-layers-take-embeddings": Entry(
+        ERROR, "{name} has no layers to take embeddings from; a torch or ONNX model has"
+    ),
+    "none-score-needs": Entry(ERROR, "{name} has none of {METHODS}; a score needs one of them"),
+    "needs-package-pip-install": Entry(
+        ERROR, "this needs the package {package!r} ({error}): pip install 'hitmiss[{extra}]'"
+    ),
+    "layer-had-dimensions-now": Entry(ERROR, "layer {name!r} had {widths} dimensions and now has {n_row}"),
+    "all-items-failed-first": Entry(ERROR, "all {n_failures:,} items failed; the first is {failures!r}: {failures_2}"),
+    "empty-clip-cannot-brought": Entry(ERROR, "an empty clip cannot be brought to a length"),
+    "cut-length-number-samples": Entry(ERROR, "cut_length is a number of samples above 0; found {cut_length}"),
+    "windows-samples-advance": Entry(ERROR, "windows of {length} samples must advance by 1 to {length}; found {hop}"),
+    "no-window-scores-pool": Entry(ERROR, "there are no window scores to pool"),
+    "random-crop-needs-generator": Entry(ERROR, "a random crop needs a generator: rng=…, one per clip"),
+    "manifest-no-labels": Entry(
+        ERROR, "the manifest has no labels, so there are no trials", fix="use run_detector, and score with a key"
+    ),
+    "no-model": Entry(ERROR, "there is no model {path}"),
+    "outputs": Entry(ERROR, "{name} has the outputs {names}", fix="name the one with the scores 'logits'"),
+    "not-model-onnxruntime-run": Entry(ERROR, "{path_name} is not a model that onnxruntime can run: {error}"),
+    "not-detector-2": Entry(ERROR, "{text!r} is not a detector", fix="write one of {kinds}"),
+    "no": Entry(ERROR, "{place} has no {name!r}"),
+    "cannot-imported-detector": Entry(ERROR, "{place!r} cannot be imported: {error}; a detector is one of {kinds}"),
+    "outputs-row-per-clip": Entry(
+        ERROR, "outputs must be one row per clip and one column per class; found the shape {shape}"
+    ),
+    "no-output-column-model": Entry(ERROR, "there is no output column {positive_index}; the model has {n}"),
+    "outputs-not-probabilities-first": Entry(ERROR, "{wrong} outputs are not probabilities, the first is {columns:g}"),
+    "model-output-columns": Entry(
+        ERROR, "the model has {n} output columns", fix="say which is the positive class ({--positive-index?})"
+    ),
+    "write-command-after-program": Entry(ERROR, "write the command after program:, as program:'python score.py'"),
+    "no-program-machine": Entry(ERROR, "there is no program {words!r} on this machine"),
+    "program-says": Entry(ERROR, "the program says: {wrong}"),
+    "answered-about-ids-asked": Entry(ERROR, "{name} answered about {answers}, {n_lines} ids were asked"),
+    "ended-middle-work": Entry(ERROR, "{name} ended in the middle of the work: {self_2}"),
+    "wrote-line-expected": Entry(ERROR, '{name} wrote {shown!r}; a line {{"id": 0, "output": [...]}} was expected'),
+    "process-given-work-before": Entry(ERROR, "a process was given work before its detector was open"),
+    "detector-gave-outputs-different": Entry(ERROR, "the detector gave outputs of different widths: {widths}"),
+    "no-checkpoint": Entry(ERROR, "there is no checkpoint {path}"),
+    "holds-no-weights-name": Entry(ERROR, "{name} holds a {name_2}, no weights by name"),
+    "not-fit-weights-missing": Entry(
+        ERROR,
+        "{name} does not fit {name_2}: {n_missing} weights are missing ({missing}), {n_extra} are unknown ({extra})",
+    ),
+    "layer-gave-shape-clips": Entry(ERROR, "a layer gave the shape {shape} for {n} clips; it has no axis of clips"),
+    "holds-more-weights-loading": Entry(
+        ERROR,
+        "{path_name} holds more than weights, and loading it would run code: {first} Save its state_dict as .safetensors where you trust it",
+    ),
+    "not-checkpoint": Entry(ERROR, "{path_name} is not a checkpoint: {error}"),
+    "not-fit": Entry(ERROR, "{name} does not fit: {error}"),
+    "no-model-transformers": Entry(ERROR, "{place} is no {kind} model of transformers: {error}"),
+    "gave-outputs-shape-clips": Entry(ERROR, "{detector_name} gave outputs of shape {shape} for {n} clips"),
+    "model-output-columns-2": Entry(
+        ERROR, "the model has {width} output columns", fix="say which is {positive} ({--positive-index?})"
+    ),
+}

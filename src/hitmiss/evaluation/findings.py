@@ -1,0 +1,138 @@
+"""What `evaluation` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "no-threshold-in-use": Entry(
+        ERROR, "say at which threshold the old classifier flags", fix="give {--threshold 0.8}, or one for each group"
+    ),
+    "bad-threshold-in-use": Entry(ERROR, "{text!r} is no threshold", fix="write 0.8, or GROUP=0.8 for every group"),
+    "bad-share": Entry(
+        ERROR,
+        "a share of {share} with a margin of {margin} cannot be",
+        fix="both lie between 0 and 1, without the ends",
+    ),
+    "keep-needs-labels": Entry(
+        ERROR, "{keep} needs labels, and these files have none", fix="give {--key?}, or keep the flag-rate"
+    ),
+    "new-scores-reversed": Entry(
+        ERROR,
+        "a higher score of the new classifier means {negative}",
+        fix="read both files with the positive class that a higher score means ({--positive?})",
+    ),
+    "no-old-threshold": Entry(ERROR, "there is no threshold of the old classifier for {group}", fix="known: {known}"),
+    "no-pairs": Entry(ERROR, "no text is in both files"),
+    "repeated-texts": Entry(ERROR, "an id stands twice in a file; give one row for each text"),
+    "texts-differ": Entry(
+        ERROR,
+        "{n:,} texts of {name} are not in the other file, the first is {item!r}",
+        fix="give both classifiers' scores of the same texts",
+    ),
+    "labels-differ": Entry(ERROR, "the two files give {item!r} different labels"),
+    "scores-missing": Entry(ERROR, "{n:,} texts have no score", fix="drop them from both files first"),
+    "two-transforms": Entry(ERROR, "give transform, or codecs or manipulate, not both"),
+    "no-manipulation": Entry(
+        ERROR, "no manipulation is named in {manipulate!r}", fix="write for instance noise(snr=15)"
+    ),
+    "picture-unused": Entry(ERROR, "{--picture?} goes with {--input image}"),
+    "picture-unknown": Entry(
+        ERROR, "{model_name} does not say how it takes pictures: {--picture?} 'resize=256, crop=224, scale=imagenet'"
+    ),
+    "option-unused": Entry(ERROR, "{option} goes with {other}"),
+    "same-name": Entry(ERROR, "two files are called {names!r}; runs need names of their own"),
+    "incomplete-runs": Entry(
+        ERROR,
+        "{said}; a mean over {column}s needs the same items in each: complete the files, or score what all of them have with {--allow-missing}",
+    ),
+    "no-common-item": Entry(ERROR, "no item is in every {column}; there is nothing to take a mean over"),
+    "no-metric/say": Entry(
+        ERROR, "say what to measure: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m min_dcf})"
+    ),
+    "track-two": Entry(
+        ERROR,
+        "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, nontarget or spoof, and two classes would merge spoof with nontarget. score them with {-p asvspoof5-track2}, or with {-p asvspoof5-track2-single} if there is one score only",
+        fix="for Track 1 give a file of utterances and CM scores",
+    ),
+    "no-asv/key": Entry(ERROR, "{--asv-key?} belongs to {--asv?}: give the scores of the speaker verifier too"),
+    "unused-asv": Entry(ERROR, "{protocol_name} uses no scores of a speaker verifier", fix="leave {--asv?} out"),
+    "bad-asv-label/trials": Entry(
+        ERROR,
+        "{n:,} trials have an asv-label that does not fit: {item} is {word!r} and its cm-label is {label}",
+        fix="targets and nontargets are bona fide, spoofs are spoof",
+    ),
+    "bad-asv-key": Entry(ERROR, "the key of the ASV must say target, nontarget or spoof; {file} does not"),
+    "no-metric/say-compare": Entry(
+        ERROR, "say what to compare: a protocol ({-p asvspoof5}) or metrics ({-m eer} {-m roc_auc})"
+    ),
+    "no-metric/protocol": Entry(ERROR, "no metric of the protocol fits these runs", fix="name one with -m"),
+    "two-runs": Entry(ERROR, "{protocol_name} compares two runs, each of one model", fix="give two"),
+    "no-metric/say-rank": Entry(ERROR, "say what to rank by: a protocol or metrics"),
+    "one-run": Entry(ERROR, "a board ranks two submissions or more; found {n_runs}"),
+    "same-name/submissions": Entry(ERROR, "two submissions are called {twice!r}", fix="give each its own name"),
+    "missing-protocol": Entry(ERROR, "no protocol file {path}"),
+    "bad-protocol": Entry(ERROR, "{name} is not TOML: {error}"),
+    "bad-protocol/refused": Entry(ERROR, "{name}: {fault}"),
+    "read-twice": Entry(ERROR, "these trials are read already; a key and read options belong to files"),
+    "wrong-layout": Entry(ERROR, "{part} does not score these files: {why}"),
+    "no-folder": Entry(ERROR, "{folder} is not a folder", fix="give the folder of the submissions"),
+    "wants-sound-hz-says": Entry(ERROR, "{model_name} wants sound at {own} Hz; {--sample-rate?} says {asked}"),
+    "runs-clip-goes-through": Entry(
+        ERROR, "{--codecs?} and {--manipulate?} are two runs; a clip goes through one of them"
+    ),
+    "changes-sound-texts-pictures": Entry(
+        ERROR, "{--manipulate?} changes sound, texts and pictures, which {--input?} {input} does not load"
+    ),
+    "bad-column": Entry(
+        ERROR,
+        "{wrong}= names a column of the table, as {wrong}='name'; found a {name}",
+        fix="for arrays leave the table out: {ARRAYS}",
+    ),
+    "nothing-to-read": Entry(ERROR, "give a file or a table, or arrays by name: {ARRAYS}; found neither"),
+    "nameless-array": Entry(
+        ERROR,
+        "this is a {name} of values, and nothing says which are labels and which scores",
+        fix="name them: {ARRAYS}, or hm.Trials.of(y, s)",
+    ),
+    "several-splits": Entry(ERROR, "this dataset has the splits {value}", fix="give one of them"),
+    "not-a-table/2": Entry(ERROR, "this is not a table: {error}"),
+    "not-trials": Entry(
+        ERROR,
+        "{verb} takes trials, a file or a table, but this is a {name}",
+        fix="make trials of arrays with hm.Trials.of(y, s)",
+    ),
+    "columns-takes-our-names": Entry(
+        ERROR, "columns= takes our names with those of the file, as {{'label': 'truth'}}; found {value!r}"
+    ),
+    "no-class": Entry(
+        ERROR,
+        "{scores} has no labels, so it does not say which class a higher score means",
+        fix="say it with {--positive?}",
+    ),
+    "raw-scores": Entry(
+        ERROR,
+        "these are {kind} scores, which have no probabilities",
+        fix="declare what they are ({--score-kind probability} or logit), or calibrate them",
+    ),
+    "bad-costs": Entry(ERROR, "costs are two numbers, as 1,10; found {costs!r}"),
+    "no-rates": Entry(
+        ERROR, "{file} does not state the {name} of the detector", fix="measure it with {-m <plain>} and a threshold"
+    ),
+    "missing-column/needs": Entry(
+        ERROR, "{name} needs a column of flagged items ({FLAGGED}) and one of all items ({TOTAL}); it has {columns}"
+    ),
+    "missing-column/labels": Entry(ERROR, "{name} has labels, but no column {lacking}"),
+    "bad-rate/stated": Entry(ERROR, "{name} is stated as counts, as 180/200; found {text!r}"),
+    "bad-count": Entry(
+        ERROR, "{name}, row {row}, column {column}: a count is a whole number from 0 on; found {value!r}"
+    ),
+    "no-rates/say": Entry(
+        ERROR,
+        "say how well the detector does ({--detector results.json}, or {--sensitivity 180/200} {--specificity 380/400}), or give labels of some items",
+    ),
+    "several-runs": Entry(ERROR, "{file} holds several runs", fix="give the results of one detector"),
+}

@@ -1,0 +1,232 @@
+"""The work of a run of models: every question is asked once; functions are called, language models are sent requests.
+
+Conversations with language models run at the same time, in an event loop that belongs to the worker. A result is
+yielded as soon as it is there, so that it is in the run before the next question is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from hitmiss.core.errors import EnvironmentFault, HitmissError, UsageError
+from hitmiss.detection.detector import need
+from hitmiss.llm.addresses import require_plain_environment
+from hitmiss.llm.cache import ToolCache
+from hitmiss.llm.conversation import Conversation
+from hitmiss.llm.detectors import Model, call_record
+from hitmiss.llm.failures import broken, failure, fault_of, inner, kind_of, now
+from hitmiss.llm.language_models import open_language_models, open_roles
+from hitmiss.llm.plan import Call, CallPlan
+from hitmiss.llm.prices import Prices
+from hitmiss.llm.rows import cost_of, tokens_used
+from hitmiss.llm.secrets import Secrets, redact_error
+from hitmiss.runs.worker import Result, Results
+
+if TYPE_CHECKING:
+    from inspect_ai.model import Model as LanguageModel
+
+UNDER_WAY: Final = 100
+"""Conversations at once, if the user gives no number; inspect_ai limits how many of them send requests."""
+
+
+class CallWorker:
+    """Asks models."""
+
+    kind = "llm"
+
+    def __init__(
+        self,
+        plan: CallPlan,
+        models: Mapping[str, Model],
+        *,
+        secrets: Secrets,
+        key: str | None = None,
+        cache: ToolCache | None = None,
+        prices: Prices | None = None,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.plan, self.models, self.secrets, self.key = plan, models, secrets, key
+        self.cache, self.prices, self.tell = cache, prices or Prices({}), tell
+        self.calls = plan.calls
+        self.items = [call.key for call in self.calls]
+        self.n_unparsed = 0
+        self._has_settled: set[str] = set()
+
+    @property
+    def config(self) -> dict[str, object]:
+        """Everything that could change an answer."""
+        return self.plan.config
+
+    def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
+        """Return nothing: the content of the items is part of the configuration."""
+        del records
+        return []
+
+    def details(self) -> str:
+        """Return how many answers were not understood."""
+        return f", {self.n_unparsed:,} not understood" if self.n_unparsed else ""
+
+    def work(self, todo: Iterator[int]) -> Results:
+        """Ask, and yield answers as they arrive."""
+        under_way = _Conversations(self)
+        try:
+            for at in todo:
+                call = self.calls[at]
+                if call.model in self.models:
+                    yield self._call_model(at, call)
+                else:
+                    under_way.begin(at, call)
+                while under_way.is_full:
+                    yield from under_way.finished()
+            while under_way.tasks:
+                yield from under_way.finished()
+        finally:
+            under_way.close()
+
+    def _call_model(self, at: int, call: Call) -> Result:
+        """Ask a function or a detector; say once what it is taken for."""
+        model = self.models[call.model]
+        is_first = call.model not in self._has_settled
+        if is_first:
+            self._has_settled.add(call.model)
+            model.settle(self.plan.items)
+        contract = model.contract
+        result = self.result(at, call, call_record(model.answer, call.item))
+        if contract is None and model.contract is not None:
+            self.tell(f"{call.model}: {model.contract}")
+        return result
+
+    async def converse(self, call: Call, asked: LanguageModel, roles: Mapping[str, LanguageModel]) -> dict[str, object]:
+        """Return the record of a conversation: an answer or a failure, with time and tokens."""
+        transcript = need("inspect_ai.log._transcript", "llm")
+        transcript.init_transcript(transcript.Transcript())  # of this conversation alone, and gone with it
+        began, at = time.perf_counter(), now()
+        conversation = Conversation(call, self.plan, self.cache, roles)
+        try:
+            record = await conversation.hold(asked)
+        except (EnvironmentFault, UsageError):
+            raise
+        except Exception as found:
+            error = redact_error(inner(found), self.secrets)
+            record = failure(error, kind_of(error))
+        is_whole = "error" not in record
+        return {
+            **record,
+            **conversation.account(time.perf_counter() - began, is_whole=is_whole),
+            "timestamp": at,
+        }
+
+    def result(self, at: int, call: Call, record: Mapping[str, object]) -> Result:
+        """Return a record as a result: without keys, with whose fault a failure is, and what it has used."""
+        clean = {name: self.secrets.clean(value) for name, value in record.items()}
+        has_failed = "error" in clean
+        self.n_unparsed += not has_failed and clean.get("prediction") is None
+        return Result(
+            at,
+            clean,
+            fault_of(str(clean.get("error_type"))) if has_failed else "item",
+            calls=int(str(clean.get("requests") or 1)),
+            tokens=tokens_used(clean),
+            cost=cost_of(self.plan, call, clean, self.prices)[0] or 0.0,
+        )
+
+
+class _Conversations:
+    """The conversations that are under way, in an event loop of their own."""
+
+    def __init__(self, worker: CallWorker) -> None:
+        self.worker = worker
+        self.most = worker.plan.settings.max_connections or UNDER_WAY
+        self.tasks: dict[asyncio.Task[dict[str, object]], tuple[int, Call]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._models: dict[str, LanguageModel] = {}
+        self._roles: dict[str, LanguageModel] = {}
+
+    @property
+    def is_full(self) -> bool:
+        """Whether an answer must come before the next question."""
+        return len(self.tasks) >= self.most
+
+    def begin(self, at: int, call: Call) -> None:
+        """Begin a conversation."""
+        if self._loop is None:
+            self._open()
+        assert self._loop is not None
+        with _quiet():
+            asked = self._models[call.model]
+            task = self._loop.create_task(self.worker.converse(call, asked, self._roles))
+        self.tasks[task] = (at, call)
+
+    def finished(self) -> Results:
+        """Wait for an answer, and yield what is there; interrupted, what is there is yielded first."""
+        try:
+            self._wait()
+        except KeyboardInterrupt:
+            yield from self._there()
+            raise
+        yield from self._there()
+
+    def close(self) -> None:
+        """Give up what is under way, and close the connections."""
+        if self._loop is None:
+            return
+        with _quiet():
+            for task in self.tasks:
+                task.cancel()
+            closing = [model.api.aclose() for model in (*self._models.values(), *self._roles.values())]
+            with suppress(Exception, asyncio.CancelledError):
+                self._loop.run_until_complete(_all((*self.tasks, *closing)))
+            with suppress(Exception):
+                self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+                self._loop.run_until_complete(self._loop.shutdown_default_executor())
+            self._loop.close()
+            gc.collect()  # connections and streams that were left open warn when they are collected: collect them here
+        self._loop = None
+
+    def _open(self) -> None:
+        worker = self.worker
+        need("inspect_ai", "llm")
+        require_plain_environment()
+        logging.getLogger("inspect_ai").setLevel(logging.CRITICAL)  # failures are reported by our own rows
+        names = [name for name in worker.plan.models if name not in worker.models]
+        with _quiet():
+            self._models = open_language_models(names, worker.plan.settings, worker.key, worker.secrets)
+            self._roles = open_roles(worker.plan.settings, worker.key, worker.secrets)
+            self._loop = asyncio.new_event_loop()
+
+    def _wait(self) -> None:
+        assert self._loop is not None
+        with _quiet():
+            self._loop.run_until_complete(asyncio.wait(list(self.tasks), return_when=asyncio.FIRST_COMPLETED))
+
+    def _there(self) -> Results:
+        """Yield the results of the conversations that have ended; a fault of the machine ends the run."""
+        for task in [task for task in self.tasks if task.done()]:
+            at, call = self.tasks.pop(task)
+            if task.cancelled():
+                continue
+            error = task.exception()
+            if isinstance(error, HitmissError | KeyboardInterrupt):
+                raise error
+            if error is not None:
+                raise broken(error, self.worker.secrets) from None
+            yield self.worker.result(at, call, task.result())
+
+
+async def _all(waiting: tuple[object, ...]) -> None:
+    await asyncio.gather(*waiting, return_exceptions=True)  # type: ignore[call-overload]
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Hide deprecations and open resources of the libraries: they do not concern the user."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield

@@ -1,0 +1,109 @@
+"""What `outofcore` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "no-rows/row": Entry(ERROR, "no row has {name}={values_2}", fix="check {--where?}"),
+    "engine-refused": Entry(ERROR, "{engine} does not answer: {quoted}"),
+    "missing-file/not": Entry(ERROR, "{place} is not there"),
+    "no-spark": Entry(
+        ERROR,
+        "no Spark session could be started ({error}); it needs Java, or SPARK_REMOTE, and its master is that of its own settings (spark-defaults.conf, PYSPARK_SUBMIT_ARGS)",
+    ),
+    "no-room": Entry(
+        ERROR,
+        "the scores cannot be written to {folder} ({strerror})",
+        fix="name a folder with more room by {--scratch?}, or allow more by {--memory?}",
+    ),
+    "key-beyond-memory": Entry(
+        ERROR,
+        "a key of {size:,.0f} MB does not fit into half of {--memory?}, and every piece of the scores is joined with it",
+        fix="raise {--memory?} to {size_2:.1f}GB, or write the labels into the score files",
+    ),
+    "too-many-values": Entry(
+        ERROR,
+        "{names} have more than {MOST_CELLS:,} combinations of values, too many to be counted apart",
+        fix="leave one of them out, or {--stream?}",
+    ),
+    "inexact-step": Entry(ERROR, "{--step?} must be a power of two, so that rounding is exact; found {step}"),
+    "taken-name": Entry(ERROR, "a slice cannot be called {taken!r}: the counts have a column of that name"),
+    "table-name": Entry(ERROR, "{table}: {dialect} counts tables, not files", fix="give the name of one"),
+    "key-of-counts/file": Entry(ERROR, "a file of counts has no ids to join a key with", fix="leave it out"),
+    "several-scores": Entry(
+        ERROR, "a file of counts has one column of scores", fix="name it with {--column score=NAME}"
+    ),
+    "missing-column/no": Entry(
+        ERROR,
+        "{name} has no column {absent!r}; a file of counts has the label, the score, the slices and n (see hitmiss sql)",
+    ),
+    "needs-every-trial": Entry(
+        ERROR,
+        "{why}, and {named} may say which run a row belongs to: say {--run-column <named>}, or leave {--stream?} out",
+    ),
+    "needs-every-trial/attacks": Entry(
+        ERROR,
+        "attacks and conditions are streamed only from the folder of a run (`hitmiss attack -o`, `hitmiss detect -o`)",
+        fix="leave {--stream?} out",
+    ),
+    "several-scores/table": Entry(
+        ERROR, "a table is counted for one column of scores", fix="name it with {--column score=NAME}"
+    ),
+    "other-database": Entry(ERROR, "scores and key must be tables of the same engine and database"),
+    "key-of-runs": Entry(ERROR, "a key is joined with the scores of one run", fix="give a table of one run"),
+    "needs-more-memory": Entry(
+        ERROR,
+        "{table} has more than {most:,} different scores",
+        fix="give more {--memory?}, or count scores that are rounded (hitmiss sql {--step?}, then {--counts?})",
+    ),
+    "rows-label-beside-labels": Entry(
+        ERROR,
+        "{n:,} rows have the label {word}, which beside the labels of the other shards names no class; known here: {known}. Declare the classes with {--positive?} and {--negative?}, or say {--positive-value?}",
+    ),
+    "first-rows-shards": Entry(
+        ERROR,
+        "the first rows of the shards do not show which class is positive",
+        fix="declare it with {--positive?} and {--negative?}",
+    ),
+    "drawing-units-needs-score": Entry(
+        ERROR, "drawing units needs every score at once, and these are too many to keep", fix="raise {--memory?}"
+    ),
+    "about-trials-lie-where": Entry(
+        ERROR,
+        "about {rows:,} trials lie where the figures are decided, which is more than the memory allowed",
+        fix="raise {--memory?} to {rows_2:.1f}GB, or group by less",
+    ),
+    "duckdb-needs-package-duckdb": Entry(
+        ERROR, "duckdb: needs the package 'duckdb' ({error}): pip install 'hitmiss[duckdb]'"
+    ),
+    "spark-needs-package-pyspark": Entry(
+        ERROR, "spark: needs the package 'pyspark' ({error}): pip install 'hitmiss[spark]'"
+    ),
+    "no-such-folder": Entry(ERROR, "{--scratch <base>}: there is no such folder", fix="make it, or name another one"),
+    "gb-temporary-disk-space": Entry(
+        ERROR,
+        "{size:.1f} GB of temporary disk space are needed and {base} has {free:.1f} GB",
+        fix="name a folder with more room by {--scratch?}, or allow more by {--memory?}",
+    ),
+    "duckdb-needs-package-pip": Entry(
+        ERROR, "{--engine?} duckdb needs a package ({error}): pip install 'hitmiss[duckdb]'"
+    ),
+    "key-not-joined-several": Entry(
+        ERROR, "a key is not joined with several runs at a time", fix="leave {--stream?} out"
+    ),
+    "key-changed-since-first": Entry(ERROR, "{name}: the key has changed since it was first read; begin again"),
+    "no-tally-merge": Entry(ERROR, "there is no tally to merge", fix="count at least one shard"),
+    "same-content-shard-given": Entry(
+        ERROR, "{shard_name} has the same content as {seen}: the shard was given twice", fix="leave one out"
+    ),
+    "sql-other-dialects-needs": Entry(
+        ERROR, "SQL of other dialects than {PLAIN} needs the package 'sqlglot' ({error}): pip install 'hitmiss[sql]'"
+    ),
+    "figures-some-units-alone": Entry(
+        ERROR, "figures of some units alone need every score, and these are too many", fix="raise {--memory?}"
+    ),
+}

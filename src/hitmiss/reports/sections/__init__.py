@@ -1,0 +1,1 @@
+"""The sections of a report, one file each; `page.SECTIONS` gives their order."""

@@ -1,0 +1,84 @@
+"""The curves of every run, and the threshold that a reader can move; of attacks, every number over strength."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitmiss.core.results import REPEATED
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.findings.wording import explain, shown
+from hitmiss.reports import campaigns
+from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation
+from hitmiss.reports.explorer import explorer
+from hitmiss.reports.options import Context
+from hitmiss.reports.pictures import costs_of
+from hitmiss.reports.plates import PlateOptions, plate_of
+from hitmiss.reports.readings import READINGS, ROBUSTNESS, Reading, numbers_of
+from hitmiss.reports.robustness_display import RobustnessDisplay
+from hitmiss.reports.section import Block, ExplorerBlock, FiguresBlock, FigureView, Section, TextBlock
+
+IN_BINS: Final = (
+    "Drawn from counts: scores where no number is decided are known by narrow bins (1/256 of the score, at most one trial in 512). "
+    "Each point of a curve is exact; a mark or a bar may be off by one bin. The numbers in the tables are those of the scores."
+)
+
+
+def curves(evaluation: Evaluation, context: Context) -> Section:
+    """Return every figure that the trials allow."""
+    if evaluation.is_campaign:
+        drawn = tuple(_strengths(context.id, evaluation))
+        return Section("curves", "Curves", (FiguresBlock(drawn),) if drawn else ())
+    drawn = tuple(_figures(context.id, evaluation))
+    if not drawn:
+        return Section("curves", "Curves", ())
+    counted = [m.trials for m in evaluation.members if isinstance(m.trials, TalliedTrials)]
+    blocks: list[Block] = [TextBlock(IN_BINS)] if any(own.is_short for own in counted) else []
+    explored = explorer(evaluation, costs_of(evaluation.results))
+    blocks += [ExplorerBlock(explored)] if explored is not None else []
+    return Section("curves", "Curves", (*blocks, FiguresBlock(drawn)))
+
+
+def _figures(id: str, evaluation: Evaluation) -> list[FigureView]:
+    found, how = (
+        [],
+        PlateOptions(_is_independent(evaluation), order=tuple(evaluation.best_first), written=_written(evaluation)),
+    )
+    for kind, reading in READINGS.items():
+        lines = evaluation.leading(kind) if reading.single else evaluation.lines(kind)
+        alone = [(line,) for line in lines[:FEW_RUNS]] if reading.single else [tuple(lines)] if lines else []
+        for i, own in enumerate(alone):
+            subtitle = own[0][0] if len(own) == 1 and len(evaluation.members) > 1 else ""
+            plate, numbers = plate_of(kind, own, how), numbers_of(kind, own)
+            found.append(FigureView(f"{id}-{kind}-{i}", kind, reading, plate, numbers, subtitle))
+    return found
+
+
+def _written(evaluation: Evaluation) -> dict[tuple[str, str], str]:
+    """Return how the tables write the value of each metric of each run."""
+    alone = evaluation.members[0].name
+    return {(e.run.get(RUN, alone), e.metric): shown(e).value for e in evaluation.wholes if e.value is not None}
+
+
+def _strengths(id: str, evaluation: Evaluation) -> list[FigureView]:
+    """Draw attacks: one figure per metric over strength."""
+    made = []
+    for i, display in enumerate(campaigns.curves(evaluation.results)):
+        entry = explain(display.metric)
+        gist = f"{entry.gist[:1].upper()}{entry.gist[1:].rstrip('.')}. {ROBUSTNESS.text}"
+        made.append(robustness_view(f"{id}-robustness-{i}", display, Reading(f"{entry.title} over strength", gist)))
+    return made
+
+
+def robustness_view(id: str, display: RobustnessDisplay, reading: Reading) -> FigureView:
+    """Return the figure of a number over strength."""
+    lines = (("", display),)
+    return FigureView(id, display.kind, reading, plate_of(display.kind, lines), numbers_of(display.kind, lines))
+
+
+def _is_independent(evaluation: Evaluation) -> bool:
+    """Say whether trials can be treated as independent: nothing repeats, and no unit was named."""
+    if any("unit=" in member.source.results.signature for member in evaluation.members):
+        return False
+    noted = any(e.note == REPEATED or e.average == "mean" for e in evaluation.results)
+    tables = [m.trials for m in evaluation.members if m.trials is not None and not isinstance(m.trials, TalliedTrials)]
+    return not noted and all(t.frame.select("item", "target").is_unique().all() for t in tables)

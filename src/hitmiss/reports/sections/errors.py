@@ -1,0 +1,24 @@
+"""The trials that were answered wrongly, the most confident first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hitmiss.engine.counted import TalliedTrials
+from hitmiss.reports.evaluations import Evaluation
+from hitmiss.reports.options import Context
+from hitmiss.reports.section import ErrorsBlock, Section, TextBlock
+
+NO_TRIALS: Final = (
+    "Left out: the trials were counted, not kept, so the worst of them cannot be shown. A report of score files without --stream, "
+    "--cluster or --counts shows them."
+)
+
+
+def errors(evaluation: Evaluation, context: Context) -> Section:
+    """Return the worst errors of each run, or why there are none to show."""
+    found = context.errors
+    if found:
+        return Section("errors", "Worst errors", tuple(ErrorsBlock(e, len(found) > 1) for e in found))
+    counted = any(isinstance(member.trials, TalliedTrials) for member in evaluation.members)
+    return Section("errors", "Worst errors", (TextBlock(NO_TRIALS),) if counted and context.options.samples else ())

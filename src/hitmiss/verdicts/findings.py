@@ -1,0 +1,13 @@
+"""What `verdicts` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "answers-counts-item-answer": Entry(ERROR, "answers must be counts, item × answer: whole numbers from 0 on"),
+    "no-run-more": Entry(ERROR, "no run has more than one {column}"),
+}

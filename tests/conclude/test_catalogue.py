@@ -1,0 +1,83 @@
+"""The catalogue of findings: every code that the source names has an entry, once, and every entry can be written."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Entry, Finding, Option
+from hitmiss.findings import catalogue
+from hitmiss.findings.render import HTML, LATEX, PYTHON, TERMINAL, parts_of, write
+
+SOURCE = Path(__file__).parents[2] / "src" / "hitmiss"
+CATALOGUE = list(catalogue.everything())
+CODES = {code for _, code, _ in CATALOGUE}
+
+
+def named_codes() -> dict[str, str]:
+    """Codes that stand as texts in `Finding(…)` and `SomeError.of(…)`, with the first file that names each."""
+    found: dict[str, str] = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        if path.name == "doctor.py":  # it has findings of its own, about the machine
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
+                continue
+            f, code = node.func, node.args[0].value
+            is_error = isinstance(f, ast.Attribute) and f.attr == "of" and ast.unparse(f.value).endswith(KINDS)
+            if (is_error or (isinstance(f, ast.Name) and f.id == "Finding")) and isinstance(code, str):
+                found.setdefault(code, str(path.relative_to(SOURCE)))
+    return found
+
+
+KINDS = ("Error", "Fault", "IncompleteRun", "GateFailed")
+
+
+def test_every_code_of_the_source_is_in_the_catalogue() -> None:
+    assert {code: file for code, file in named_codes().items() if code not in CODES} == {}
+
+
+def test_every_code_has_one_home() -> None:
+    assert [code for code, n in Counter(code for _, code, _ in CATALOGUE).items() if n > 1] == []
+
+
+def test_every_home_of_entries_is_collected() -> None:
+    assert {path.parent.name for path in SOURCE.glob("*/findings.py")} <= set(catalogue.HOMES)
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=code) for _, code, entry in CATALOGUE])
+def test_every_sentence_can_be_written_on_every_surface(entry: Entry) -> None:
+    for template in (entry.sentence, entry.short, entry.about):
+        names = {part.field for part in parts_of(template) if part.field and not part.field.startswith("-")}
+        inside = {name for part in parts_of(template) for name in _inside(part.field)}
+        values = dict.fromkeys(names | inside, "x")
+        for surface in (TERMINAL, PYTHON, HTML, LATEX):
+            text = write(template, values, surface)
+            literal = re.sub(r"\\(text\w+)?\{\}?|\{[-'*\[\]]\}", "", text)  # what LaTeX needs to print a character
+            assert "{" not in literal or "{{" in template
+        assert "--" not in re.sub("`[^`]*`", "", write(template, values, PYTHON)), "options are options"
+
+
+def _inside(field: str) -> list[str]:
+    return [piece.partition(">")[0] for piece in field.split("<")[1:]] if field.startswith("-") else []
+
+
+def test_surfaces_write_options_and_names_in_their_own_way() -> None:
+    found = Finding("free-text", values={"text": "a & b <c>"})
+    assert write("{text}: {o}", {**found.values, "o": Option("higher", "spoof")}, HTML) == (
+        "a &amp; b &lt;c&gt;: <code>--higher spoof</code>"
+    )
+    assert write("{text}: {o}", {"text": "50% of_x", "o": Option("higher", "spoof")}, LATEX) == (
+        r"50\% of\_x: \texttt{{-}{-}higher spoof}"
+    )
+    assert write("{o}", {"o": Option("higher", "spoof")}, PYTHON) == "higher='spoof'"
+
+
+def test_a_file_that_is_named_like_an_option_stays_as_it_is() -> None:
+    error = UsageError.of("bad-rule", text="--force > 1")
+    assert "--force > 1" in str(error) and "force=True" not in str(error)
