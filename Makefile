@@ -45,6 +45,10 @@ docs: $(READY)  ## the documentation in site/ (installs mkdocs-material)
 	$(BIN)/python -m pip install -q "mkdocs-material>=9.6,<10" "mkdocstrings[python]>=0.29"
 	$(BIN)/python -m mkdocs build --strict
 
+.PHONY: notebooks
+notebooks: $(EXTRAS_READY)  ## run the notebooks and store what they show
+	$(BIN)/python examples/notebooks/run.py
+
 .PHONY: lint
 lint: $(READY) types  ## style and types
 	$(BIN)/ruff check .

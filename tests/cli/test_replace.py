@@ -80,6 +80,18 @@ def test_one_threshold_for_all_shows_the_language_that_changes() -> None:
     assert rates["tr"][1] > rates["tr"][0] + 0.03 > rates["en"][1]
 
 
+def test_a_worse_replacement_is_said_to_be_worse() -> None:
+    """At an equal flag rate a weaker classifier loses recall and raises false alarms: the headline says so."""
+    from hitmiss.reports.replacement import headline
+
+    old, new = world()
+    rng = np.random.default_rng(1)
+    weaker = new.put(score=pl.Series("score", new.score + rng.normal(size=len(new)) * 0.6))
+    found = replace_classifier(old, weaker, 1.0, by=["language"])
+    assert all({"false-alarms", "recall"} == set(group.worse) for group in found.groups)
+    assert "Less recall in 2 of 2 groups" in headline(found) and "More false alarms" in headline(found)
+
+
 def test_wrong_outcomes_are_rare() -> None:
     """Of 200 replacements without any change, at most 5 % and chance are called changed."""
     wrong = 0

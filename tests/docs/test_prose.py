@@ -141,7 +141,8 @@ def test_paragraphs_are_short() -> None:
         for page in pages
         if not left_out.fullmatch(page.name) and page.parent.name != "adr"
         for part in re.split(
-            r"\n\s*\n|\n(?=[-*] )", re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+            r"\n\s*\n|\n(?=[-*] |\d+\. )",
+            re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M),
         )
         if not part.lstrip().startswith(("|", "#")) and len(part.split()) > 120
     ]

@@ -296,7 +296,7 @@ def test_labels_of_minus_one_are_refused_until_they_may_be_dropped(tmp_path: Pat
     assert run(["score", *words[:3], "-p", "toxicity", "--json"]) == 3
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["code"] == "unlabelled" and "--missing drop" in error["message"]
-    assert {f["row"] for f in error["faults"]} == {2 + i for i in range(0, N, 10)}
+    assert {(f["row"], f["column"]) for f in error["faults"]} == {(2 + i, n) for i in range(0, N, 10) for n in JIGSAW}
 
 
 def test_a_wide_file_in_several_languages_is_sliced_by_both(tmp_path: Path, capsys: Capture) -> None:
@@ -329,7 +329,19 @@ def test_a_bad_cell_is_named_with_its_row_and_value(tmp_path: Path, capsys: Capt
     path.write_text("\n".join([*lines_of[:-1], ",".join([*cells[:-1], "high"])]) + "\n")
     assert run(["score", str(path), "-p", "toxicity", "-m", "roc_auc", "--json"]) == 3
     fault = json.loads(capsys.readouterr().out)["error"]["faults"][0]
-    assert (fault["row"], fault["value"]) == (N + 1, "high") and "identity_hate_prob" in fault["column"]
+    assert (fault["row"], fault["value"], fault["column"]) == (N + 1, "high", "identity_hate_prob")
+
+
+def test_what_init_writes_reads_the_same_labels(
+    tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, truth, score = jigsaw_wide(tmp_path, 1)
+    monkeypatch.chdir(tmp_path)
+    assert run(["init", *words]) == 0
+    assert 'toxic = "toxic_prob"' in (tmp_path / "hitmiss.toml").read_text()
+    capsys.readouterr()
+    assert run(["score", *words, "-m", "roc_auc", "--by", "type", "--bootstrap", "0", "--json"]) == 0
+    assert found(json.loads(capsys.readouterr().out)["estimates"]) == pytest.approx(expected(truth, score), abs=1e-12)
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hitmiss.core.design import Design
-from hitmiss.core.results import REVERSED, Estimate, Remark, Results
+from hitmiss.core.finding import Remark
+from hitmiss.core.results import REVERSED, Estimate, Results
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.reports.evaluations import RunData, evaluations

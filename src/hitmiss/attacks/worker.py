@@ -371,6 +371,7 @@ class StepWorker:
     """The work of a campaign: positions are step by step, record by record; those of one step go together."""
 
     kind = "attack"
+    grows = ()
 
     def __init__(self, campaigner: Campaigner, save_signals: bool = False) -> None:
         self.campaigner, self.save_signals = campaigner, save_signals

@@ -516,7 +516,7 @@ def _recompute(parts: dict[str, str], files: Files, reading: ReadSpec) -> Result
     if "calibrat" in parts.get("choices", ""):
         raise UsageError.of("calibrated-signature")
     protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
-    if protocol is not None and protocol.name == "toxicity" and "decisions:" in parts.get("choices", ""):
+    if protocol is not None and protocol.reader and "decisions:" in parts.get("choices", ""):
         return _toxicity(parts, files.scores[0] if len(files.scores) == 1 else list(files.scores), reading)
     declared, design = reading.over(_reading_of(parts)), _design_of(parts, protocol)
     value, _, origin = parts.get("threshold", "").partition(" ")
@@ -544,13 +544,13 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         asked = replace(drawn, interval=plan.method, stratify=plan.stratify)
     if protocol is not None and ("by" in parts or "gap" in parts) and "slices" not in parts:
         beyond = {parse(text).name for text in asked.metrics} - {*protocol.slice_metrics}
-        is_chosen = bool(beyond and protocol.slice_metrics) and protocol.name != "triage"
+        is_chosen = bool(beyond and protocol.slice_metrics) and not protocol.verdicts
         asked = replace(asked, metrics=()) if is_chosen else asked  # the protocol chose the metrics
     if "drift" in parts:
         clean, linked = re.fullmatch(r"clean=(.*),linked=(.*)", parts["drift"], re.DOTALL).groups()  # type: ignore[union-attr]
         unit = () if asked.unit == (linked,) else asked.unit
         return replace(asked, drift=Drift(clean, linked), gap="none", unit=unit, interval="auto")
-    if protocol is None or protocol.name != "triage":
+    if protocol is None or not protocol.verdicts:
         return asked
     pair = re.search(r"thresholds=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
     bands = Bands(float(pair[1]), float(pair[2]), pair[3]) if pair is not None else None

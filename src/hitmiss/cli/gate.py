@@ -185,7 +185,7 @@ def _comparable(
     results: Results, before: Results | None, regressions: list[Regression], force: bool
 ) -> tuple[str, ...]:
     from hitmiss.core.errors import DataError
-    from hitmiss.core.results import FORCED, Remark
+    from hitmiss.core.finding import Remark
     from hitmiss.engine.regression import incomparable
 
     wrong = incomparable(results, before, regressions) if before is not None else []
@@ -194,7 +194,7 @@ def _comparable(
             f"the baseline is not comparable: {'; '.join(wrong)}. --force accepts it anyway, with a warning in the report",
             code="incomparable",
         )
-    return (*(Remark(f"INVALID BASELINE, forced: {w}", FORCED) for w in wrong), *results.warnings)
+    return (*(Remark.of("comparison-forced", w=w) for w in wrong), *results.warnings)
 
 
 def _checks(

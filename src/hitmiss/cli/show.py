@@ -30,9 +30,34 @@ def show(
         printing.out_json({"schema": 1, "name": name, "entries": entries})
         return
     for entry in entries:
-        facts = [[key, _text(value)] for key, value in entry.items() if key != "doc"]
+        facts = [[TITLES.get(key, key), _text(value)] for key, value in told(entry).items()]
         printing.out("\n".join(printing.aligned(facts)))
         printing.out(f"\n{entry['doc']}" if entry["doc"] else "")
+
+
+INNER: Final = ("name", "reader", "measured_by", "compared_by", "refuses", "claims_speaker", "engine", "call", "doc")
+"""What only the code needs of a declaration; `--json` prints it too."""
+TITLES: Final[Mapping[str, str]] = {
+    "primary": "main metric", "slice_metrics": "by slice", "read": "files", "natural": "natural units",
+    "both_eers": "both EERs", "zero_undefined": "0 / 0 is 0", "delong": "DeLong's interval", "by": "slices",
+    "negative_only": "about negatives", "positive_only": "about positives", "names": "names in tables",
+    "sample_rate": "sample rate", "asv": "speaker scores", "asv_columns": "their columns", "asv_key_columns": "their key",
+}  # fmt: skip
+"""What people call the fields of a declaration."""
+
+
+def told(entry: Mapping[str, object]) -> dict[str, object]:
+    """Return what people need of an entry: what it states, without what is empty, off or for the code alone.
+
+    >>> told({"protocol": "mine", "reader": "", "bootstrap": 0, "read": {"positive": "fake", "dedupe": False}})
+    {'protocol': 'mine', 'read': {'positive': 'fake'}}
+    """
+    found: dict[str, object] = {}
+    for at, (key, value) in enumerate(entry.items()):  # the first is its kind and its name
+        own = told(value) if key == "read" and isinstance(value, Mapping) else value
+        if (at == 0 or key not in INNER) and own not in (None, "", 0, False, [], {}):
+            found[key] = own
+    return found
 
 
 def find_all(text: str) -> list[dict[str, object]]:

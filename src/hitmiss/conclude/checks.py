@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from hitmiss.core.errors import UsageError
-from hitmiss.core.finding import Amount, Decimals, Finding, Subject, Value, run_of
+from hitmiss.core.finding import Amount, Decimals, Finding, Subject, Value, has_code, run_of
 from hitmiss.core.registry import find_metric, metric_of
 from hitmiss.core.results import (
     ATTACK_SUSPECT,
@@ -171,7 +171,7 @@ def _independent(signatures: Sequence[Mapping[str, str]], wholes: Sequence[Estim
             }
             return Check(name, Finding("unit-not-needed", values=values))
         return _repeated(name, warning)
-    if any(e.note == REPEATED for e in wholes):
+    if any(has_code(e.note, REPEATED) for e in wholes):
         return Check(name, Finding("items-repeat"))
     units = units_of(signatures)
     if units:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
-from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value, run_of
 from hitmiss.core.registry import metric_of
 from hitmiss.core.results import Estimate
-from hitmiss.core.sampling import SamplingPlan
 from hitmiss.findings.wording import is_bounded, name_of
 from hitmiss.stats.corrections import holm
 from hitmiss.stats.slice_tests import Figure, Tested, against_others, against_whole, shift
@@ -23,8 +21,6 @@ MATERIAL: Final = 0.1
 """A shift of scores is reported if it moves the number by this share; in a million trials any shift is significant."""
 BIAS: Final = ("subgroup_auc", "bpsn_auc", "bnsp_auc")
 """The areas by which bias towards an identity is judged, all of them with one correction."""
-DRAWN: Final = "bootstrap "
-"""How the method of an interval from replicates begins; the plan of the draws follows."""
 
 
 @dataclass(frozen=True)
@@ -66,29 +62,12 @@ class Slices:
 
 def draws_of(e: Estimate) -> int | None:
     """Return how many replicates an interval is from; None if it is from a formula."""
-    plan = plan_of(e)
-    return plan.bootstrap if plan is not None else None
-
-
-def plan_of(e: Estimate) -> SamplingPlan | None:
-    """Return the plan that the method of an interval records; None if it is from a formula."""
-    if e.method is None or not e.method.startswith(DRAWN):
-        return None
-    try:
-        return SamplingPlan.parse(e.method.removeprefix(DRAWN))
-    except (UsageError, ValueError):
-        return None
+    return e.how.draws
 
 
 def level_of(e: Estimate) -> float:
     """Return the level of an estimate's interval, as its method records it; 0.95 if it does not."""
-    for part in (e.method or "").replace(" ", ",").split(","):
-        try:
-            if 0.5 <= (found := float(part)) < 1.0:
-                return found
-        except ValueError:
-            continue
-    return 0.95
+    return e.how.level
 
 
 def says_something(e: Estimate) -> bool:

@@ -206,7 +206,15 @@ class Design(Spec):
     ] = None
     metrics: Annotated[
         tuple[str, ...],
-        opt("A metric; may be repeated.", MEASURING, "--metric", "-m", read=as_names, complete="metrics", common=True),
+        opt(
+            "A metric; may be repeated.",
+            MEASURING,
+            "--metric",
+            "-m",
+            read=_metric_texts,
+            complete="metrics",
+            common=True,
+        ),
     ] = ()
     by: Annotated[
         tuple[Grouping, ...],
@@ -422,6 +430,13 @@ def parse_gaps(texts: Sequence[str]) -> Gap | tuple[Gap, ...] | Literal["auto", 
         return "auto"
     gaps = tuple(map(Gap.parse, given)) if given != ("none",) else ()
     return "none" if not gaps else gaps[0] if len(gaps) == 1 else gaps
+
+
+def _metric_texts(given: object) -> object:
+    """Return metrics as texts: one text is one metric, and a metric with settings is written out."""
+    if isinstance(given, str | MetricSpec):
+        return (str(given),)
+    return tuple(str(m) if isinstance(m, MetricSpec) else m for m in given) if isinstance(given, Sequence) else given
 
 
 def _columns(given: object) -> object:

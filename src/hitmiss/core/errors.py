@@ -117,7 +117,8 @@ class HitmissError(Exception):
     def __str__(self) -> str:
         if is_command:
             return self.message
-        text = in_python(self.message) if self.finding is None else str(self.finding)
+        # values may still hold texts with options, which are not findings yet
+        text = in_python(self.message if self.finding is None else str(self.finding))
         return "\n".join([text, *map(_keywords, self.choices)])
 
 

@@ -271,6 +271,69 @@ class Finding:
         }
 
 
+class Remark(str):
+    """A sentence that keeps the findings it was written from; programs decide on these, never on the text.
+
+    >>> found = Remark("speakers were not drawn", "unit-not-used")
+    >>> found.code, found
+    ('unit-not-used', 'speakers were not drawn')
+    """
+
+    findings: tuple[Finding, ...]
+
+    def __new__(cls, text: str, code: str, values: Mapping[str, object] | None = None) -> Remark:
+        return cls.written(text, (Finding(code, values={k: as_value(v) for k, v in (values or {}).items()}),))
+
+    @classmethod
+    def written(cls, text: str, findings: tuple[Finding, ...]) -> Remark:
+        """Return a text with the findings behind it."""
+        made = str.__new__(cls, text)
+        made.findings = findings
+        return made
+
+    @classmethod
+    def of(cls, code: str, /, **values: object) -> Remark:
+        """Write the sentence of a code with these values, options as the command line writes them."""
+        finding = Finding(code, values={name: as_value(value) for name, value in values.items()})
+        return cls.written(finding.text, (finding,))
+
+    @property
+    def code(self) -> str:
+        """The code of the first finding."""
+        return self.findings[0].code
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """The values of the first finding."""
+        return self.findings[0].values
+
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
+        return Remark.written, (str(self), self.findings)
+
+
+def findings_of(text: str | None) -> tuple[Finding, ...]:
+    """Return the findings behind a sentence; a sentence from elsewhere is one by itself."""
+    if not text:
+        return ()
+    return text.findings if isinstance(text, Remark) else (Finding("free-text", values={"text": text}),)
+
+
+def has_code(text: str | None, *families: str) -> bool:
+    """Say whether a sentence was written from a finding of one of these codes, or of one of their kinds.
+
+    >>> has_code(Remark("only 3 spoof", "few-of-class"), "few-of-class"), has_code("only 3 spoof", "few-of-class")
+    (True, False)
+    """
+    return any(f.code in families or f.code.partition("/")[0] in families for f in findings_of(text))
+
+
+def joined(*texts: str | None) -> Remark | None:
+    """Return several sentences as one, which keeps all their findings; None without any."""
+    there = [text for text in texts if text]
+    found = tuple(f for text in there for f in findings_of(text))
+    return Remark.written("; ".join(there), found) if there else None
+
+
 @dataclass(frozen=True)
 class Entry:
     """What a code means.

@@ -36,6 +36,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "unreadable-file/no": Entry(ERROR, "{file} is no {what}: {broken!r} in it is not an array"),
     "no-folder/write": Entry(ERROR, "there is no folder {parent} to write {target_name} into"),
     "is-folder": Entry(ERROR, "{target} is a folder", fix="name a file in it"),
+    "bad-label-cut": Entry(ERROR, "labels are cut at a share of annotators above 0 and at most 1; found {label_cut:g}"),
     "own-input": Entry(
         ERROR, "{target} is an input of this command ({read}): it would be lost", fix="name another file to write"
     ),
@@ -66,7 +67,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-call": Entry(ERROR, "hm.{name}: {error}; it takes {parameters}"),
     "unreadable-file/cannot": Entry(ERROR, "{filename} cannot be read: {strerror}"),
     "unreadable-table": Entry(ERROR, "the table cannot be read: {error}"),
-    "weight-kind": Entry(ERROR, "say what the weights in {weight!r} are, because intervals differ: {ways}"),
+    "weight-way": Entry(INFO, "{--weight <weight>} {--weight-kind <kind>} ({said})"),
+    "weight-kind": Entry(ERROR, "say what the weights in {weight!r} are, because intervals differ: {ways:or}"),
     "weight-kind/needs": Entry(
         ERROR, "{--weight-kind?} {kind} needs the column: {--weight COLUMN} {--weight-kind <kind>}"
     ),

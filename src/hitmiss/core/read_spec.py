@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 from hitmiss.core.classes import OPPOSITE, code_of, named_classes, same_class
 from hitmiss.core.columns import FIXED, MADE, SYSTEM, prefixed
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.finding import Finding
 from hitmiss.core.kinds import SCORE_KINDS, ScoreKind
 from hitmiss.core.spec import READING, Spec, as_filters, as_names, as_pairs, keyword, opt
 
@@ -286,7 +287,8 @@ class ReadSpec(Spec):
 def refuse_unkind(weight: str | None, kind: str | None) -> None:
     """Refuse a weight without its kind, and a kind without a weight."""
     if weight is not None and kind is None:
-        ways = " or ".join(f"--weight {weight} --weight-kind {name} ({said})" for name, said in WEIGHT_KINDS.items())
+        known = WEIGHT_KINDS.items()
+        ways = [Finding("weight-way", values={"weight": weight, "kind": name, "said": said}) for name, said in known]
         raise UsageError.of("weight-kind", weight=weight, ways=ways)
     if weight is None and kind is not None:
         raise UsageError.of("weight-kind/needs", kind=kind)

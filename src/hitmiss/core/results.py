@@ -15,6 +15,8 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.finding import Finding, Remark, findings_of, plain
+from hitmiss.core.method import Method
 from hitmiss.core.metric import Best
 from hitmiss.core.rates import END_DIGITS, round_number
 from hitmiss.core.read_spec import ReadSpec
@@ -101,6 +103,16 @@ class Estimate:
             object.__setattr__(self, end, round_number(getattr(self, end), END_DIGITS))
 
     @property
+    def how(self) -> Method:
+        """The method of the interval, as data."""
+        return Method.read(self.method)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Why the number is undefined or has no interval, or that it rests on few trials, as data; `note` in words."""
+        return findings_of(self.note)
+
+    @property
     def is_defined(self) -> bool:
         """Whether the figure is defined."""
         return self.value is not None
@@ -140,27 +152,8 @@ FORCED = "comparison-forced"
 """Code of the warning that runs were compared although they are not comparable."""
 ATTACK_SUSPECT = "attack-suspect"
 """Code of the warning that an attack probably failed or broke its budget."""
-REPEATED = "no interval: items repeat; resample whole items (unit=item)"
-"""The note of an estimate whose items repeat without being drawn as wholes."""
-
-
-class Remark(str):
-    """A warning with a stable code and its numbers; otherwise it behaves like any other string.
-
-    >>> Remark("speakers were not drawn", "unit-not-used").code
-    'unit-not-used'
-    """
-
-    code: str
-    values: Mapping[str, object]
-
-    def __new__(cls, text: str, code: str, values: Mapping[str, object] | None = None) -> Remark:
-        made = super().__new__(cls, text)
-        made.code, made.values = code, values or {}
-        return made
-
-    def __getnewargs__(self) -> tuple[str, str, Mapping[str, object]]:  # type: ignore[override]
-        return str(self), self.code, self.values
+REPEATED = "no-interval/items-repeat"
+"""Code of the note of an estimate whose items repeat without being drawn as wholes."""
 
 
 def prefixed(prefix: str, warning: str) -> str:
@@ -170,7 +163,7 @@ def prefixed(prefix: str, warning: str) -> str:
     'unit-not-used'
     """
     text = f"{prefix}{warning}"
-    return Remark(text, warning.code, warning.values) if isinstance(warning, Remark) else text
+    return Remark.written(text, warning.findings) if isinstance(warning, Remark) else text
 
 
 def values_of(warning: str) -> Mapping[str, object]:
@@ -180,7 +173,7 @@ def values_of(warning: str) -> Mapping[str, object]:
 
 def code_of(warning: str) -> str | None:
     """Return the code of a warning, or None if it has no code."""
-    return warning.code if isinstance(warning, Remark) else None
+    return warning.code.partition("/")[0] if isinstance(warning, Remark) else None
 
 
 def coded(
@@ -197,7 +190,7 @@ def coded(
 
 def warning_fields(warnings: Sequence[str]) -> dict[str, object]:
     """Return warnings for JSON: the texts, their codes, and their numbers where there are some."""
-    values = [dict(values_of(w)) for w in warnings]
+    values = [{k: plain(v) for k, v in values_of(w).items()} for w in warnings]
     return {
         "warnings": list(map(str, warnings)),
         "warning_codes": list(map(code_of, warnings)),
@@ -298,6 +291,11 @@ class Results(Presented):
     @property
     def _runs(self) -> dict[int, Mapping[str, str]]:
         return {place: e.run for place, e in enumerate(self.estimates)}
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """The warnings as data: code, severity and values of each; `warnings` has their sentences."""
+        return tuple(f for warning in self.warnings for f in findings_of(warning))
 
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)
@@ -408,6 +406,7 @@ class Results(Presented):
             "signature": self.signature,
             "protocol": self.protocol,
             **warning_fields(self.warnings),
+            **note_fields(self.estimates),
             "reading": self.reading.to_plain() if self.reading is not None else None,
             "design": self.design.to_plain() if self.design is not None else None,
             "content": self._content(),
@@ -476,7 +475,7 @@ class Results(Presented):
         ]
         estimates = [artifacts.check(Estimate, row, "results", ("estimates", str(i))) for i, row in enumerate(rows)]
         return cls(
-            tuple(estimates),
+            tuple(_noted(e, stored.note_codes.get(str(i), ())) for i, e in enumerate(estimates)),
             stored.signature,
             coded(stored.warnings, stored.warning_codes, stored.warning_values),
             stored.protocol,
@@ -524,6 +523,20 @@ class Results(Presented):
         return f"<Results: {len(self.estimates):,} estimates of {metrics or 'nothing'}>"
 
 
+def note_fields(estimates: Sequence[Estimate]) -> dict[str, object]:
+    """Return the codes of the notes for JSON, by the place of the estimate; a row holds the sentence."""
+    found = {str(i): [f.code for f in e.findings] for i, e in enumerate(estimates) if isinstance(e.note, Remark)}
+    return {"note_codes": found} if found else {}
+
+
+def _noted(e: Estimate, codes: Sequence[str]) -> Estimate:
+    """Return an estimate whose note has its codes again."""
+    if not e.note or not codes:
+        return e
+    found = tuple(Finding(code, values={"text": e.note}) for code in codes)
+    return replace(e, note=Remark.written(e.note, found))
+
+
 @dataclass(frozen=True)
 class _Stored:
     """The fields of the JSON form from which results are made."""
@@ -538,6 +551,7 @@ class _Stored:
     content: str = ""
     warning_codes: tuple[str | None, ...] = ()
     warning_values: tuple[Mapping[str, object], ...] = ()
+    note_codes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     questions: str = ""
     facts: Mapping[str, str] = field(default_factory=dict)
     decisions: str = ""

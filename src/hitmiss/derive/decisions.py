@@ -10,8 +10,9 @@ import numpy as np
 import polars as pl
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header, Threshold
-from hitmiss.core.results import SAME_DATA, Remark
+from hitmiss.core.results import SAME_DATA
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.text_codes import stretches
 from hitmiss.core.trials import Trials, TrialsLike, demanded

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from scipy.special import expit, logit
 
 from hitmiss.core.errors import DataError, UnknownName, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.isotonic import rising_share
-from hitmiss.core.results import SAME_DATA, Remark
+from hitmiss.core.results import SAME_DATA
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_trials
 from hitmiss.core.trials import Trials

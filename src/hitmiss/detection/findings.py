@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ALARM, ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "unreadable-file": Entry(ERROR, "{name} does not hold the weights of this detector"),
@@ -155,5 +155,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "gave-outputs-shape-clips": Entry(ERROR, "{detector_name} gave outputs of shape {shape} for {n} clips"),
     "model-output-columns-2": Entry(
         ERROR, "the model has {width} output columns", fix="say which is {positive} ({--positive-index?})"
+    ),
+    "scores-reversed": Entry(
+        ALARM,
+        "the scores look REVERSED: ROC AUC is {PairShare:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {negative}; nothing was flipped. Say which output means {positive} ({--positive-index?}, or {--higher <negative>})",
     ),
 }

@@ -8,6 +8,7 @@ import numpy as np
 
 from hitmiss.core.design import Grouping
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Remark, joined
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Gap
 from hitmiss.core.results import Estimate
@@ -77,9 +78,11 @@ def _macro(
     everywhere = dict.fromkeys(grouping, "*")
     row = replace(weighed(blank(question, whole.n, whole.n_positive, whole.run, everywhere), whole), average="macro")
     if not defined:
-        return replace(row, note="undefined: in no slice defined")
+        return replace(row, note=Remark.of("undefined/no-slice-defined"))
     values = [e.value for _, e in defined if e.value is not None]
-    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    note = (
+        None if len(defined) == len(cells) else Remark.of("mean-over-some", n_defined=len(defined), n_cells=len(cells))
+    )
     row = replace(row, value=float(np.mean(values)), note=note)
     if not work.draws.plan.bootstrap:
         return row
@@ -87,11 +90,11 @@ def _macro(
     if not work.draws.plan.unit and (of_negatives or of_positives):
         head = work.columns.trials.header
         other = head.positive if of_negatives else head.negative
-        shared = f"no interval: these slices share their {other} trials; resample a --unit to get one"
-        return replace(row, note="; ".join(filter(None, (note, shared))))
+        shared = Remark.of("no-interval/slices-share-trials-resample", other=other)
+        return replace(row, note=joined(note, shared))
     if not work.draws.plan.unit and whole.is_repeated and "target" in grouping:
-        shared = "no interval: these slices share their items; resample whole items (unit=item)"
-        return replace(row, note="; ".join(filter(None, (note, shared))))
+        shared = Remark.of("no-interval/slices-share-items-resample")
+        return replace(row, note=joined(note, shared))
     mean = Mean(question.form)
     drawn = work.combined(mean, [s for s, _ in defined], i, [whole], float(row.value or 0.0))
     row = with_units(row, work.draws, [whole], question.labelled)
@@ -112,9 +115,11 @@ def _within(
     row = replace(blank(question, whole.n, whole.n_positive, whole.run, dict.fromkeys(grouping, "*")), average="within")
     row = weighed(row, whole)
     if not defined:
-        return replace(row, note="undefined: in no slice defined")
+        return replace(row, note=Remark.of("undefined/no-slice-defined"))
     pairs = np.array([s.size_of_pairs for s, _ in defined], dtype=np.float64)
-    note = None if len(defined) == len(cells) else f"over {len(defined)} of {len(cells)} slices"
+    note = (
+        None if len(defined) == len(cells) else Remark.of("mean-over-some", n_defined=len(defined), n_cells=len(cells))
+    )
     mean = Mean(question.form, pairs)
     row = replace(row, value=float(mean.combine([v for _, v in defined])), note=note)
     if not work.draws.plan.bootstrap:

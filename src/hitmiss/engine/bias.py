@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.finding import Remark
 from hitmiss.core.results import Estimate
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import Tally
@@ -60,18 +61,24 @@ def _estimate(kind: str, name: str, positives: Floats, negatives: Floats, level:
     n1, n0 = len(positives), len(negatives)
     row = Estimate(kind, None, n=n1 + n0, n_positive=n1, slice={IDENTITY: name}, best="high")
     if not n1 or not n0:
-        return replace(row, note=f"undefined: no {'toxic' if not n1 else 'non-toxic'} text there")
+        return replace(row, note=Remark.of("undefined/no-text", part="toxic" if not n1 else "non-toxic"))
     tally = Tally.of_classes(positives, negatives)
     low, high = area_interval(tally, level)
     few = min(n1, n0)
-    note = f"only {few} {'toxic' if n1 == few else 'non-toxic'}" if few < FEW else None
+    note = (
+        Remark.of("few-of-class/identity", few=few, part="toxic" if n1 == few else "non-toxic") if few < FEW else None
+    )
     row = replace(row, value=PairShare().value(tally), note=note)
     return row if math.isnan(low) else replace(row, low=low, high=high, method="delong")
 
 
 def _used(values: list[float]) -> str | None:
     defined = sum(not math.isnan(v) for v in values)
-    return None if defined == len(values) else f"over {defined} of {len(values)} identities"
+    return (
+        None
+        if defined == len(values)
+        else Remark.of("mean-over-some/identities", defined=defined, n_values=len(values))
+    )
 
 
 def _known(value: float) -> float | None:

@@ -16,12 +16,13 @@ from hitmiss.core.artifacts import SHORT
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping, Side
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.expressions import Derived
+from hitmiss.core.finding import Remark, joined
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, UNUSED, Remark, Results, prefixed
+from hitmiss.core.results import Results, prefixed
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -51,7 +52,7 @@ from hitmiss.engine.contrasts import (
 from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.interval import area_interval, choose_interval
-from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, USUAL_UNITS, natural_unit, widths
+from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, USUAL_UNITS, natural_unit, ratios_said
 from hitmiss.engine.notes import FEW
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, columns_of, outcomes, slices, wholes
@@ -159,7 +160,7 @@ class Work:
             losses=found.losses,
             mdd=detectable(found.error, self.plan.level),
             slice=dict(sample.slice),
-            note="; ".join(n for n in notes if n) or None,
+            note=joined(*notes),
             best=question.metric.best,
         )
 
@@ -168,19 +169,19 @@ class Work:
         questions = {q[0].text: q for q in self.questions}
         best = questions[derived.terms[0].metric][0].metric.best
         row = Difference(derived.name, None, None, None, n_pairs=whole.n, n_positive=whole.n_positive, best=best)
-        row = replace(row, slice=dict(whole.slice), verdict=NOT_TESTED, note="no test: made of several metrics")
+        row = replace(row, slice=dict(whole.slice), verdict=NOT_TESTED, note=Remark.of("no-test/made-several-metrics"))
         sides: list[tuple[float, float]] = []
         for term in derived.terms:
             samples = slices(whole, term.columns) if term.columns else [whole]
             pairs = [sample.values(_for_sample(questions[term.metric], sample)) for sample in samples]
             own = [[v for v in side if not math.isnan(v)] for side in zip(*pairs, strict=True)]
             if not all(own):
-                return replace(row, verdict=UNDEFINED, note=f"undefined: {term} is")
+                return replace(row, verdict=UNDEFINED, note=Remark.of("undefined/part", lost=term))
             sides.append((float(over(term, own[0])), float(over(term, own[1]))))
         with np.errstate(divide="ignore", invalid="ignore"):
             a, b = (float(derived.of([np.float64(pair[i]) for pair in sides])) for i in (0, 1))
         if not math.isfinite(a - b):
-            return replace(row, verdict=UNDEFINED, note="undefined: nothing to divide by")
+            return replace(row, verdict=UNDEFINED, note=Remark.of("undefined/nothing-divide"))
         return replace(row, a=a, b=b, delta=b - a)
 
     def macro(
@@ -194,23 +195,21 @@ class Work:
         row = replace(row, slice={**whole.slice, **dict.fromkeys(grouping, "*")}, n_positive=whole.n_positive)
         row = replace(row, best=cells[0].question[0].metric.best)
         if not good:
-            return replace(row, note="undefined: in no slice defined")
+            return replace(row, note=Remark.of("undefined/no-slice-defined"))
         wins, losses = sum(g > 0 for g in gains), sum(g < 0 for g in gains)
         means = [math.fsum(getattr(c.found, side) for c in good) / len(good) for side in ("a", "b")]
         row = replace(row, a=means[0], b=means[1], delta=means[1] - means[0], wins=wins, losses=losses)
-        note = None if len(good) == len(cells) else f"over {len(good)} of {len(cells)} slices"
+        note = None if len(good) == len(cells) else Remark.of("mean-over-some", n_defined=len(good), n_cells=len(cells))
         row = replace(row, ties=len(good) - wins - losses, note=note)
         if good[0].found.test == NO_TEST:
-            return replace(row, note="; ".join(filter(None, (note, good[0].found.note))))
+            return replace(row, note=joined(note, good[0].found.note))
         shares = any(whole.parts[0].a.columns.one_class.of(grouping)) and not self.plan.unit
         if shares:
-            return replace(
-                row, note="; ".join(filter(None, (note, "no test: these slices share trials; resample a --unit")))
-            )
+            return replace(row, note=joined(note, Remark.of("no-test/slices-share-trials-resample")))
         unknown = sum(c.found.is_too_few for c in good)
         if unknown:
-            why = f"no interval: in {unknown} of {len(cells)} slices there is too little for one"
-            return replace(row, note="; ".join(filter(None, (note, why))))
+            why = Remark.of("no-interval/slices-too-little", unknown=unknown, n_cells=len(cells))
+            return replace(row, note=joined(note, why))
         return self._macro_tested(row, good, draws)
 
     def _macro_tested(self, row: Difference, good: list[ComparedSlice], draws: PairedDraws) -> Difference:
@@ -240,7 +239,7 @@ class Work:
         error = float(np.nanstd(deltas, ddof=1))
         row = replace(row, p_value=p, p_adjusted=p, test="bootstrap", mdd=detectable(error, self.plan.level))
         if low == high:
-            return replace(row, note="; ".join(filter(None, (row.note, f"no interval: {NO_WIDTH}"))))
+            return replace(row, note=joined(row.note, Remark.of("no-interval/no-width", why=NO_WIDTH)))
         return replace(row, low=_known(low), high=_known(high))
 
     def discordances(self, sample: PairedSample) -> list[Discordance]:
@@ -288,16 +287,20 @@ def _undefined(cell: ComparedSlice, names: tuple[str, str]) -> str | None:
         return None
     sample, head = cell.sample, cell.sample.parts[0].a.columns.trials.header
     if sample.n_positive in (0, sample.n):
-        return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
+        return Remark.of("undefined/only-here", part=head.positive if sample.n_positive else head.negative)
     where = [name for name, value in zip(names, (cell.found.a, cell.found.b), strict=True) if math.isnan(value)]
-    return f"undefined in {' and '.join(where)}: an empty denominator" if where else "undefined: both are infinite"
+    return (
+        Remark.of("undefined/empty-denominator", places=" and ".join(where))
+        if where
+        else Remark.of("undefined/both-infinite")
+    )
 
 
 def _few(sample: PairedSample) -> str | None:
     head = sample.parts[0].a.columns.trials.header
     for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
         if 0 < n < FEW:
-            return f"only {n} {name}"
+            return Remark.of("few-of-class", n=n, name=name)
     return None
 
 
@@ -464,7 +467,6 @@ def unused_unit(
     if plan.unit or not plan.bootstrap or not unit or not cheap:
         return []
     names, option = " × ".join(unit), ",".join(unit)
-    head = f"trials were drawn one by one, and those of one {names} are not independent"
     now = {d.metric: d.mdd for d in reversed(rows) if d.average is None and dict(d.slice) == dict(whole.slice)}
     drawn = PairedDraws.prepare(replace(plan, unit=unit, bootstrap=HINTED), whole, protocol.zero_undefined)
     pairs = zip(cheap, drawn.deltas(cheap, whole), strict=True)
@@ -472,7 +474,7 @@ def unused_unit(
     ratios = {name: e / own for name, e in errors.items() if e and (own := now.get(name))}
     if not ratios:
         return []
-    return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
+    return [Remark.of("unit-not-used", name=names, unit=option, ratios=ratios_said(ratios), factors=ratios)]
 
 
 def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
@@ -509,7 +511,7 @@ def _warnings(
             "--force compares them anyway, with a warning in the report",
             code="incomparable",
         )
-    found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
+    found: list[str] = [Remark.of("comparison-forced/invalid", breach=breach) for breach in wrong]
     if any(paired.left_out):
         left = " and ".join(f"{n:,} of {who}" for n, who in zip(paired.left_out, paired.names, strict=True))
         first = f", as {', '.join(map(repr, paired.first))}" if paired.first else ""

@@ -23,6 +23,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.finding import Remark, joined
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.engine.columns import Sample
@@ -59,7 +60,7 @@ def too_few(question: Both, sample: PairedSample, draws: PairedDraws) -> str | N
     kind = "unit" if unit else "trial" if whose else "pair"
     of = f" ({unit})" if unit else ""
     trials = f" of {whose} trials" if unit and whose else f" of {whose}" if whose else ""
-    return f"no interval: {f'one {kind}' if n == 1 else f'{n} {kind}s'}{of}{trials} alone"
+    return Remark.of("no-interval/alone-kinds", part=f"one {kind}" if n == 1 else f"{n} {kind}s", of=of, trials=trials)
 
 
 def degrees(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
@@ -105,7 +106,6 @@ EXACT: Final = ("mcnemar", "permutation")
 """Exact tests: with few pairs, their p value is never small."""
 WALD: Final = "wald"
 """The test of two costs of which one shows too few errors for draws."""
-FEW_ERRORS_SEEN: Final = "few errors at the threshold: judged by the trials on which the two runs differ"
 NO_WIDTH: Final = "the replicates hardly differ"
 """For an interval whose ends are equal, which does not mean certainty."""
 
@@ -165,7 +165,9 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
         return found
     found = _with_wins(found, question, sample)
     if test == NO_TEST:
-        return replace(found, note=f"no interval and no test: resampling biases {question[0].metric.name}")
+        return replace(
+            found, note=Remark.of("no-interval/no-test-resampling-biases", metric_name=question[0].metric.name)
+        )
     if deltas is not None:
         drawn = drawn_difference([(question, sample)], deltas, found.delta, draws)
         own = choose_interval(Difference(question[0].form, paired=True), drawn, draws.plan)
@@ -194,7 +196,7 @@ def _by_counting(found: Contrast, counted: tuple[float, float], question: Both, 
     known = choose_interval(Difference(question[0].form, paired=True), Drawn(delta, error=error), plan)
     low, high = min(known.ends[0], found.delta), max(known.ends[1], found.delta)
     p = math.erfc(abs(delta) / error / math.sqrt(2.0))
-    return replace(found, test=WALD, low=low, high=high, error=error, p_value=p, note=FEW_ERRORS_SEEN)
+    return replace(found, test=WALD, low=low, high=high, error=error, p_value=p, note=Remark.of("few-errors-counted"))
 
 
 def _unseen(question: Both, sample: PairedSample, width: float) -> str | None:
@@ -245,8 +247,8 @@ def _as_known(found: Contrast, too_little: str | None) -> Contrast:
     if found.low != found.high:
         return found
     alike = found.delta == 0.0 and not found.wins and not found.losses
-    why = f"no interval: {'the answers are alike' if alike else NO_WIDTH}"
-    return replace(found, low=math.nan, high=math.nan, note="; ".join(filter(None, (found.note, why))))
+    why = Remark.of("no-interval/alike", part="the answers are alike" if alike else NO_WIDTH)
+    return replace(found, low=math.nan, high=math.nan, note=joined(found.note, why))
 
 
 def _deviation(deltas: Floats) -> float:

@@ -69,6 +69,11 @@ class TalliedTrials(Trials):
         return int(self.size.sum())
 
     @property
+    def has_rows(self) -> bool:
+        """Rows are cells here, not trials."""
+        return False
+
+    @property
     def n_positive(self) -> int:
         """The number of positive trials."""
         return int(self.size[self.label == 1].sum())

@@ -21,6 +21,7 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.expressions import Derived, Term
+from hitmiss.core.finding import Remark
 from hitmiss.core.results import (
     Estimate,
 )
@@ -37,9 +38,7 @@ from hitmiss.stats.forms.composite import Expression
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and trials that is drawn if every trial is a unit."""
-TOO_MANY: Final = (
-    "no interval: its figures share trials, and those are too many to resample together; resample a --unit"
-)
+TOO_MANY: Final = Remark.of("no-interval/too-many-shared")
 
 
 def derived_rows(work: Measurement, whole: Sample, derived: Sequence[Derived]) -> list[Estimate]:
@@ -92,12 +91,12 @@ def _row(work: Measurement, whole: Sample, derived: Derived, questions: Mapping[
     parts = [_samples(whole, term, question) for term, question in zip(derived.terms, asked, strict=True)]
     lost = next((str(term) for term, part in zip(derived.terms, parts, strict=True) if not part), None)
     if lost is not None:
-        return replace(row, note=f"undefined: {lost} is")
+        return replace(row, note=Remark.of("undefined/part", lost=lost))
     with np.errstate(divide="ignore", invalid="ignore"):
         figures = [over(term, [v for _, v in part]) for term, part in zip(derived.terms, parts, strict=True)]
         value = float(derived.of(figures))
     if math.isnan(value):
-        return replace(row, note="undefined: nothing to divide by")
+        return replace(row, note=Remark.of("undefined/nothing-divide"))
     row = replace(row, value=value)
     if not plan.bootstrap:
         return row

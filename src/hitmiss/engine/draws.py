@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import DataError
+from hitmiss.core.finding import Remark
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
@@ -173,9 +174,15 @@ class Draws:
         unit = " × ".join(self.plan.unit)
         # Even the whole range of fewer units would not hold the truth as often as the level says.
         if n < enough(self.plan.level):
-            return f"no interval: one {unit} alone" if n == 1 else f"no interval: only {n} of {unit} to draw from"
+            return (
+                Remark.of("no-interval/alone", unit=unit)
+                if n == 1
+                else Remark.of("no-interval/only-draw", n=n, unit=unit)
+            )
         if known < LEAST_EFFECTIVE:
-            return f"no interval: {n} of {unit} say no more than {known:.1f} of equal size would{', for one class' if labelled else ''}"
+            return Remark.of(
+                "no-interval/say-no-more-equal", n=n, unit=unit, known=known, part=", for one class" if labelled else ""
+            )
         return None
 
     def units(self, sample: Sample, labelled: bool = True) -> tuple[int, float]:

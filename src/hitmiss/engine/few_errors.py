@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from hitmiss.core.finding import Remark
 from hitmiss.core.rates import Rate
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.engine.columns import Sample
@@ -45,11 +46,11 @@ def too_few_errors(form: Functional, sample: Sample, width: float, fewest: int |
         own = {"positive": sample.n_positive, "negative": sample.n - sample.n_positive}
         for kind, n in own.items():
             if n < FEWEST_OF_CLASS:
-                return f"no interval: {f'one {kind}' if n == 1 else f'{n} {kind}s'} alone"
+                return Remark.of("no-interval/alone-class", part=f"one {kind}" if n == 1 else f"{n} {kind}s")
     for name, seen, effect in _errors_of_decisions(form, sample) if isinstance(form, OfCounts) else form.errors(sample):
         # Few errors do no harm where one more would hardly move the figure.
         if seen < (form.fewest_errors if fewest is None else fewest) and effect > form.most_of_width * width:
-            return f"no interval: {seen or 'no'} {name} at its threshold, and one more would change it by {effect:.2g}"
+            return Remark.of("no-interval/threshold-more-change", seen=seen or "no", name=name, effect=effect)
     return None
 
 

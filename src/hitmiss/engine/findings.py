@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, INFO, NOTE, WARNING, Entry
+from hitmiss.core.finding import ALARM, ERROR, INFO, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-asv/rates": Entry(
@@ -79,4 +79,141 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "number-lies": Entry(INFO, "{name} lies between {low} and {high}"),
     "number-lies/above": Entry(INFO, "{name} is at least {low}"),
     "per-cent-meant": Entry(INFO, "; for per cent write {meant!r}"),
+    # notes of estimates
+    "no-interval/items-repeat": Entry(
+        NOTE,
+        "no interval: items repeat; resample whole items (unit=item)",
+        "items repeat; resample whole items (unit=item)",
+    ),
+    "few-errors-counted": Entry(NOTE, "few errors at the threshold: judged by the trials on which the two runs differ"),
+    "mean-over-some": Entry(NOTE, "over {n_defined} of {n_cells} slices"),
+    "no-interval/slices-share-trials-resample": Entry(
+        NOTE,
+        "no interval: these slices share their {other} trials; resample a {--unit?} to get one",
+        short="these slices share their {other} trials; resample a {--unit?} to get one",
+    ),
+    "no-interval/slices-share-items-resample": Entry(
+        NOTE,
+        "no interval: these slices share their items; resample whole items (unit=item)",
+        short="these slices share their items; resample whole items (unit=item)",
+    ),
+    "undefined/no-slice-defined": Entry(NOTE, "undefined: in no slice defined"),
+    "no-interval/too-many-shared": Entry(
+        NOTE,
+        "no interval: its figures share trials, and those are too many to resample together; resample a {--unit?}",
+        short="its figures share trials, and those are too many to resample together; resample a {--unit?}",
+    ),
+    "undefined/part": Entry(NOTE, "undefined: {lost} is"),
+    "undefined/nothing-divide": Entry(NOTE, "undefined: nothing to divide by"),
+    "undefined/only-here": Entry(NOTE, "undefined: only {part} here"),
+    "undefined/empty-denominator": Entry(NOTE, "undefined in {places}: an empty denominator"),
+    "undefined/both-infinite": Entry(NOTE, "undefined: both are infinite"),
+    "no-interval/slices-too-little": Entry(
+        NOTE,
+        "no interval: in {unknown} of {n_cells} slices there is too little for one",
+        short="in {unknown} of {n_cells} slices there is too little for one",
+    ),
+    "few-of-class": Entry(NOTE, "only {n} {name}"),
+    "no-test/made-several-metrics": Entry(NOTE, "no test: made of several metrics"),
+    "no-test/slices-share-trials-resample": Entry(NOTE, "no test: these slices share trials; resample a {--unit?}"),
+    "no-interval/no-width": Entry(NOTE, "no interval: {why}", short="{why}"),
+    "few-of-class/identity": Entry(NOTE, "only {few} {part}"),
+    "mean-over-some/identities": Entry(NOTE, "over {defined} of {n_values} identities"),
+    "undefined/no-text": Entry(NOTE, "undefined: no {part} text there"),
+    "no-interval/say-no-more-equal": Entry(
+        NOTE,
+        "no interval: {n} of {unit} say no more than {known:.1f} of equal size would{part}",
+        short="{n} of {unit} say no more than {known:.1f} of equal size would{part}",
+    ),
+    "no-interval/alone": Entry(NOTE, "no interval: one {unit} alone", short="one {unit} alone"),
+    "no-interval/only-draw": Entry(
+        NOTE, "no interval: only {n} of {unit} to draw from", short="only {n} of {unit} to draw from"
+    ),
+    "no-interval/weights-undrawn": Entry(
+        NOTE,
+        "no interval: with sampling weights it comes from draws, and none were asked for ({--bootstrap 1000})",
+        short="with sampling weights it comes from draws, and none were asked for ({--bootstrap 1000})",
+    ),
+    "no-interval/same-replicates": Entry(
+        NOTE, "no interval: every replicate gives the same figure", short="every replicate gives the same figure"
+    ),
+    "no-interval/one-unit": Entry(
+        NOTE, "no interval: all that varies comes from one unit", short="all that varies comes from one unit"
+    ),
+    "no-interval/at-end": Entry(
+        NOTE,
+        "no interval: the figure is at the end of its range, and draws do not show how far it may be from there",
+        short="the figure is at the end of its range, and draws do not show how far it may be from there",
+    ),
+    "no-interval/alone-kinds": Entry(NOTE, "no interval: {part}{of}{trials} alone", short="{part}{of}{trials} alone"),
+    "no-interval/alike": Entry(NOTE, "no interval: {part}", short="{part}"),
+    "no-interval/no-test-resampling-biases": Entry(NOTE, "no interval and no test: resampling biases {metric_name}"),
+    "no-interval/threshold-more-change": Entry(
+        NOTE,
+        "no interval: {seen} {name} at its threshold, and one more would change it by {effect:.2g}",
+        short="{seen} {name} at its threshold, and one more would change it by {effect:.2g}",
+    ),
+    "no-interval/alone-class": Entry(NOTE, "no interval: {part} alone", short="{part} alone"),
+    "undefined/runs": Entry(NOTE, "undefined in one of the runs"),
+    "no-test/resampling-biases": Entry(NOTE, "no test: resampling biases {metric_name}"),
+    "no-test/no-replicates-drawn": Entry(NOTE, "no test: no replicates were drawn"),
+    "no-test/too-few": Entry(NOTE, "no test: {units:.3g} {what} are too few for one at {level:.0%}"),
+    "no-test/run-shows-no-error": Entry(
+        NOTE, "no test: a run shows no error of one kind at its threshold, and no replicate differs"
+    ),
+    "undefined/denominator": Entry(NOTE, "undefined: an empty denominator in {metric_name}"),
+    "no-interval/fitted-trials-draws-cover": Entry(
+        NOTE,
+        "no interval: {question_text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %",
+        short="{question_text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %",
+    ),
+    "undefined/fewer-asked": Entry(NOTE, "undefined: {share}, fewer than the {least:.1%} that it is asked for"),
+    "undefined/nothing-there": Entry(NOTE, "undefined: {counts}"),
+    "no-interval/resampling-biases": Entry(
+        NOTE, "no interval: resampling biases {metric_name}", short="resampling biases {metric_name}"
+    ),
+    "undefined/run": Entry(NOTE, "undefined in every run"),
+    "undefined/nothing-called-positive": Entry(NOTE, "undefined: nothing is called positive"),
+    "zero-by-convention": Entry(
+        NOTE, "0 by convention: nothing to divide by in {metric_name}", "0 by convention: nothing to divide by"
+    ),
+    "over-trials": Entry(NOTE, "over {n_values} trials"),
+    "no-interval/undrawn": Entry(NOTE, "no interval: add {--bootstrap 1000}", short="add {--bootstrap 1000}"),
+    "no-interval/unit-alone": Entry(NOTE, "no interval: one unit alone", short="one unit alone"),
+    "unit-not-used": Entry(
+        WARNING,
+        "trials were drawn one by one, and those of one {name} are not independent; with {--unit <unit>} intervals would be "
+        "about so many times as wide: {ratios}",
+    ),
+    "comparison-forced/invalid": Entry(WARNING, "INVALID COMPARISON, forced: {breach}"),
+    "unit-not-used/no-interval": Entry(
+        WARNING,
+        "trials were drawn one by one, and those of one {name} are not independent; with {--unit <unit>}: {why}",
+    ),
+    "scores-constant": Entry(
+        ALARM, "every score is {first:g}: the scores carry no information, whatever the figures are"
+    ),
+    "scores-too-large": Entry(
+        WARNING,
+        "scores beyond 2^53: neighbouring whole numbers are one number there, so trials that differ in the file may be tied; scale the scores",
+    ),
+    "scores-reversed/undeclared": Entry(
+        ALARM,
+        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {negative}; "
+        "nothing was flipped. Declare the direction ({--higher <negative>}) if that is what the scores mean",
+    ),
+    "ties-matter": Entry(
+        WARNING,
+        "ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; {tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)",
+    ),
+    "scores-reversed/declared": Entry(
+        ALARM,
+        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores of the file go with "
+        "{positive}, and {--higher <negative>} says the opposite; leave it out if that is what the scores mean",
+    ),
+    "direction-not-shown": Entry(
+        NOTE,
+        "{place}not shown that higher scores go with the positive class: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], "
+        "which includes 0.5",
+    ),
 }

@@ -25,6 +25,8 @@ from typing import Final
 import numpy as np
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Remark, joined
+from hitmiss.core.method import Method
 from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
@@ -56,12 +58,12 @@ __all__ = [
     "share_interval",
 ]
 
-SAME: Final = "no interval: every replicate gives the same figure"
-ONE_UNIT: Final = "no interval: all that varies comes from one unit"
+SAME: Final = Remark.of("no-interval/same-replicates")
+ONE_UNIT: Final = Remark.of("no-interval/one-unit")
 OVER_UNITS: Final = "wilson over units"
 FEW_ERRORS: Final = "jeffreys"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
-AT_END: Final = "no interval: the figure is at the end of its range, and draws do not show how far it may be from there"
+AT_END: Final = Remark.of("no-interval/at-end")
 SOME: Final = 1e-9
 """A share of a unit's weight that is more than rounding."""
 ROUNDING: Final = 1e-12
@@ -429,7 +431,7 @@ def _of_worst(form: Extreme, drawn: Drawn, plan: SamplingPlan) -> Interval:
     said += f"; {several} of them may be the worst, and the interval allows for that"
     found = _at_level(form.of, worst, plan, 1.0 - 2.0 * tail)
     if found.low is None:
-        return Interval(note="; ".join(filter(None, (said, found.note))))
+        return Interval(note=joined(said, found.note))
     own = (found.low, worst.ends[1]) if sign > 0.0 else (worst.ends[0], found.high)
     return Interval(*own, found.method, said)
 
@@ -443,7 +445,7 @@ def _at_level(form: Functional, drawn: Drawn, plan: SamplingPlan, level: float) 
     plan = replace(plan, level=level)
     found = choose_interval(form, drawn, plan)
     beyond = plan.bootstrap * (1.0 - level) / 2.0
-    if plan.unit or beyond >= BEYOND or found.method is None or not found.method.startswith("bootstrap"):
+    if plan.unit or beyond >= BEYOND or not Method.read(found.method).is_drawn:
         return found
     own, value = drawn.for_averages(form), float(drawn.value)
     low, high = intervals.student(_known(own), own.middle, MANY, drawn.bounds, level)

@@ -141,7 +141,7 @@ def measure_design(
     questions = [prepare_metric(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError("there are no trials to measure", code="no-trials")
-    if not plan.bootstrap and not isinstance(trials, TalliedTrials):
+    if not plan.bootstrap and trials.has_rows:
         for name in plan.unit:
             trials.own(name)  # an unknown name is refused, whether units are resampled or not
     wholes = samples_of_runs(columns)
@@ -192,7 +192,7 @@ def _plans(plan: SamplingPlan, columns: Columns) -> tuple[SamplingPlan, Sampling
     not independent. A sample of one target has each item once, and needs no unit.
     """
     pools = columns.pools_targets and plan.bootstrap and plan.unit in ((), ("item",)) and columns.trials.has_targets
-    if not pools or isinstance(columns.trials, TalliedTrials):
+    if not pools or not columns.trials.has_rows:
         return plan, plan
     return replace(plan, unit=()), replace(plan, unit=("item",))
 

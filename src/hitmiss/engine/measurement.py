@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hitmiss.core.finding import Remark, joined
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.results import Estimate
 from hitmiss.core.sorting import Floats
@@ -107,13 +108,13 @@ class Measurement:
         row = replace(row, of=getattr(value, "of", None) if sample.weight is None else None)
         row = with_units(weighed(row, sample), self.draws, [sample], question.labelled)
         if math.isnan(value) and self._is_zeroed(question):
-            return replace(row, value=0.0, note=f"0 by convention: nothing to divide by in {question.metric.name}")
+            return replace(row, value=0.0, note=Remark.of("zero-by-convention", metric_name=question.metric.name))
         if math.isnan(value):
             return replace(row, value=None, note=why_undefined(sample, question))
         found = choose_interval(question.form, self.drawn(sample, index), self.draws.plan)
         notes = filter(None, (few(sample) if question.labelled else None, found.note))
         row = replace(row, low=found.low, high=found.high, method=found.method)
-        return replace(row, value=float(value), note="; ".join(notes) or None)
+        return replace(row, value=float(value), note=joined(*notes))
 
     def _is_zeroed(self, question: PreparedMetric) -> bool:
         return self.protocol.zero_undefined and question.metric.zero
@@ -142,7 +143,7 @@ def weighed(row: Estimate, sample: Sample) -> Estimate:
 
 def with_interval(row: Estimate, found: Interval) -> Estimate:
     """Return an estimate with an interval and its note behind its own."""
-    note = "; ".join(filter(None, (row.note, found.note))) or None
+    note = joined(row.note, found.note)
     return replace(row, low=found.low, high=found.high, method=found.method, note=note)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hitmiss.core.finding import Remark
 from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.results import (
     REPEATED,
@@ -22,13 +23,15 @@ def why_undefined(sample: Sample, question: PreparedMetric) -> str:
     """Say what is missing when a figure cannot be computed."""
     head = sample.columns.trials.header
     if question.labelled and sample.n_positive in (0, sample.n):
-        return f"undefined: only {head.positive if sample.n_positive else head.negative} here"
+        return Remark.of("undefined/only-here", part=head.positive if sample.n_positive else head.negative)
     if "coverage" in question.settings and sample.counts.answered < (least := _least(question, sample)):
         share = f"{sample.counts.answered / sample.mass:.1%} of the trials were answered"
-        return f"undefined: {share}, fewer than the {least / sample.mass:.1%} that it is asked for"
+        return Remark.of("undefined/fewer-asked", share=share, least=least / sample.mass)
     if question.form.kind == "decisions" or "decision" in question.metric.columns:
-        return f"undefined: {_what_is_missing(sample.counts, head.positive, head.negative)}"
-    return f"undefined: an empty denominator in {question.metric.name}"
+        return Remark.of(
+            "undefined/nothing-there", counts=_what_is_missing(sample.counts, head.positive, head.negative)
+        )
+    return Remark.of("undefined/denominator", metric_name=question.metric.name)
 
 
 def _least(question: PreparedMetric, sample: Sample) -> float:
@@ -51,21 +54,21 @@ def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
 def why_no_interval(plan: SamplingPlan, question: PreparedMetric, sample: Sample, value: float) -> str | None:
     """Say why a figure has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
-        return f"no interval: resampling biases {question.metric.name}" if plan.bootstrap else None
+        return Remark.of("no-interval/resampling-biases", metric_name=question.metric.name) if plan.bootstrap else None
     if sample.weight is not None and not plan.bootstrap:
         return UNDRAWN
     if value > 0.0 and (fitted := why_fitted(plan, question)):
         return fitted
     if plan.unit or not (plan.bootstrap or question.form.is_area or isinstance(value, Rate | Quantile)):
         return None
-    return REPEATED if sample.is_repeated else None
+    return Remark.of(REPEATED) if sample.is_repeated else None
 
 
 def why_fitted(plan: SamplingPlan, question: PreparedMetric) -> str | None:
     """Say why a figure that is fitted to the trials has no interval if trials are drawn, alone or in an average."""
     if not question.form.is_fitted or not plan.bootstrap or plan.unit or plan.method != "auto":
         return None
-    return f"no interval: {question.text} is fitted to these trials, and draws of them cover 90 % of truths, not 95 %"
+    return Remark.of("no-interval/fitted-trials-draws-cover", question_text=question.text)
 
 
 def few(sample: Sample) -> str | None:
@@ -73,5 +76,5 @@ def few(sample: Sample) -> str | None:
     head = sample.columns.trials.header
     for name, n in ((head.positive, sample.n_positive), (head.negative, sample.n - sample.n_positive)):
         if n < FEW:
-            return f"only {n} {name}"
+            return Remark.of("few-of-class", n=n, name=name)
     return None

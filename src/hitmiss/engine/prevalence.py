@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from hitmiss.core.finding import Remark
 from hitmiss.core.results import Estimate
 
 Rates = Callable[[float, float, float], float | None]
@@ -65,7 +66,7 @@ def at_prevalence(metric: str, share: float, recall: Estimate, fpr: Estimate) ->
         return replace(row, note=(recall if recall.value is None else fpr).note)
     value = of(share, recall.value, fpr.value)
     if value is None:
-        return replace(row, note="undefined: nothing is called positive")
+        return replace(row, note=Remark.of("undefined/nothing-called-positive"))
     row = replace(row, value=value, note=None)
     if recall.low is None or recall.high is None or fpr.low is None or fpr.high is None:
         return row

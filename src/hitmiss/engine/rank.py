@@ -28,12 +28,13 @@ from hitmiss.core.completeness import Completeness
 from hitmiss.core.design import By, ComparisonRules, Design, Grouping
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.expressions import Derived
+from hitmiss.core.finding import Remark
 from hitmiss.core.machine import cores
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, Estimate, Remark, Results, prefixed
+from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -352,7 +353,7 @@ class Field:
             raise DataError(
                 f"{wrong[0]}{more}. --force compares them anyway, with a warning in the report", code="incomparable"
             )
-        return [Remark(f"INVALID COMPARISON, forced: {text}", FORCED) for text in wrong]
+        return [Remark.of("comparison-forced/invalid", breach=text) for text in wrong]
 
     def remarks(self) -> list[str]:
         """Return what was left out, and what could not be checked."""
@@ -688,16 +689,16 @@ def _known(value: float) -> float | None:
 def _why_not(cell: RankedSlice, i: int, j: int, plan: SamplingPlan) -> str | None:
     """Say why a pair has no test; None if it has one."""
     if np.isnan(cell.values[[i, j]]).any():
-        return "undefined in one of the runs"
+        return Remark.of("undefined/runs")
     if not cell.question.metric.interval:
-        return f"no test: resampling biases {cell.question.metric.name}"
+        return Remark.of("no-test/resampling-biases", metric_name=cell.question.metric.name)
     if not plan.bootstrap:
-        return "no test: no replicates were drawn"
+        return Remark.of("no-test/no-replicates-drawn")
     if cell.units < enough(plan.level):
         what = f"effective units ({', '.join(plan.unit)})" if plan.unit else "trials of a class"
-        return f"no test: {cell.units:.3g} {what} are too few for one at {plan.level:.0%}"
+        return Remark.of("no-test/too-few", units=cell.units, what=what, level=plan.level)
     if cell.hides(i, j, plan.level):
-        return "no test: a run shows no error of one kind at its threshold, and no replicate differs"
+        return Remark.of("no-test/run-shows-no-error")
     return None
 
 

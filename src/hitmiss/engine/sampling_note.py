@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from hitmiss.core.finding import has_code
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import BY_CLASS, OF_ALL
 from hitmiss.engine.interval import FEW_ERRORS, OVER_UNITS
+from hitmiss.findings.render import brief
 
 PLAIN = {
     "wilson": "shares of independent trials (Wilson)",
@@ -71,16 +73,17 @@ NAMED_SLICES: Final = 3
 def _missing(rows: Sequence[Estimate]) -> list[str]:
     """Say which slices have no interval, and why: a table by slices has no room for it.
 
-    >>> cells = [Estimate("eer", 0.1, slice={"codec": f"C{i}"}, note="no interval: one unit alone") for i in range(5)]
+    >>> from hitmiss.core.finding import Remark
+    >>> alone = Remark.of("no-interval/alone", unit="unit")
+    >>> cells = [Estimate("eer", 0.1, slice={"codec": f"C{i}"}, note=alone) for i in range(5)]
     >>> print("\\n".join(_missing(cells)[2:]))
     no interval for eer, codec C2: one unit alone
     no interval for 2 more (--json says why)
     """
-    start = "no interval: "
-    found = [e for e in rows if e.slice and e.average is None and e.low is None and (e.note or "").startswith(start)]
+    found = [e for e in rows if e.slice and e.average is None and e.low is None and has_code(e.note, "no-interval")]
     lines = [
         f"no interval for {e.title or e.metric}, {', '.join(f'{name} {value}' for name, value in e.slice.items())}: "
-        f"{(e.note or '').removeprefix(start)}"
+        f"{'; '.join(map(brief, e.findings))}"
         for e in found[:NAMED_SLICES]
     ]
     more = len(found) - len(lines)
@@ -88,16 +91,16 @@ def _missing(rows: Sequence[Estimate]) -> list[str]:
 
 
 def _said(e: Estimate) -> str:
-    kind, _, rest = (e.method or "").partition(" ")
-    if kind != "bootstrap":
+    how = e.how
+    if not how.is_drawn:
         return PLAIN.get(e.method or "", e.method or "")
-    if "," not in rest:  # `bootstrap over source`, of a drift table
-        return f"draws of whole units ({rest.removeprefix('over ')})"
-    count, what = rest.split(",")[:2]
-    draws = f"{int(count):,} draws of "
+    what = how.drawn
+    if how.draws is None:  # `bootstrap over source`, of a drift table
+        return f"draws of whole units ({what.removeprefix('over ')})"
+    draws = f"{how.draws:,} draws of "
     if what == f"trials {BY_CLASS}":
         return f"{draws}trials within each class"
     if what == f"trials {OF_ALL}":
         return f"{draws}all trials, so how many are positive varies too"
-    unit, _, how = what.removeprefix("unit=").partition(" ")
-    return f"{draws}whole units ({unit.replace('*', ' × ')}){f', {how}' if how else ''}"
+    unit, _, within = what.removeprefix("unit=").partition(" ")
+    return f"{draws}whole units ({unit.replace('*', ' × ')}){f', {within}' if within else ''}"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import Setting
 from hitmiss.core.sampling import SamplingPlan
@@ -32,7 +33,7 @@ from hitmiss.stats.units import UnitSample
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and rows that is drawn."""
-UNDRAWN: Final = "no interval: with sampling weights it comes from draws, and none were asked for (--bootstrap 1000)"
+UNDRAWN: Final = Remark.of("no-interval/weights-undrawn")
 
 
 def columns_of_trials(trials: Trials, one_class: OneClassColumns | None = None, pools_targets: bool = False) -> Columns:

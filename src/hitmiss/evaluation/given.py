@@ -9,14 +9,31 @@ from typing import Any, Final
 import polars as pl
 
 from hitmiss.core.errors import DataError, HitmissError, UsageError
+from hitmiss.core.keywords import DesignKeywords, ReadKeywords
 from hitmiss.core.kinds import one_or_several
 from hitmiss.core.trials import Trials
 
-__all__ = ["reading_of", "table_of", "trials_of"]
+__all__ = ["EvaluateKeywords", "TableKeywords", "reading_of", "table_of", "trials_of"]
 
 COLUMNS: Final = ("item", "label", "score", "decision", "confidence", "verdict")
 """Keywords that name a column of the table, or hold the values themselves."""
 ARRAYS: Final = "hm.evaluate(label=y, score=s, metrics='eer')"
+
+
+class TableKeywords(ReadKeywords, total=False):
+    """Columns by their roles, as names or as arrays, and the fields of `ReadSpec`."""
+
+    item: object
+    label: object
+    score: object
+    decision: object
+    confidence: object
+    verdict: object
+    run: object
+
+
+class EvaluateKeywords(TableKeywords, DesignKeywords, total=False):
+    """Everything that can be stated about files and asked of their trials."""
 
 
 def reading_of(scores: object, keywords: Mapping[str, object]) -> tuple[object, dict[str, object]]:

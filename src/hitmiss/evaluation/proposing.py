@@ -359,6 +359,9 @@ class Dialogue:
                 own = {ours: theirs for ours, theirs in _told(file, "columns").items() if ours in DECLARED}
                 columns[name] = {**own, **getattr(self.spec, name)}
         made: dict[str, object] = {**columns}
+        side_by_side = {label: score for file in head.files for label, score in _told(file, "pairs").items()}
+        if side_by_side:
+            made["pairs"] = {**side_by_side, **self.spec.pairs}
         is_named = (head.positive, head.negative) != ("positive", "negative")
         if is_named:
             made |= {"positive": head.positive, "negative": head.negative}

@@ -6,31 +6,31 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import By, Design, Grouping, Taken, as_gap, names_of, parse_by
-from hitmiss.core.errors import DataError, HitmissError, UsageError
+from hitmiss.core.design import Design, Grouping, Taken, as_gap, names_of, parse_by
+from hitmiss.core.errors import DataError, HitmissError, UnknownName, UsageError
 from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 from hitmiss.core.number_bands import with_bands
-from hitmiss.core.protocol import Gap, Gaps, Protocol, make_protocol
+from hitmiss.core.protocol import Gap, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
-from hitmiss.core.sampling import Method
 from hitmiss.core.settings import Settings, blamed
 from hitmiss.core.settings import find as find_settings
+from hitmiss.core.spec import options_of
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.weighted import needs_whole_trials, one_by_one
-from hitmiss.evaluation.given import reading_of, table_of
+from hitmiss.evaluation.given import EvaluateKeywords, TableKeywords, reading_of, table_of
 from hitmiss.evaluation.tandem import complete, with_speaker_column
 
 if TYPE_CHECKING:
@@ -91,17 +91,8 @@ def evaluate(
     key: object = None,
     protocol: str | Path | Protocol | Design | None = None,
     *,
-    metrics: Sequence[str] = (),
-    by: By = (),
-    bootstrap: int | None = None,
-    unit: str | Sequence[str] | None = None,
-    seed: int | None = None,
-    level: float | None = None,
-    interval: Method | None = None,
-    gap: Gaps = None,
-    require: str | Sequence[str] = (),
     settings: str | Path | None = None,
-    **reading: object,
+    **options: Unpack[EvaluateKeywords],
 ) -> Results:
     """Read files or tables, measure them by a protocol or a design, and return the results.
 
@@ -111,22 +102,15 @@ def evaluate(
         The score file(s) or table and those with the true classes, as for `read`; or trials that are read already.
     protocol
         A protocol, given by name, file or object; or a design, which then states everything else that is asked.
-    metrics
-        Metrics to measure instead of those of the protocol.
-    by, bootstrap, unit, seed, level, interval
-        As for `measure`. If `bootstrap` is None, the number of replicates is that of the protocol; 0 means none.
-        None is 0 for `seed`, 0.95 for `level` and "auto" for `interval`.
-    gap
-        The gap between two domains, as `codec=NONE`, or a list of gaps. None: that of the protocol, if its column is
-        in `by`. False: no gap.
-    require
-        What must be shown, such as `eer.high <= 0.05`, or several; `results.verdict.outcome` is then PASS, FAIL or NOT
-        SHOWN.
     settings
         A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
         there is one; `"none"`: no file. A note of the results says what was taken from it.
-    **reading
-        Columns by their roles and read options, as for `read`: `label="truth"`, `score="p"`, `positive="fake"`,
+    **options
+        What is asked, the fields of `Design`: `metrics` instead of those of the protocol, `by`, `unit`, `bootstrap` (None:
+        that of the protocol; 0: none), `seed`, `level`, `interval`, `threshold`, `matrix`, `stratify`, `gap` (as
+        `codec=NONE`, or a list of gaps; None: that of the protocol, if its column is in `by`; False: none), `require`
+        (what must be shown, such as `eer.high <= 0.05`; `results.verdict.outcome` is then PASS, FAIL or NOT SHOWN).
+        And columns by their roles and read options, as for `read`: `label="truth"`, `score="p"`, `positive="fake"`,
         `run="model"`, `score_kind="llr"`, `allow_missing=True`, …
 
     Returns
@@ -147,23 +131,24 @@ def evaluate(
     >>> print(evaluate(label=[1, 1, 0, 0], score=[3.0, 1.0, 2.0, 0.0], metrics="roc_auc", bootstrap=0)[0])
     roc_auc = 0.7500 [0.0470, 0.9946]
     """
-    scores, reading = reading_of(scores, reading)
-    key = table_of(key)
     from hitmiss.evaluation.asking import make_design
 
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    if unknown := [name for name in given if name not in EvaluateKeywords.__annotations__]:
+        raise UnknownName("option", unknown[0], EvaluateKeywords.__annotations__)
+    asked = {name: given.pop(name) for name in options_of(Design) if name in given}
+    asked = {name: value for name, value in asked.items() if value not in ((), [], "")}
+    scores, reading = reading_of(scores, given)
+    key = table_of(key)
     layer = AppliedSettings.found(settings)
     if isinstance(protocol, Design):
-        given: dict[str, object] = {"bootstrap": bootstrap or 0, "seed": seed or 0, "level": level or 0.95}
-        given |= {"interval": interval or "auto", "require": stated(require)}
-        design = protocol.alone(Design.of(metrics, by=by, gap=gap, unit=unit, **given), Design()).filled()
+        design = protocol.alone(Design().changed(**{**asked, "gap": as_gap(asked.get("gap"), None)}), Design()).filled()
     else:
         chosen = layer.protocol(protocol)
         rules = find_protocol(chosen) if chosen is not None else None
-        said: dict[str, object] = {"seed": seed, "level": level, "interval": interval, "bootstrap": bootstrap}
-        said |= {"metrics": metrics or None, "by": by or None, "unit": unit, "require": require or None}
-        said |= {"gap": None if gap is None else as_gap(gap, rules)}
-        named = {name: value for name, value in said.items() if value is not None}
-        design, taken = make_design({"protocol": rules, **named}, layer.settings)
+        if "gap" in asked:
+            asked["gap"] = as_gap(asked["gap"], rules)
+        design, taken = make_design({"protocol": rules, **asked}, layer.settings)
         layer.take(taken)
     with layer:
         trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
@@ -249,7 +234,7 @@ def read(
     memory: int | None = None,
     needed: Collection[str] | None = None,
     settings: str | Path | None = None,
-    **changes: object,
+    **changes: Unpack[TableKeywords],
 ) -> Trials:
     """Read trials from score files and, if those have no labels, a key.
 
@@ -296,10 +281,10 @@ def read(
     """
     from hitmiss.io.reader import read as read_files
 
-    scores, changes = reading_of(scores, changes)
+    scores, stated_here = reading_of(scores, changes)
     key = table_of(key)
 
-    layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**changes)
+    layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**stated_here)
     if layer.settings is None:
         return read_files(scores, key, said, memory=memory, needed=needed)
     named = layer.protocol(None)

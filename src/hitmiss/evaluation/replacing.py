@@ -73,6 +73,15 @@ class ReplacedGroup:
     """Of the kept rate, over all groups (Holm)."""
 
     @property
+    def worse(self) -> tuple[str, ...]:
+        """The rates that are shown to be worse: more false alarms, or less recall."""
+        return tuple(
+            r.name
+            for r in self.rates
+            if r.n and ((r.name == "false-alarms" and r.low > 0) or (r.name == "recall" and r.high < 0))
+        )
+
+    @property
     def kept(self) -> ChangedRate:
         """The rate that the new threshold was to keep."""
         return self.rates[0]
@@ -143,7 +152,7 @@ def replace_classifier(
     share, seed
         The share of texts on which thresholds are chosen, and how the texts are divided; the others are judged.
     level
-        The level at which the intervals of all groups hold together (Bonferroni).
+        The level at which the intervals of all groups and rates hold together (Bonferroni).
 
     Raises
     ------
@@ -168,7 +177,7 @@ def replace_classifier(
     groups = [_group(table, inside, dict(cell), thresholds, old, chosen, is_labelled) for cell in cells]
     if not any(len(one.table) for one in groups):
         raise DataError.of("no-pairs")
-    width = 1.0 - (1.0 - level) / len(groups)
+    width = 1.0 - (1.0 - level) / (len(groups) * (len(KEEPS) if is_labelled else 1))
     judged = [one.judged(width, margin) for one in groups]
     adjusted = holm([one.kept.p for one in judged])
     found = tuple(replace(one, p_adjusted=p) for one, p in zip(judged, adjusted, strict=True))

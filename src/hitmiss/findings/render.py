@@ -17,6 +17,8 @@ from hitmiss.findings import catalogue
 from hitmiss.findings.options import as_keywords, on_command_line, option
 from hitmiss.findings.wording import PER_CENT, explain, figure, interval, is_share, p_text, places
 
+JOINS: Final = {";": "; ", "or": " or "}
+"""What stands between several values, by the format in the template."""
 _INSIDE: Final = re.compile(r"<(\w+)>")
 """A value inside an option of a template."""
 
@@ -56,9 +58,17 @@ def severity_of(f: Finding) -> Severity:
 def text(f: Finding, surface: Surface = TERMINAL) -> str:
     """Return the sentence of a finding; one that is about one of several runs begins with its name."""
     template = catalogue.entry_of(f.code).sentence
+    if "text" in f.values and "{text" not in template:  # read from a file, which keeps the sentence
+        return surface.escape(str(f.values["text"]))
     made = filled(template, f, surface)
     named = f.values.get("who")
     return f"{surface.escape(str(named))}: {made}" if named and "{who}" not in template else made
+
+
+def brief(f: Finding) -> str:
+    """Return the short words of a finding, where it has some; of one that was read from a file, its sentence."""
+    words = catalogue.entry_of(f.code).short
+    return filled(words, f) if words and "text" not in f.values else text(f)
 
 
 def filled(template: str, f: Finding, surface: Surface = TERMINAL, where: str | None = None) -> str:
@@ -134,7 +144,7 @@ def _value(part: Part, value: Value, surface: Surface) -> str:
     if isinstance(value, Finding):
         return text(value, surface)
     if isinstance(value, Iterable) and not isinstance(value, str | Mapping):
-        return ("; " if part.format == ";" else ", ").join(_listed(value, part.quoted, surface))
+        return JOINS.get(part.format, ", ").join(_listed(value, part.quoted, surface))
     if part.quoted:
         return surface.escape(format(repr(value), part.format))
     if not part.format:

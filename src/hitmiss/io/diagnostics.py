@@ -15,12 +15,13 @@ LISTED: Final = 12
 
 @dataclass(frozen=True)
 class Place:
-    """The place of a fault: file, line (from 1), the value found there and the id of its row."""
+    """The place of a fault: file, line (from 1), the value found there, the id of its row, and its column if it varies."""
 
     file: str | None = None
     row: int | None = None
     value: str | None = None
     item: str | None = None
+    column: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Finding:
         message = self.each or counted(self.what, 1)
         for p in self.places:
             about = f"{message}, id {quoted(p.item)}" if p.item is not None else message
-            yield Fault(self.kind, about, p.file, p.row, self.column, p.value)
+            yield Fault(self.kind, about, p.file, p.row, p.column or self.column, p.value)
 
 
 @dataclass

@@ -25,6 +25,8 @@ class LoadedRows:
     rows: NDArray[np.int64] | None = None
     is_unique: bool = False
     theirs: Mapping[str, str] = field(default_factory=dict)
+    by_question: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """Of columns that hold several columns of the file below each other: the file's column, by the row's question."""
 
     @classmethod
     def of(cls, tables: Sequence[Table], theirs: Mapping[str, str]) -> LoadedRows:
@@ -56,7 +58,10 @@ class LoadedRows:
         values = [None if v is None else str(v) for v in frame[column]] if column else nothing
         items = frame["item"].to_list() if "item" in frame.columns else nothing
         lines = self._lines(rows.to_numpy() if self.rows is None else self.rows[rows.to_numpy()])
-        return [Place(*line, value, item) for line, value, item in zip(lines, values, items, strict=True)]
+        named = self.by_question.get(column or "", {})
+        columns = [named.get(str(asked)) for asked in frame["target"]] if named else nothing
+        parts = zip(lines, values, items, columns, strict=True)
+        return [Place(*line, value, item, own) for line, value, item, own in parts]
 
     def _lines(self, rows: NDArray[np.int64]) -> list[tuple[str, int]]:
         """Return the file and line of rows of the whole stack."""

@@ -42,7 +42,7 @@ from hitmiss.io.diagnostics import Diagnostics, Place, Stop, quoted
 from hitmiss.io.fetch import expand
 from hitmiss.io.finished import open_finished
 from hitmiss.io.join import Coverage, join, stems
-from hitmiss.io.labels import Words, check_labels, read_words, word_of
+from hitmiss.io.labels import UNLABELLED, Words, check_labels, read_words, word_of
 from hitmiss.io.layouts import find_expanding
 from hitmiss.io.nested import expand_rows
 from hitmiss.io.nested_fields import paths_in, with_fields
@@ -58,7 +58,7 @@ from hitmiss.io.scores import (
 from hitmiss.io.sides import Side, look, open_side
 from hitmiss.io.source import SourceHead
 from hitmiss.io.where import no_such_column, rows_among
-from hitmiss.io.wide import find_wide, long_options, long_rows, note_wide, spread
+from hitmiss.io.wide import MADE_OF_WIDE, Wide, find_wide, long_options, long_rows, note_wide, spread
 
 SHOWN_VALUES: Final = 20
 
@@ -128,8 +128,8 @@ class ReadState:
     """The slices that the caller uses; None for all."""
     weight: str | None = None
     """Our name of the column of weights."""
-    is_wide: bool = False
-    """Whether the files have several labels of each text side by side."""
+    wide: Wide | None = None
+    """The labels that the files have side by side."""
 
 
 def read(
@@ -219,7 +219,7 @@ def _read_sides(given: object, key_given: object, visit: ReadState) -> Trials | 
     wide = find_wide(heads, key_heads, visit.options)
     if wide is not None:
         note_wide(wide, visit.ledger)
-        visit.is_wide = True
+        visit.wide = wide
         visit.options = long_options(wide, visit.options, has_key=has_key)
         heads = long_rows(heads, wide, visit.ledger, labels=not has_key, scores=True)
         key_heads = long_rows(key_heads, wide, visit.ledger, labels=True, scores=False) if key_heads else None
@@ -264,7 +264,7 @@ def _checked(scores: Side, key: Side | None, visit: ReadState) -> Trials | None:
         frame = answers.frame
     else:
         truths = _check_key(_normalise_side(key, options, ledger), key, answers, reading, visit)
-        frame, coverage = join(answers, truths, options.runs, options, ledger, by_item=visit.is_wide)
+        frame, coverage = join(answers, truths, options.runs, options, ledger, by_item=visit.wide is not None)
     if ledger.findings:
         return None
     return _trials(frame, _header(scores, key, reading["label"], coverage, visit), visit)
@@ -300,15 +300,22 @@ def _open(shapes: list[SourceHead], role: Role, visit: ReadState) -> Side:
     for shape, match, table in zip(shapes, side.matches, side.stack.tables, strict=True):
         sha, layout = shape.content.sha256 if shape.content else None, expanding.name if expanding else None
         visit.sources.append(Source(shape.name, sha) if sha else None)
-        facts = {
+        facts: dict[str, object] = {
             "name": shape.name,
             "sha256": sha,
             "role": role,
             "layout": layout or match.layout,
             "encoding": shape.encoding,
         }
-        visit.files.append({**facts, "rows": table.frame.height, "columns": dict(match.theirs)})
-    return side
+        columns = dict(match.theirs)
+        if visit.wide is not None:
+            columns = {ours: theirs for ours, theirs in columns.items() if ours not in MADE_OF_WIDE}
+            facts["pairs"] = dict(visit.wide.scores)
+        visit.files.append({**facts, "rows": table.frame.height, "columns": columns})
+    if visit.wide is None:
+        return side
+    by_question = {"label": visit.wide.labels, "score": visit.wide.scores}
+    return replace(side, stack=replace(side.stack, by_question=by_question))
 
 
 def _asks_about_targets(sides: Sequence[Side], options: ReadSpec) -> bool:
@@ -459,7 +466,9 @@ def _keep_words(stack: loaded.LoadedRows, visit: ReadState) -> loaded.LoadedRows
     is_wanted = all(chosen is None or LABEL_WORD in chosen for chosen in (visit.options.slices, visit.needed))
     if not is_wanted or "label" not in stack.frame.columns or stack.frame["label"].n_unique() <= 2:
         return stack
-    spelt = {cell: word_of(cell) for cell in stack.frame["label"].unique().cast(pl.String).to_list()}
+    found = stack.frame["label"].unique().cast(pl.String).to_list()
+    is_dropped = visit.options.missing == "drop"  # what is left out says nothing about the classes
+    spelt = {cell: word_of(cell) for cell in found if not (is_dropped and word_of(cell) in ("", UNLABELLED))}
     return (
         stack.put(pl.col("label").cast(pl.String).replace(spelt).alias(LABEL_WORD))
         if len({*spelt.values()}) > 2

@@ -65,11 +65,8 @@ class Side:
     def as_text(self, ledger: Diagnostics) -> Side:
         """Return this side with all its columns, and every cell as the text in its file."""
         match = self.matches[0]
-        return replace(
-            self,
-            match=match,
-            stack=loaded.LoadedRows.of(load_sources(self.shapes, self.matches, {}, ledger), match.theirs),
-        )
+        rows = loaded.LoadedRows.of(load_sources(self.shapes, self.matches, {}, ledger), match.theirs)
+        return replace(self, match=match, stack=replace(rows, by_question=self.stack.by_question))
 
     @property
     def names(self) -> list[str]:

@@ -37,6 +37,8 @@ TYPE: Final = "type"
 """The slice that says which label a row is about."""
 QUESTION: Final = f"{INNER}question"
 """The same as the engine's target: an item and a type are one question."""
+MADE_OF_WIDE: Final = ("target", "label", "score", TYPE)
+"""The columns that are made, and that no file has."""
 SCORES_OF: Final = re.compile(
     r"(?P<first>.+?)_(?:probability|probabilities|prob|proba|score|pred|prediction|predicted)"
     r"|(?:p|prob|proba|probability|score|pred|prediction|predicted)_(?P<last>.+)"

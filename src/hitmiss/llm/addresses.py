@@ -90,6 +90,13 @@ def refuse_redirects(api: object) -> None:
                 client.follow_redirects = False
 
 
+def leave_retries_to_inspect(api: object) -> None:
+    """Stop a provider's client from repeating requests by itself: `--max-retries` says how often, and all are counted."""
+    client = getattr(api, "client", None)
+    if isinstance(getattr(client, "max_retries", None), int):
+        client.max_retries = 0  # type: ignore[union-attr]
+
+
 def _split(url: str) -> SplitResult | None:
     """Return the parts of an address; None if it is not one."""
     try:

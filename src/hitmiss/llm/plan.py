@@ -34,6 +34,9 @@ class Settings:
     max_connections: int | None = None
     max_retries: int = 6
     timeout: int = 600
+    attempt_timeout: int = 150
+    requests_per_minute: int | None = None
+    tokens_per_minute: int | None = None
 
     @property
     def cache_state(self) -> str:

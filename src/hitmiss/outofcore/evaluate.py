@@ -76,9 +76,7 @@ def evaluate_counted(
 
         refuse_together(files[0], {"--counts": counting.counts, "--cluster": counting.cluster})
         if counting.engine is not None and counting.engine != table.engine:
-            raise UsageError(
-                f"{files[0]} is counted by {table.engine}; leave --engine {counting.engine} out", code="other-engine"
-            )
+            raise UsageError.of("other-engine", files=files[0], engine=table.engine, engine_2=counting.engine)
         of_key = None if key is None else _table_of_key(key, counting.engine)
         counted = evaluate_table(table, key=of_key, reading=reading, design=design, memory=memory)
         return counted.results, counted.trials
@@ -86,7 +84,7 @@ def evaluate_counted(
         _refuse_key(key)
         refuse_together("--counts", {"--cluster": counting.cluster})
         if counting.engine is not None:
-            raise UsageError("counts are counted already; leave --engine out", code="counted-already")
+            raise UsageError.of("counted-already")
     from hitmiss.outofcore.stream import evaluate_streamed
 
     with _executor(counting.cluster, tell) as run:
@@ -108,7 +106,7 @@ def refuse_together(flag: str, others: Mapping[str, object]) -> None:
     """Refuse an option that needs all trials at once."""
     given = [name for name, value in others.items() if value]
     if given:
-        raise UsageError(f"{given[0]} needs every trial at once; leave it or {flag} out", code="needs-every-trial")
+        raise UsageError.of("needs-every-trial/once", given=given[0], flag=flag)
 
 
 def memory_size(text: str) -> int:
@@ -123,7 +121,7 @@ def memory_size(text: str) -> int:
     except ValueError:
         n = 0
     if n < LEAST_MEMORY:
-        raise UsageError(f"--memory {text!r}: write a size of at least 10MB, as 500MB or 2GB", code="bad-memory")
+        raise UsageError.of("bad-memory", text=text)
     return n
 
 
@@ -135,7 +133,7 @@ def _table(files: Sequence[str], engine: str | None = None) -> TableAddress | No
     if engine == "spark" and not found:
         found = [TableAddress("spark", "", file) for file in files]
     if found and len(files) > 1:
-        raise UsageError("one table is counted at a time; give it alone", code="several-tables")
+        raise UsageError.of("several-tables")
     return found[0] if found else None
 
 
@@ -143,22 +141,14 @@ def _table_of_key(key: str, engine: str | None) -> TableAddress:
     """Return the table that is the key of a table."""
     found = _table([key], engine)
     if found is None:
-        raise UsageError(
-            f"the key of a table is a table of the same database, which the engine joins: load {key} there "
-            f"(CREATE TABLE key AS SELECT * FROM '{key}'), and give --key duckdb:FILE#key or spark:key",
-            code="key-not-a-table",
-        )
+        raise UsageError.of("key-not-a-table/same", key=key)
     return found
 
 
 def _refuse_key(key: str | None) -> None:
     """Refuse a key where labels can no longer be joined, because trials were already counted."""
     if key is not None:
-        raise UsageError(
-            "a file of counts has no ids to join a --key with: its labels are those that it was counted by; leave --key "
-            "out",
-            code="key-of-counts",
-        )
+        raise UsageError.of("key-of-counts/file-no")
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-rows/row": Entry(ERROR, "no row has {name}={values_2}", fix="check {--where?}"),
@@ -105,5 +105,26 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "figures-some-units-alone": Entry(
         ERROR, "figures of some units alone need every score, and these are too many", fix="raise {--memory?}"
+    ),
+    "needs-every-trial/once": Entry(ERROR, "{given} needs every trial at once", fix="leave it or {flag} out"),
+    "bad-memory": Entry(ERROR, "{--memory <text>}: write a size of at least 10MB, as 500MB or 2GB"),
+    "several-tables": Entry(ERROR, "one table is counted at a time", fix="give it alone"),
+    "key-not-a-table/same": Entry(
+        ERROR,
+        "the key of a table is a table of the same database, which the engine joins: load {key} there (CREATE TABLE key AS SELECT * FROM '{key}'), and give {--key duckdb}:FILE#key or spark:key",
+    ),
+    "key-of-counts/file-no": Entry(
+        ERROR,
+        "a file of counts has no ids to join a {--key?} with: its labels are those that it was counted by",
+        fix="leave {--key?} out",
+    ),
+    "other-engine": Entry(ERROR, "{files} is counted by {engine}", fix="leave {--engine?} {engine_2} out"),
+    "counted-already": Entry(ERROR, "counts are counted already", fix="leave {--engine?} out"),
+    "asv-memory": Entry(
+        ERROR, "costs of a tandem with the trials of its ASV need every score in memory", fix="raise {--memory?}"
+    ),
+    "unit-not-used/trials-drawn": Entry(
+        WARNING,
+        "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which widens the intervals",
     ),
 }

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from hitmiss._version import __version__
 from hitmiss.core import progress
 from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
@@ -343,7 +344,7 @@ def _interval(
         return *share_interval(accuracy * n, n, level), None, ()
     held = len(np.unique(unit))
     if held < 2:
-        return math.nan, math.nan, (held, float(held)), ("no interval: one unit alone",)
+        return math.nan, math.nan, (held, float(held)), (Remark.of("no-interval/unit-alone"),)
     header = Header(numbers=("hit", "share"))
     items = Trials.of(np.ones(n), header=header, hit=answers.hit, share=answers.weight, unit=unit)
     (found,) = measure_share(items, "hit", SamplingPlan(REPLICATES, ("unit",), seed, level), of="share")

@@ -11,7 +11,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "raw-outputs": Entry(ERROR, "raw scores have no probability; hitmiss detect {--outputs?} raw scores them"),
     "repeated-language": Entry(ERROR, "two files are of the language {twice!r}", fix="give one of each"),
     "unknown-language": Entry(ERROR, "no row has {absent!r}; there are {there}"),
-    "bad-label-cut": Entry(ERROR, "labels are cut at a share of annotators above 0 and at most 1; found {label_cut:g}"),
     "duplicate-id": Entry(ERROR, "{name} names some ids more than once, the first is {twice!r}"),
     "no-label": Entry(ERROR, "{file} has no column {name} to cut; it has {columns}"),
     "no-predictions": Entry(ERROR, "no file of predictions was given"),

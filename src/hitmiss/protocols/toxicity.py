@@ -32,6 +32,7 @@ from hitmiss.derive.decisions import Deciding, GroupThreshold, decide_groups, de
 from hitmiss.engine.bias import measure_bias
 from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
+from hitmiss.findings.render import brief
 from hitmiss.io.aliases import PREDICTED, plain
 from hitmiss.io.cells import read_shares, read_thresholds
 from hitmiss.io.diagnostics import Diagnostics
@@ -301,8 +302,6 @@ def load_any(
     label_cut
         Labels are shares of annotators: positive from this share on.
     """
-    if label_cut is not None and not 0 < label_cut <= 1:
-        raise UsageError.of("bad-label-cut", label_cut=label_cut)
     chosen = spec or ReadSpec()
     chosen = chosen if label_cut is None else chosen.changed(label_cut=label_cut)
     paths, _ = without_own_outputs(files_of(given))
@@ -679,7 +678,9 @@ def _notes(figures: Mapping[str, Estimate]) -> str:
     by_text: dict[str, list[str]] = {}
     for name, e in figures.items():
         if e.note:
-            by_text.setdefault(e.note.partition(" in ")[0] if "convention" in e.note else e.note, []).append(name)
+            by_text.setdefault(
+                "; ".join(brief(f) if f.code == "zero-by-convention" else f.text for f in e.findings), []
+            ).append(name)
     return "; ".join(
         f"{', '.join(names)}: {text}" if len(names) < len(figures) else text for text, names in by_text.items()
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
+from hitmiss.core.finding import has_code
 from hitmiss.core.results import Estimate, Results
 from hitmiss.reports.table import Table, TableCell, crossed
 from hitmiss.reports.table_style import short_interval
@@ -34,4 +35,4 @@ def _cell(e: Estimate) -> TableCell:
     if e.value is None:
         return TableCell("–")
     text = f"{e.value:+.4f}" if e.metric in SIGNED else f"{e.value:.4f}"
-    return TableCell(text + ("†" if e.note == CHANGED else ""), short_interval(e))
+    return TableCell(text + ("†" if has_code(e.note, CHANGED.code) else ""), short_interval(e))

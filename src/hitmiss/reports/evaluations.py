@@ -13,7 +13,6 @@ import polars as pl
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.trials import Trials
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.signature import read_signature
 from hitmiss.evaluation.protocol import Protocol, find_protocol
 from hitmiss.protocols.triage import TriageExtras
@@ -214,7 +213,7 @@ def _together(sources: Sequence[RunData]) -> Evaluation:
 
 def _refuse_two_labels(sources: Sequence[RunData]) -> None:
     """Refuse files that are shown side by side and give an item two labels."""
-    known = {s.name: s.trials for s in sources if s.trials is not None and not isinstance(s.trials, TalliedTrials)}
+    known = {s.name: s.trials for s in sources if s.trials is not None and s.trials.has_rows}
     named = {name: trials for name, trials in known.items() if trials.header.unnamed is None}
     if len(named) < 2:
         return

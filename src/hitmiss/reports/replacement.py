@@ -16,6 +16,7 @@ from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.table_style import bracketed
 
 RATES = {"flag-rate": "flagged", "false-alarms": "false alarms", "recall": "recall"}
+WORSE = {"false-alarms": "More false alarms", "recall": "Less recall"}
 MOST_FLIPS = 20
 """Texts that the page lists; the file of flips has them all."""
 SIGNATURES = ("Tested by", "Approved by")
@@ -34,7 +35,13 @@ def headline(found: Replacement) -> str:
     else:
         open_ = [name_of(g) for g in found.groups if g.outcome not in (SAME, CHANGED)]
         first = f"Not shown to stay within ± {found.margin:g}: {', '.join(open_[:5])}{' …' if open_[5:] else ''}"
-    return f"{first}. {found.flips.height:,} of {found.n:,} judged texts get another decision."
+    worse = [
+        f"{WORSE[rate]} in {len(own)} of {total} groups: {', '.join(own[:5])}"
+        for rate in WORSE
+        if (own := [name_of(g) for g in found.groups if rate in g.worse])
+    ]
+    changed_texts = f"{found.flips.height:,} of {found.n:,} judged texts get another decision"
+    return " ".join(f"{sentence}." for sentence in (first, *worse, changed_texts))
 
 
 def name_of(group: ReplacedGroup) -> str:
@@ -58,7 +65,7 @@ def replacement_tables(found: Replacement) -> list[Table]:
             TableCell(g.outcome),
         )
         rows.append(cells)
-    note = f"Differences are new − old, {found.level:.0%} for all groups together, p adjusted over groups (Holm)."
+    note = f"Differences are new − old, {found.level:.0%} for all groups and rates together, p adjusted over groups (Holm)."
     if any(g.n_behind < FEW for g in found.groups):
         note += f" * fewer than {FEW} flagged texts chose the threshold."
     tables = [Table(f"{RATES[found.keep]}: kept", heads, tuple(rows), counts=1, note=note, name="thresholds")]

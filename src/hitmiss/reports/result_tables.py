@@ -189,5 +189,5 @@ def matrix(results: Results, rows: str, columns: str, metric: str, run: Mapping[
 
 
 def _level(rows: Sequence[Estimate]) -> str:
-    methods = [e.method for e in rows if e.method and e.method.startswith("bootstrap")]
-    return f"{float(methods[0].split(',')[3]):.0%} interval" if methods else "interval"
+    drawn = next((e.how for e in rows if e.how.draws is not None), None)
+    return f"{drawn.level:.0%} interval" if drawn is not None else "interval"

@@ -12,10 +12,11 @@ from hitmiss.core import progress
 from hitmiss.core.columns import user_name
 from hitmiss.core.design import Design, TriageRules, parse_by
 from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.finding import Remark
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import SIMULATED as DATA_SIMULATED
-from hitmiss.core.results import Remark, Results
+from hitmiss.core.results import Results
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.evaluation.protocol import decided as decide
@@ -190,7 +191,7 @@ def _marked(made: RunData, path: str) -> RunData:
 def _texts(path: str, measuring: Measuring) -> Texts | None:
     """Return the texts of prediction files, which the trials do not keep."""
     protocol, (folder, colon, tag) = measuring.design.protocol, path.rpartition(":")
-    named = protocol is not None and protocol.name == "toxicity" and bool(colon) and Path(folder).is_dir()
+    named = protocol is not None and bool(protocol.reader) and bool(colon) and Path(folder).is_dir()
     return texts_of_predictions(folder, tag) if named else None
 
 
@@ -205,7 +206,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     design, protocol = measuring.design, measuring.design.protocol
     decided = decide(trials, design)
     design = replace(design, by=design.by or parse_by(groupings_of(decided, protocol, design.unit)))
-    extras = _extras(decided, protocol, measuring) if protocol is not None and protocol.name == "triage" else None
+    extras = _extras(decided, protocol, measuring) if protocol is not None and protocol.verdicts else None
     if extras is not None and is_repeated(decided):
         results = evaluate_design(decided, replace(design, gap="none", undefined="null", triage=TriageRules())).figures
     else:

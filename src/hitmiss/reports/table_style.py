@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from hitmiss.core.finding import has_code
 from hitmiss.core.results import Estimate, number
 from hitmiss.findings.wording import PER_CENT, PLACES, figure, interval, is_share, per_cent, places
 from hitmiss.reports.table import ARROW, TableCell
@@ -67,7 +68,7 @@ class TableStyle:
         """Return the cell of a number; of the worst slice with where that is (`average`: which average its row is)."""
         if e is None or e.value is None:
             return TableCell("") if e is None else TableCell("–", about=e.note or "undefined")
-        mark, few = self.mark(e), e.note is not None and e.note.startswith("only") and (self.is_page or not self.exact)
+        mark, few = self.mark(e), has_code(e.note, "few-of-class") and (self.is_page or not self.exact)
         where = " × ".join(e.slice.values()) if average == "worst" else ""
         below = (
             (where if self.is_page else f"({where})")

@@ -7,6 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Final
 
+from hitmiss.core.finding import has_code
 from hitmiss.core.results import Estimate, number
 from hitmiss.protocols.toxicity import Board, Row
 from hitmiss.reports.table import ARROW, Table, TableCell
@@ -139,7 +140,7 @@ def _cell(e: Estimate | None, where: str | None = None) -> TableCell:
         return TableCell("")
     if e.value is None:
         return TableCell("–", "undefined")
-    mark = "*" if e.note and ("only" in e.note or "convention" in e.note or "over" in e.note) else ""
+    mark = "*" if has_code(e.note, "few-of-class", "zero-by-convention", "mean-over-some") else ""
     return TableCell(number(e.value) + mark, where if where is not None else short_interval(e))
 
 
@@ -194,7 +195,7 @@ def _intervals(board: Board) -> list[str]:
         for name in FIRST:
             e = row.figures.get(name)
             if e is not None and e.method:
-                kind = {"delong": "DeLong", "wilson": "Wilson"}.get(e.method, e.method.split()[0])
+                kind = {"delong": "DeLong", "wilson": "Wilson"}.get(e.method, e.how.kind)
                 methods.setdefault(kind, []).append("macro" if row.name == "macro" else name)
     told = [f"{kind} ({', '.join(dict.fromkeys(names))})" for kind, names in methods.items()]
     return [f"in brackets: {board.level:.0%} intervals by {', '.join(told)}"] if told else []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, NOTE, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-trials": Entry(ERROR, "there are no trials to measure"),
@@ -39,4 +39,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "trials-no-run-column": Entry(ERROR, "these trials have no run column {name!r}: make them with `hitmiss attack`"),
     "not-about-same-records": Entry(ERROR, "{run} is not about the same records and classes as the clean ones"),
+    "only-fakes-changed": Entry(
+        NOTE, "only fakes were changed: an EER of this mix is not an error rate of a detector; read FAR"
+    ),
 }

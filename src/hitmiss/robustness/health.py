@@ -14,7 +14,8 @@ from typing import Final
 
 import numpy as np
 
-from hitmiss.core.results import ATTACK_SUSPECT, CONSTANT, REVERSED, Remark
+from hitmiss.core.finding import Remark
+from hitmiss.core.results import ATTACK_SUSPECT, CONSTANT, REVERSED
 from hitmiss.core.tally import Tally
 from hitmiss.engine.interval import area_interval
 from hitmiss.robustness.campaign import CONTROL, Campaign, Cell, strength_of

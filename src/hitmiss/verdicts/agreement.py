@@ -12,6 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import has_code
 from hitmiss.core.header import Header
 from hitmiss.core.metric import Metric
 from hitmiss.core.sampling import SamplingPlan
@@ -145,7 +146,9 @@ def _measured(
     lost = int(np.isnan(work.replicates[sample.name][0]).sum())
     if lost > MOST_UNDEFINED * plan.bootstrap:
         return found.value, None, None, f"{lost:,} of {plan.bootstrap:,} replicates hold one answer alone"
-    if found.note == SAME and found.value == 1.0:  # nobody disagreed: the share of items on which people may yet do so
+    if (
+        has_code(found.note, SAME.code) and found.value == 1.0
+    ):  # nobody disagreed: the share of items on which people may yet do so
         totals, unseen = answers.sum(axis=0), share_interval(0.0, found.units_effective or 0.0, plan.level)[1]
         expected = 1.0 - float((totals * (totals - 1.0)).sum()) / (totals.sum() * (totals.sum() - 1.0))
         return 1.0, max(1.0 - unseen / expected, -1.0), 1.0, ""

@@ -19,6 +19,7 @@ from hitmiss.core.columns import user_name
 from hitmiss.core.completeness import MOST_ROUNDS, ROW, in_rounds, lacks_items
 from hitmiss.core.design import Design, Grouping
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Remark, joined
 from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
@@ -122,7 +123,7 @@ def _over_items(trials: Trials, design: Design, lacking: Mapping[Cell, int], col
             n, positive, of = sizes[run]
             note = f"mean over items; incomplete: {n:,} of {of:,} trials{near}"
             row = replace(e, average="mean", slice={}, n=n, n_positive=positive)
-            found.append(replace(row, note="; ".join(filter(None, (note, e.note)))))
+            found.append(replace(row, note=joined(note, e.note)))
     return found
 
 
@@ -180,7 +181,7 @@ def _deviations(each: Results, column: str, lacking: Mapping[Cell, int]) -> list
 def _deviation(own: list[Estimate], questions: int | None) -> Estimate:
     whole = own if questions is None else [e for e in own if e.n == questions]
     values = [e.value for e in whole if e.value is not None]
-    note = f"over {len(values)} trials"
+    note = Remark.of("over-trials", n_values=len(values))
     note += f", {len(own) - len(whole)} that lack items left out" if len(whole) < len(own) else ""
     row = replace(own[0], average="sd", low=None, high=None, method=None, of=None, note=note)
     return replace(row, value=float(np.std(values, ddof=1)) if len(values) > 1 else None)
@@ -226,7 +227,7 @@ def flips(trials: Trials, plan: SamplingPlan = USUAL, column: str = TRIAL) -> Re
 def _explained(e: Estimate, plan: SamplingPlan) -> Estimate:
     """Return a figure without an interval together with what to do about it."""
     asked = e.low is not None or plan.bootstrap or not plan.unit
-    return e if asked else replace(e, note="no interval: add --bootstrap 1000")
+    return e if asked else replace(e, note=Remark.of("no-interval/undrawn"))
 
 
 def majority(trials: Trials, column: str = TRIAL) -> Trials:
