@@ -25,6 +25,7 @@ OWN = {
     "init": {"--unit"},  # none is a value
     "export": {"--metric"},  # picks from results
     "triage": {"--human"},
+    "replace": {"--by", "--threshold", "--seed", "--level"},  # of the decisions in use; which texts choose; all groups
     "prevalence": {"--where"},  # slices of stored results
     "validate": {"--protocol"},  # as in drift, detect and shortcuts: it reads, and asks for nothing
 }

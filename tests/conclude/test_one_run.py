@@ -10,6 +10,7 @@ import pytest
 from tests.conclude.worlds import failed, labels, scores, screen, slices, trials, where
 
 import hitmiss as hm
+from hitmiss.conclude.verdict import conclude_gate
 from hitmiss.core.finding import FAILED, OPEN, PASSED, Amount
 from hitmiss.core.header import Header
 from hitmiss.core.results import Estimate, Results
@@ -252,3 +253,29 @@ def test_a_failed_gate_is_refuted(tmp_path: Path, capsys: pytest.CaptureFixture[
     found = json.loads(capsys.readouterr().out)["verdict"]
     assert (found["code"], found["status"]) == ("gate-broken", "refuted")
     assert [a["state"] for a in found["answers"]] == ["failed", "passed"]
+
+
+def test_the_screen_of_a_failed_gate() -> None:
+    results = hm.measure(trials(scores(400, 1.0)), ["eer"], bootstrap=200)  # the true EER is 30.9 %
+    found = conclude_gate(hm.gate(results, ["eer > 0.01", "eer > 0.9"]), "run")
+    assert (found.subject.run, found.status, found.state) == ("run", REFUTED, FAILED)
+    screen("gate_failed", found)
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "apart", "limit", "outcome"),
+    [
+        ("requirement_met", 2000, 3.0, 0.12, "PASS"),  # the true EER is 6.7 %
+        ("requirement_not_shown", 400, 3.0, 0.085, "NOT SHOWN"),
+        ("requirement_broken", 400, 1.0, 0.2, "FAIL"),  # the true EER is 30.9 %
+    ],
+)
+def test_a_verdict_ends_in_what_is_required(name: str, n: int, apart: float, limit: float, outcome: str) -> None:
+    found = hm.evaluate(trials(scores(n, apart)), metrics=["eer"], bootstrap=200, require=f"eer <= {limit}").verdict
+    assert found.outcome == outcome and found.headline.split(". ")[1].startswith(outcome)
+    assert found.state == (FAILED if outcome == "FAIL" else PASSED)
+    (requirement,) = found.requirements
+    if outcome == "NOT SHOWN":
+        needed = requirement.values["needed"]
+        assert isinstance(needed, int) and needed > n, "more trials than there are would show it"
+    screen(name, found)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from llm_parts import KEY, rows_of
+from llm_parts import KEY, rows_of, write_dataset
 
 pytest.importorskip("inspect_ai", reason="inspect_ai is not installed")
 
@@ -21,6 +21,7 @@ from forked import command, done, every, fork
 
 from hitmiss.llm.items import read_items
 from hitmiss.llm.standin import Seen, StandIn
+from hitmiss.runs.manifest import require_complete
 
 pytestmark = [pytest.mark.extras, pytest.mark.usefixtures("canary")]
 
@@ -157,11 +158,38 @@ class TestUse:
             assert len(server.requests) - asked == 72 - kept
         assert len(rows_of(tmp_path / "r.jsonl")) == 72
 
-    def test_a_limit_is_part_of_the_dataset(self, pictures: Path, tmp_path: Path) -> None:
+    def test_a_run_grows_by_items_trials_and_models_and_nothing_is_bought_twice(
+        self, pictures: Path, tmp_path: Path
+    ) -> None:
         with StandIn() as server:
             words = command(pictures, server, tmp_path / "r.jsonl")
-            assert done([*words, "--limit", "2"], tmp_path)[0] == 0
-            for more, what in ((["--resume"], "items: "), (["--resume", "--limit", "2", "--temperature", "1"], "temp")):
-                code, _, err = done([*words, *more], tmp_path)
-                assert code == 4 and what in err and "before" in err and "now" in err
-            assert len(server.requests) == 2
+            at = words.index("judge-1") + 1
+            steps = (
+                (["--limit", "2"], [], 2),
+                (["--limit", "5"], [], 5),
+                (["--limit", "5", "--trials", "2"], [], 10),
+                (["--limit", "5", "--trials", "2"], ["judge-2"], 20),
+            )
+            kept: list[str] = []
+            for more, models, n in steps:
+                code, _, err = done([*words[:at], *models, *words[at:], *more, "--resume"], tmp_path)
+                assert code == 0, err
+                rows = rows_of(tmp_path / "r.jsonl")
+                assert len(rows) == len(server.requests) == n
+                said = [row["rationale"] for row in rows]
+                assert set(kept) <= set(said) and len(set(said)) == n, "an answer was lost, or is in two rows"
+                kept = said
+            assert require_complete(tmp_path / "r.run")["n_items"] == 20
+            for more in (["--limit", "3"], ["--temperature", "1"]):
+                code, _, err = done([*words, "--resume", *more], tmp_path)
+                assert code == 4 and "before" in err and "now" in err
+            assert len(server.requests) == 20
+
+    def test_an_item_that_was_changed_is_not_mixed_with_its_old_answers(self, tmp_path: Path) -> None:
+        texts = [{"id": f"t{i}", "label": "fake", "text": f"a b c {i}"} for i in range(3)]
+        with StandIn() as server:
+            words = command(write_dataset(tmp_path, texts), server, tmp_path / "r.jsonl")
+            assert done(words, tmp_path)[0] == 0
+            write_dataset(tmp_path, [{**texts[0], "text": "another text"}, *texts[1:]])
+            code, _, err = done([*words, "--resume"], tmp_path)
+            assert code == 4 and "t0" in err and "changed" in err and len(server.requests) == 3

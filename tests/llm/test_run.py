@@ -308,11 +308,8 @@ class TestResuming:
         items = read_items(pictures)
         run_llm(plan_of(items, models), output=tmp_path / "r.jsonl", models=models)
         changed = {
-            "dataset": lambda: run_llm(
+            "items": lambda: run_llm(
                 plan_of(items[:-1], models), output=tmp_path / "r.jsonl", models=models, spec=RunSpec(resume=True)
-            ),
-            "trials": lambda: run_llm(
-                plan_of(items, models, trials=2), output=tmp_path / "r.jsonl", models=models, spec=RunSpec(resume=True)
             ),
             "settings.temperature": lambda: run_llm(
                 plan_of(items, models, settings=Settings(temperature=1.0)),

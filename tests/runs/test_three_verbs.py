@@ -267,6 +267,16 @@ def test_a_budget_of_time_ends_a_run_and_it_goes_on(verb: Verb, place: Path) -> 
     assert verb.table(place).equals(whole(verb, place))
 
 
+def test_too_many_failures_are_exit_4_and_can_be_tried_again(verb: Verb, place: Path) -> None:
+    code, said = verb.run(place, "--fail-rate", "0.01")
+    assert code == 4 and "more than --fail-rate 0.01" in said and "no answer for" in said
+    assert not (verb.folder(place) / "trials.parquet").exists()
+    (place / "fixed").touch()
+    code, said = verb.run(place, "--fail-rate", "0.01", "--resume", "--retry")
+    assert code == 0, said
+    assert verb.table(place).equals(whole(verb, place))
+
+
 def test_where_everything_fails_the_run_stops_and_begins_afresh(verb: Verb, place: Path) -> None:
     code, said = verb.run(place, ALL="1")
     assert code in (3, 5) and "no answer for" in said

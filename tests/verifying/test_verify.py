@@ -19,7 +19,7 @@ from hitmiss.engine.signature import digest_of, read_signature, short
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "results-1.json"
 PUBLISHED = jsonschema.Draft202012Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
 """Made once: `jsonschema.validate` checks the schema itself each time, which test_exports.py does."""
-Edit = Callable[[dict[str, Any]], None]
+Edit = Callable[[dict[str, Any]], object]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,25 @@ EDITS: dict[str, Edit] = {
     "design metric": lambda d: d["design"]["protocol"].update(metrics=["eer"]),
     "design settings": lambda d: d["design"]["protocol"]["settings"]["min_dcf"].update(c_fa=1.0),
     "reading higher": lambda d: d["reading"].update(higher="spoof"),
+    "field added": lambda d: d.update(approved_by="a friend"),
+    "curve point": lambda d: curve(d, "det")["frr"].__setitem__(3, 0.001),
+    "curve points removed": lambda d: [curve(d, "roc")[k].pop() for k in ("fpr", "tpr", "threshold")],
+    "area": lambda d: curve(d, "roc").update(area=0.9999),
+    "precision": lambda d: curve(d, "pr").update(precision=[1.0] * len(curve(d, "pr")["precision"])),
+    "histogram": lambda d: curve(d, "histogram")["negatives"].reverse(),
+    "marked point": lambda d: curve(d, "det")["points"][0].__setitem__(1, 0.0001),
+    "classes of a curve": lambda d: curve(d, "det").update(positive="real"),
+    "trials of a curve": lambda d: curve(d, "det").update(n_positive=10**6),
+    "curve removed": lambda d: d["pictures"][0]["displays"].pop(0),
+    "curve twice": lambda d: d["pictures"][0]["displays"].append(curve(d, "det")),
+    "curves of another run": lambda d: d["pictures"][0].update(run={"model": "x"}),
+    "curves of a further run": lambda d: d["pictures"].append(d["pictures"][0]),
 }
+
+
+def curve(document: dict[str, Any], kind: str) -> dict[str, Any]:
+    """The curve of a kind in the first picture of a claim."""
+    return next(c for c in document["pictures"][0]["displays"] if c["kind"] == kind)  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("edit", EDITS)
@@ -127,6 +145,88 @@ def test_the_tenth_digit_may_be_that_of_another_scipy(folder: Path, by: float, c
     document["signature"] = re.sub(r"out:\w+", "out:0123456789abcdef", document["signature"])
     (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
     assert said(["verify", "edited.json", *verify_words(name)], folder)[0] == 1
+
+
+ASIDE: dict[str, Edit] = {
+    "confusion": lambda d: edit_first(d["confusion"][0]),
+    "confusions removed": lambda d: d["confusion"].clear(),
+    "latency": lambda d: d["latency"][0].update(value=0.001),
+    "latency removed": lambda d: d["latency"].clear(),
+    "spending": lambda d: d["spending"].append({**d["latency"][0], "metric": "cost"}),
+    "field added": lambda d: d.update(seal="valid"),
+}
+
+
+def edit_first(row: dict[str, Any]) -> bool:
+    """Change the first whole number of a row, wherever it stands."""
+    for name, value in row.items():
+        if isinstance(value, dict) and edit_first(value):
+            return True
+        if isinstance(value, int) and not isinstance(value, bool):
+            row[name] = value + 7
+            return True
+    return False
+
+
+@pytest.mark.parametrize("edit", ASIDE)
+def test_the_parts_of_a_triage_are_recomputed_too(folder: Path, edit: str) -> None:
+    name = "triage-one"
+    path = folder / f"{name}.json"
+    document = json.loads((path if path.exists() else claim(name, folder)).read_text(encoding="utf-8"))
+    ASIDE[edit](document)
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    code, text = said(["verify", "edited.json", *verify_words(name)], folder)
+    assert code == 1, text
+
+
+CONTESTS: dict[str, Edit] = {
+    "verdict of a row": lambda d: rows(d)[0].update(verdict="identical"),
+    "p": lambda d: rows(d)[0].update(p_value=1e-9),
+    "adjusted p": lambda d: rows(d)[0].update(p_adjusted=1e-9),
+    "interval": lambda d: rows(d)[0].update(low=-0.5, high=-0.4),
+    "test": lambda d: rows(d)[0].update(test="exact"),
+    "wins": lambda d: rows(d)[0].update(wins=10**5),
+    "pairs": lambda d: rows(d)[0].update(n_pairs=10**5),
+    "detectable": lambda d: rows(d)[0].update(mdd=1e-6),
+    "level": lambda d: d.update(level=0.99),
+    "correction": lambda d: d.update(correction="none"),
+    "field added": lambda d: d.update(reviewed=True),
+}
+
+
+@pytest.mark.parametrize("name", ["compare", "compare-three"])
+@pytest.mark.parametrize("edit", CONTESTS)
+def test_an_edited_comparison_is_refused(folder: Path, name: str, edit: str) -> None:
+    path = folder / f"{name}.json"
+    document = json.loads((path if path.exists() else claim(name, folder)).read_text(encoding="utf-8"))
+    before = json.dumps(document)
+    CONTESTS[edit](document)
+    assert json.dumps(document) != before
+    (folder / "edited.json").write_text(json.dumps(sealed(document)), encoding="utf-8")
+    code, text = said(["verify", "edited.json", *verify_words(name)], folder)
+    assert code == 1, text
+
+
+def test_a_ranking_holds_in_any_order_of_its_files(folder: Path) -> None:
+    name = "compare-three"
+    made = folder / f"{name}.json"
+    made = made if made.exists() else claim(name, folder)
+    words = verify_words(name)
+    files = [w for w in words if w.startswith("eval_")] or words[
+        : next((i for i, w in enumerate(words) if w.startswith("-")), len(words))
+    ]
+    assert len(files) == 3
+    turned = [*files[1:], files[0], *[w for w in words if w not in files]]
+    code, text = said(["verify", made.name, *turned], folder)
+    assert code == 0, text
+
+
+def test_what_cannot_be_recomputed_is_named(folder: Path) -> None:
+    name = "score-stream"
+    made = folder / f"{name}.json"
+    made = made if made.exists() else claim(name, folder)
+    code, text = said(["verify", made.name, *verify_words(name)], folder)
+    assert code == 0 and "not recomputed: curves" in text
 
 
 OTHERS = (

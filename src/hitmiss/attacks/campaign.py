@@ -72,7 +72,9 @@ def work_on_campaign(
     worker = StepWorker(campaigner, save_signals)
     with open_run(worker, output, spec) as run:
         campaigner.keep = _keeper(campaigner, Path(output)) if save_signals else None
-        run_loop(worker, run, spec, report).require_hope(output)
+        end = run_loop(worker, run, spec, report)
+        end.require_hope(output)
+        end.require_few_failures(output, int(run.has_error.sum()), spec.fail_rate)
         return _finish(run, campaigner, save_signals) if run.is_done else None
 
 

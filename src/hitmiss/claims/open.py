@@ -103,7 +103,7 @@ def choose(trials: Trials, cells: dict[str, str], text: str) -> Trials:
 
 def _open(path: str, key: str | None, protocol: Protocol | None, languages: Sequence[str], spec: ReadSpec) -> Trials:
     folder, colon, tag = path.rpartition(":")
-    if protocol and protocol.name == "toxicity" and colon and Path(folder).is_dir():
+    if protocol and protocol.reader and colon and Path(folder).is_dir():
         return read_run(folder, tag, list(languages) or None, spec=spec)
     _refuse_results(path)
     return read_trials(path, key, protocol, spec)

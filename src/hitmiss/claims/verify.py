@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.claims.open import open_run, runs_inside
+from hitmiss.claims.shown import Recomputed, shown_differences, unknown_fields
 from hitmiss.core import artifacts
 from hitmiss.core.design import Bands, ComparisonRules, Design, Drift, Languages, LeastConfidence, Side, TriageRules
 from hitmiss.core.errors import DataError, GateFailed, UsageError
@@ -58,7 +59,7 @@ ROWS: Final[Mapping[str, tuple[str, ...]]] = {
 """The tables of a claim, with the fields that identify a row."""
 VALUES: Final = ("protocol", "warnings", "a", "b", "runs", "level", "correction")
 """What a claim states in addition to its tables."""
-KNOWN: Final = ("questions", "facts")
+KNOWN: Final = ("questions", "facts", "note_codes")
 """What is compared only if both sides have it: results of counts and tallies have no items."""
 LATER: Final = ("units",)
 """Parts of a signature that older versions did not write; they are compared only if the claim has them."""
@@ -91,6 +92,8 @@ class Claim:
     document: Mapping[str, object] | None = None
     design: Design | None = None
     reading: ReadSpec | None = None
+    file: Mapping[str, object] | None = None
+    """Everything that the file holds, what is no number included."""
 
     @property
     def parts(self) -> dict[str, str]:
@@ -108,6 +111,8 @@ class Verification:
     claim: dict[str, str]
     recomputed: Results | Comparison | Ranking
     differences: tuple[str, ...]
+    not_recomputed: tuple[str, ...] = ()
+    """What the claim shows and nobody can recompute from the files."""
 
     @property
     def holds(self) -> bool:
@@ -129,13 +134,13 @@ def load_claim(text: str) -> Claim:
         data = artifacts.load(text, "results")
         if data.get("kind") in COMPARISONS:
             design = Design.from_plain(data["design"]) if data.get("design") is not None else None
-            return Claim(str(data.get("signature") or ""), data, design)
+            return Claim(str(data.get("signature") or ""), data, design, file=data)
         results = Results.load(text)
     except DataError as error:
         if error.code == "edited-artifact":
             raise GateFailed(str(error), code=error.code) from None
         raise
-    return Claim(results.signature, _document(results), results.design, results.reading)
+    return Claim(results.signature, _document(results), results.design, results.reading, data)
 
 
 def verify(
@@ -195,7 +200,32 @@ def verify(
         made = _replayed(given.design, own.over(given.reading or ReadSpec()), files, parts)
     else:
         made = _recompute(parts, files, own)
-    return Verification(parts, made, tuple(_differences(given, parts, made)))
+    differences, left_out = list(_differences(given, parts, made)), list[str]()
+    if given.file is not None:
+        differences += unknown_fields(given.file, _document(made))
+        if isinstance(made, Results):
+            shown, left_out = shown_differences(given.file, _recomputed(given, made, files, own))
+            differences += shown
+    return Verification(parts, made, tuple(differences), tuple(left_out))
+
+
+def _recomputed(given: Claim, made: Results, files: Files, reading: ReadSpec) -> Recomputed:
+    """Return what was measured again, with what the curves and the parts of a triage need."""
+    choices = given.signature.partition("|choices:")[2].partition("|")[0].split("+")
+    design, trials = given.design, made.behind
+    if design is None or not isinstance(trials, Trials):
+        return Recomputed(made, trials, is_streamed="stream" in choices)
+    development, drawn = None, trials
+    if design.calibration is not None and design.triage is None:  # drawn before and after
+        read = reading.over(given.reading or ReadSpec())
+        development, drawn = _development(design, read, files), read_side(files.scores, files.key, read, design)
+    extras = None
+    if design.triage is not None and design.protocol is not None:
+        from hitmiss.protocols.triage import extras_of
+
+        plan = SamplingPlan(design.bootstrap, design.unit, design.seed, design.level)
+        extras = extras_of(trials, design.protocol, plan).asides_dict()
+    return Recomputed(made, drawn, extras, development, design.calibration or "affine", "stream" in choices)
 
 
 def _listed(given: object) -> tuple[object, ...]:
@@ -260,7 +290,22 @@ def _contest(design: Design, contest: ComparisonRules, files: Files) -> Comparis
         raise UsageError.of("keys", n_keys=len(keys), n_sides=len(sides))
     own = keys * len(sides) if len(keys) == 1 else keys or [None] * len(sides)
     runs = {s.name: _opened(w, k, design, s, names) for s, w, k in zip(sides, words, own, strict=True)}
-    return _compared(runs, design)
+    return _compared(_in_place(runs, contest), design)
+
+
+def _in_place(runs: Mapping[str, Trials], contest: ComparisonRules) -> dict[str, Trials]:
+    """Return the files under the names that the claim gives their rows, in whichever order they were given.
+
+    Only runs that were read alike may change places, and only if every file is found.
+    """
+    sides = contest.sides
+    if any(side.read != sides[0].read or side.threshold != sides[0].threshold for side in sides):
+        return dict(runs)
+    held = {trials.content: trials for trials in runs.values()}
+    claimed = [side.content for side in sides]
+    if len(held) != len(runs) or set(held) != set(claimed):
+        return dict(runs)
+    return {side.name: held[side.content] for side in sides}
 
 
 def _compared(runs: Mapping[str, Trials], design: Design) -> Comparison | Ranking:
@@ -516,7 +561,7 @@ def _recompute(parts: dict[str, str], files: Files, reading: ReadSpec) -> Result
     if "calibrat" in parts.get("choices", ""):
         raise UsageError.of("calibrated-signature")
     protocol = find_protocol(parts["protocol"]) if "protocol" in parts else None
-    if protocol is not None and protocol.name == "toxicity" and "decisions:" in parts.get("choices", ""):
+    if protocol is not None and protocol.reader and "decisions:" in parts.get("choices", ""):
         return _toxicity(parts, files.scores[0] if len(files.scores) == 1 else list(files.scores), reading)
     declared, design = reading.over(_reading_of(parts)), _design_of(parts, protocol)
     value, _, origin = parts.get("threshold", "").partition(" ")
@@ -544,13 +589,13 @@ def _design_of(parts: Mapping[str, str], protocol: Protocol | None) -> Design:
         asked = replace(drawn, interval=plan.method, stratify=plan.stratify)
     if protocol is not None and ("by" in parts or "gap" in parts) and "slices" not in parts:
         beyond = {parse(text).name for text in asked.metrics} - {*protocol.slice_metrics}
-        is_chosen = bool(beyond and protocol.slice_metrics) and protocol.name != "triage"
+        is_chosen = bool(beyond and protocol.slice_metrics) and not protocol.verdicts
         asked = replace(asked, metrics=()) if is_chosen else asked  # the protocol chose the metrics
     if "drift" in parts:
         clean, linked = re.fullmatch(r"clean=(.*),linked=(.*)", parts["drift"], re.DOTALL).groups()  # type: ignore[union-attr]
         unit = () if asked.unit == (linked,) else asked.unit
         return replace(asked, drift=Drift(clean, linked), gap="none", unit=unit, interval="auto")
-    if protocol is None or protocol.name != "triage":
+    if protocol is None or not protocol.verdicts:
         return asked
     pair = re.search(r"thresholds=([^,]+),(\S+) \((.*)\)(?=\+undefined|$)", told)
     bands = Bands(float(pair[1]), float(pair[2]), pair[3]) if pair is not None else None

@@ -78,7 +78,7 @@ def attack(
     seed: Annotated[int, opt("Seed of all random numbers.", CERTAINTY)] = 0,
     save_signals: Annotated[bool, opt("Keep the attacked signals in the run folder (float32).")] = False,
     figures: Annotated[Path | None, opt("Draw every figure into this folder.", metavar="FOLDER")] = None,
-    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
+    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time", "fail_rate")],
     json: Annotated[bool, JSON] = False,
 ) -> None:
     """Perturb and attack a classifier of signals: batched, resumable, each attack next to noise of the same norm.

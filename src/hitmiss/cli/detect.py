@@ -42,7 +42,7 @@ def detect(
     file_column: Annotated[str | None, opt("Column with the paths, if it is not the id.", READING)] = None,
     *,
     reading: Annotated[ReadSpec, fields(without=("settings",))],
-    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time")],
+    running: Annotated[RunSpec, fields("limit", "resume", "retry", "join", "max_time", "fail_rate")],
     input_: Annotated[Literal["audio", "image", "text", "path"], opt("What an item is; text: of a column.")] = "audio",
     picture: Annotated[str | None, opt(PICTURE, metavar="SETTINGS")] = None,
     text_column: Annotated[str, opt("Column with the texts.", READING)] = "text",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,6 +14,7 @@ from hitmiss.core.spec import MEASURING, OTHERS, READING, RUNNING, WRITING, opt
 
 if TYPE_CHECKING:
     from hitmiss.llm.detectors import Model
+    from hitmiss.llm.estimate import CostEstimate
     from hitmiss.llm.items import Item
     from hitmiss.llm.plan import CallPlan, Settings
     from hitmiss.llm.run import Outcome
@@ -60,6 +61,12 @@ def llm(
     structuring_model: Annotated[str | None, opt(STRUCTURING)] = None,
     max_retries: Annotated[int, opt("How often a failed request is sent again.")] = 6,
     timeout: Annotated[int, opt("Seconds for one request with its retries.")] = 600,
+    attempt_timeout: Annotated[int, opt("Seconds for one attempt; then it is repeated.")] = 150,
+    parser: Annotated[str, opt("How answers are read: lenient or strict.")] = "lenient",
+    reparse: Annotated[bool, opt("Read the answers of the run again; nothing is asked.", RUNNING)] = False,
+    dry_run: Annotated[bool, opt("Only estimate calls, tokens and money.", RUNNING)] = False,
+    requests_per_minute: Annotated[int | None, opt("Most requests in a minute.", RUNNING)] = None,
+    tokens_per_minute: Annotated[int | None, opt("Most tokens in a minute, as far as known.", RUNNING)] = None,
     thresholds: Annotated[list[float] | None, opt(BANDS, MEASURING, takes_words=True)] = None,
     weights: Annotated[Path | None, WEIGHTS] = None,
     outputs: Annotated[Literal["auto", "logit", "multilabel", "probability"], opt("What a detector gives.")] = "auto",
@@ -80,6 +87,7 @@ def llm(
     from hitmiss.cli.progress_bar import Progress
     from hitmiss.detection.outputs import Extraction
     from hitmiss.llm.detectors import open_models
+    from hitmiss.llm.estimate import estimate_run
     from hitmiss.llm.items import read_items
     from hitmiss.llm.leaks import find_leaks
     from hitmiss.llm.plan import Settings
@@ -108,6 +116,9 @@ def llm(
         max_connections=max_connections,
         max_retries=max_retries,
         timeout=timeout,
+        attempt_timeout=attempt_timeout,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
     )
     absent: list[str] = []
     order = (running.seed or 0) if running.shuffle else None
@@ -121,6 +132,9 @@ def llm(
     extraction = Extraction(positive_index, outputs)
     opened = open_models(models, weights, thresholds=bands, image_size=image_size, extraction=extraction)
     plan = _plan(items, models, tools, trials, settings, prompt, canaries, opened)
+    if dry_run:
+        _emit_estimate(estimate_run(plan, read_prices(prices), run or output.with_suffix(".run"), running), json)
+        return
     outcome = work_on_calls(
         plan,
         running,
@@ -130,6 +144,8 @@ def llm(
         key=key_of(api_key_env),
         prices=read_prices(prices),
         tool_cache=tool_cache_dir,
+        parser=parser,
+        reparse=reparse,
         report=Progress(),
         tell=printing.note,
     )
@@ -143,13 +159,12 @@ def llm(
 
 def _require_language_models(roles: dict[str, str | None]) -> None:
     from hitmiss.core.errors import UsageError
+    from hitmiss.core.finding import Option
     from hitmiss.llm.detectors import is_detector
 
     for role, name in roles.items():
         if name is not None and is_detector(name):
-            raise UsageError(
-                f"--{role.replace('_', '-')} takes a language model; {name} is a function or a detector", code="role"
-            )
+            raise UsageError.of("role", role=Option(role), name=name)
 
 
 def _require_folder(path: Path | None) -> None:
@@ -157,7 +172,7 @@ def _require_folder(path: Path | None) -> None:
     if path is not None and not path.parent.is_dir():
         from hitmiss.core.errors import UsageError
 
-        raise UsageError(f"there is no folder {path.parent} to write {path.name} into")
+        raise UsageError.of("no-folder-write-into", parent=path.parent, path_name=path.name)
 
 
 def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:
@@ -177,7 +192,7 @@ def _bands(thresholds: list[float] | None) -> tuple[float, float]:
     if thresholds is None:
         return 0.5, 0.5
     if len(thresholds) != 2:
-        raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}")
+        raise UsageError.of("two-thresholds", n_thresholds=len(thresholds))
     return thresholds[0], thresholds[1]
 
 
@@ -210,12 +225,33 @@ def _write_metrics(outcome: Outcome, path: Path) -> None:
     write_metrics(evaluate_trials(outcome.trials, bootstrap=0), path, made_at=time.time())
 
 
+def _emit_estimate(found: Sequence[CostEstimate], json: bool) -> None:
+    """Print what a run would take."""
+    if json:
+        printing.out_json({"schema": 1, "dry_run": True, "cells": [printing.plain(cell) for cell in found]})
+        return
+    header = ["model", "tools", "calls", "requests", "input tokens", "output tokens", "cost"]
+    rows = [[c.model, c.mode, c.calls, c.requests, c.input_tokens, c.output_tokens, c.cost] for c in found]
+    printing.out_table(header, [[str(value) for value in row] for row in rows])
+    if not all(cell.is_measured for cell in found):
+        printing.note(
+            "assumed: 4 characters a token, 1,000 tokens a picture or sound, 200 tokens an answer, two requests where "
+            "tools are used"
+        )
+    if any(cell.cost is None for cell in found):
+        printing.note("cost is unknown: --prices FILE gives the price of a million tokens, by model")
+    printing.out("nothing was asked")
+
+
 def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
+    from hitmiss.llm.outcomes import outcome_rates
+
     cells = _cells(outcome)
     if json:
         told = [printing.plain(o) for o in outcome.obedience]
-        about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told}
-        printing.out_json({"schema": 1, **about, "cells": list(cells)})
+        rates = [printing.plain(rate) for rate in outcome_rates(outcome.rows)]
+        about = {"run": str(outcome.folder), "output": str(outcome.output), "canaries": told, "outcomes": rates}
+        printing.out_json({"schema": 1, **about, "cells": list(cells), "ledger": printing.plain(outcome.account)})
         return
     header = [
         "model",
@@ -233,8 +269,19 @@ def _emit(outcome: Outcome, canaries: int, json: bool) -> None:
     printing.out_table(
         header, [[*row, f"{c['tool calls']} ({c['cached']})"] for row, c in zip(rows, cells, strict=True)]
     )
-    for reason in dict.fromkeys(row["cost_reason"] for row in outcome.rows if row["cost_reason"]):
-        printing.out(f"cost is undefined: {reason}")
+    reasons = Counter(str(row["cost_reason"]) for row in outcome.rows if row["cost_reason"])
+    for reason, n in reasons.items():
+        what = (
+            "cost is undefined"
+            if n == len(outcome.rows)
+            else f"the cost of {n:,} of {len(outcome.rows):,} calls is unknown"
+        )
+        printing.out(f"{what}: {reason}")
+    for rate in outcome_rates(outcome.rows):
+        if rate.outcome != "answered":
+            printing.out(f"{rate.model}|{rate.mode}: {rate}")
+    if outcome.account.requests:
+        printing.out(f"ledger: {outcome.account}")
     for text in dict.fromkeys(text for row in outcome.rows for text in _dropped(row)):
         printing.note(text)
     unsure = sum(row["prediction"] in ("real", "fake") and row["confidence"] is None for row in outcome.rows)
@@ -289,7 +336,7 @@ def _cell(model: str, use_tools: bool, rows: list[dict[str, object]]) -> dict[st
         "failed": failed,
         "retries": sum(fit(int, row["retries"]) for row in rows),
         "tokens": sum(tokens) if tokens else None,
-        "cost": None if None in costs else round(sum(known), 6),
+        "cost": round(sum(known), 6) if known else None,
         "tool calls": len(calls),
         "cached": sum(bool(detail["cached"]) for detail in calls),
     }

@@ -30,7 +30,7 @@ from hitmiss.core.errors import HitmissError, UnknownName
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.settings import Settings, blamed
 from hitmiss.core.settings import find as find_settings
-from hitmiss.core.spec import READING, Layer, Option, Spec, make, opt, option_in, options_of
+from hitmiss.core.spec import READING, Layer, Option, Spec, hints_of, make, opt, option_in, options_of
 
 SETTINGS: Final = opt(
     "Settings file instead of the folder's hitmiss.toml (see `hitmiss init`); none for no file.",
@@ -125,14 +125,18 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # generic for the type 
 
 def _kind_of(hint: object) -> tuple[Any, bool]:
     """Return the type of one value, and whether there may be several."""
-    if get_origin(hint) is Annotated:
-        hint = get_args(hint)[0]
+    hint = _plain(hint)
     if get_origin(hint) in (Union, UnionType):
         kinds = [kind for kind in get_args(hint) if kind is not NoneType]
         hint = kinds[0] if len(kinds) == 1 else list[str] if any(get_origin(k) is tuple for k in kinds) else str
     if get_origin(hint) in (list, tuple):
         return get_args(hint)[0], True
     return hint, get_origin(hint) in (dict, Mapping)
+
+
+def _plain(hint: object) -> object:
+    """Return an annotation without what it declares."""
+    return get_args(hint)[0] if get_origin(hint) is Annotated else hint
 
 
 def _click_type(kind: Any) -> click.ParamType[Any] | type:
@@ -164,16 +168,16 @@ class Verb(click.Command):
 
     def __init__(self, name: str, function: Callable[..., int | None]) -> None:
         self.function = function
+        self.hints = get_type_hints(function, include_extras=True)
+        self.signature = inspect.signature(function).parameters
         self.parts: list[Part] = []
         summary, _, self.example = (inspect.getdoc(function) or "").partition("\n$ ")
         super().__init__(name, params=list(self._parameters()), help=summary.strip(), add_help_option=False)
 
     def _parameters(self) -> Iterator[click.Parameter]:
-        hints = get_type_hints(self.function, include_extras=True)
-        signature = inspect.signature(self.function).parameters
-        own = {s for n, h in hints.items() if (o := option_in(h)) is not None for s in o.spellings(n)}
-        for name, parameter in signature.items():
-            hint = hints[name]
+        own = {s for n, h in self.hints.items() if (o := option_in(h)) is not None for s in o.spellings(n)}
+        for name, parameter in self.signature.items():
+            hint = self.hints[name]
             default = ... if parameter.default is parameter.empty else parameter.default
             declared, kind = option_in(hint), _kind_of(hint)[0]
             if declared is not None:
@@ -185,7 +189,7 @@ class Verb(click.Command):
 
     def _fields(self, name: str, kind: type[Spec], hint: object, own: Collection[str]) -> Iterator[click.Parameter]:
         chosen = next((mark for mark in get_args(hint)[1:] if isinstance(mark, Fields)), Fields())
-        hints, empty = get_type_hints(kind, include_extras=True), kind()
+        hints, empty = hints_of(kind), kind()  # type: ignore[arg-type]
         options = {
             each: option
             for each, option in options_of(kind).items()  # type: ignore[arg-type]
@@ -249,11 +253,7 @@ class Call:
 
     def run(self) -> object:
         """Make the specs, protocol < settings < command; say what was taken from settings; call the verb."""
-        own = {
-            name: self._own(name)
-            for name in inspect.signature(self.verb.function).parameters
-            if name not in self._parts
-        }
+        own = {name: self._own(name) for name in self.verb.signature if name not in self._parts}
         settings = self._settings(own)
         if settings is None:
             return self.verb.function(**own, **self._made(own, None)[0])
@@ -275,7 +275,7 @@ class Call:
     def _own(self, name: str) -> Any:
         """Return the value of a parameter of the verb; several that were not given are None where the verb says so."""
         value = self.given[_parameter(name)]
-        default = inspect.signature(self.verb.function).parameters[name].default
+        default = self.verb.signature[name].default
         if isinstance(value, tuple):
             return default if not value and default is not inspect.Parameter.empty else list(value)
         return value
@@ -320,7 +320,6 @@ class Call:
     def _filled(self, own: dict[str, Any], stated: dict[str, dict[str, object]], settings: Settings) -> Taken:
         """Fill in the protocol and the key of the settings where the verb takes them and they were not given."""
         taken = settings.taken()
-        hints = get_type_hints(self.verb.function)
         for part in self.verb.parts:
             if settings.protocol and "protocol" in part.options and "protocol" not in stated[part.name]:
                 stated[part.name]["protocol"] = settings.protocol
@@ -328,7 +327,7 @@ class Call:
         for name in ("protocol", "key"):
             value = getattr(settings, name)
             if value is not None and name in own and name not in self.said:
-                own[name] = [value] if list[str] in get_args(hints[name]) else value
+                own[name] = [value] if list[str] in get_args(_plain(self.verb.hints[name])) else value
                 taken |= settings.taken(**{name: value})
         return taken
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
+from hitmiss.cli.shared import JSON, RESULTS
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import CERTAINTY, MEASURING, READING, WRITING, opt
 
@@ -38,8 +39,8 @@ def replace(
         str | None, opt("Write the texts whose decision changes (CSV) here.", WRITING, common=True)
     ] = None,
     report: Annotated[str | None, opt("Write one page (HTML) to sign here.", WRITING, common=True)] = None,
-    output: Annotated[str | None, opt("Write the result (JSON) here too.", WRITING, "--output", "-o")] = None,
-    json: Annotated[bool, opt("JSON to stdout instead of tables.", WRITING, common=True)] = False,
+    output: Annotated[str | None, RESULTS] = None,
+    json: Annotated[bool, JSON] = False,
 ) -> None:
     """Carry thresholds over to another classifier, per language or group, and judge what changes on other texts.
 

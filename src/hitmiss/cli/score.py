@@ -90,14 +90,13 @@ def _keep(
     if output:
         artifacts.write(output, to_json(results, drawn) + "\n")
     if report:
-        from hitmiss.engine.counted import TalliedTrials
         from hitmiss.reports.evaluations import RunData
         from hitmiss.reports.html import write_report
         from hitmiss.reports.media_finder import finder_beside
         from hitmiss.reports.page import Options
 
         name = Path(trials.header.sources[0].name).stem if trials.header.sources else "scores"
-        finder = None if isinstance(trials, TalliedTrials) else finder_beside(source, trials)
+        finder = finder_beside(source, trials) if trials.has_rows else None
         run = RunData(name, results, tuple(drawn), trials, finder)
         size = write_report([run], report, Options(compare=asked))
         printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
@@ -132,8 +131,8 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdic
 
 def _refuse_alarms(results: Results, strict: bool) -> None:
     from hitmiss.core.errors import DataError
-    from hitmiss.core.results import CONSTANT, REVERSED, code_of
+    from hitmiss.core.finding import ALARM, findings_of
 
-    bad = [w for w in results.warnings if code_of(w) in (REVERSED, CONSTANT)]
+    bad = [w for w in results.warnings if any(f.severity == ALARM for f in findings_of(w))]
     if strict and bad:
         raise DataError(bad[0], code="alarm")

@@ -48,10 +48,16 @@ def verify(
         return
     checked = recompute(claim, scores, key, reading, calibrate_on=calibrate_on, calibrate_key=calibrate_key)
     if json:
-        said = {"holds": checked.holds, "differences": list(checked.differences)}
+        said = {
+            "holds": checked.holds,
+            "differences": list(checked.differences),
+            "not_recomputed": list(checked.not_recomputed),
+        }
         printing.out_json(sealed({**checked.recomputed.to_dict(), **said}))
     elif checked.holds:
         printing.out(f"verified: {checked.n_figures} figures come out as claimed\n{checked.recomputed.signature}")
+        if checked.not_recomputed:
+            printing.out(f"not recomputed: {'; '.join(checked.not_recomputed)}")
     else:
         for line in checked.differences[:20]:
             printing.out(f"differs: {line}")

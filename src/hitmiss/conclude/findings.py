@@ -8,17 +8,8 @@ from typing import Final
 from hitmiss.core.finding import INFO, NOTE, WARNING, Entry
 from hitmiss.core.results import (
     ATTACK_SUSPECT,
-    COARSE,
-    CONSTANT,
-    FORCED,
-    MIXED,
-    REVERSED,
-    SAME_DATA,
     SATURATED,
     SIMULATED,
-    TIED,
-    UNDIRECTED,
-    UNUSED,
 )
 
 _CHANCE = "{title} {value}; {by} gives {level}."
@@ -249,10 +240,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "flip-share": Entry(INFO, "{value}"),
     "more": Entry(WARNING, "{n:,} more {what}."),
     # can I trust it: warnings that fail a check, in their own words
-    **{code: Entry(WARNING, "{text}") for code in (REVERSED, CONSTANT, COARSE, TIED, SATURATED, SAME_DATA, SIMULATED, FORCED, ATTACK_SUSPECT)},
-    UNDIRECTED: Entry(NOTE, "{text}"),
-    UNUSED: Entry(WARNING, "{text}"),
-    MIXED: Entry(WARNING, "{text}"),
+    **{code: Entry(WARNING, "{text}") for code in (SATURATED, SIMULATED, ATTACK_SUSPECT)},
     "unit-not-needed": Entry(INFO, "Drawing whole units ({unit}) would make intervals at most {factor} times as wide."),
     "direction-shown": Entry(INFO, "Higher scores go with the positive class."),
     "direction-open": Entry(NOTE, "Not shown that higher scores go with the positive class."),

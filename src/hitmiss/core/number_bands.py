@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import polars as pl
@@ -73,6 +73,6 @@ def with_bands(trials: Trials, groupings: Sequence[Sequence[str]]) -> Trials:
     for bands in found:
         if bands is not None:
             column = bands.of(trials.column(trials.own(bands.column)))
-            trials = trials.put(**{bands.text: column})
-            trials = trials.retitle(slices=(*trials.header.slices, bands.text))
+            head = replace(trials.header, slices=(*trials.header.slices, bands.text))
+            trials = trials.put(head, **{bands.text: column})
     return trials

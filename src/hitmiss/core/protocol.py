@@ -95,6 +95,8 @@ class Protocol:
         Per column, a remark to print when the figures of all trials pool its values (such as subsets of a corpus).
     refuses
         Per layout of files, why this protocol does not score them.
+    verdicts
+        Trials are three-way verdicts: abstentions, failed calls, times, repeats and people belong to the evaluation.
     claims_speaker
         A trial is a pair of a claimed speaker and an utterance, and its id is both.
     split
@@ -136,6 +138,7 @@ class Protocol:
     pooled: Mapping[str, str] = field(default_factory=dict)
     refuses: Mapping[str, str] = field(default_factory=dict)
     claims_speaker: bool = False
+    verdicts: bool = False
     split: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     asv: Literal["", "pairs", "sources"] = ""
     asv_columns: Mapping[str, str] = field(default_factory=dict)

@@ -163,7 +163,7 @@ def prefixed(prefix: str, warning: str) -> str:
     'unit-not-used'
     """
     text = f"{prefix}{warning}"
-    return Remark(text, warning.code, warning.values) if isinstance(warning, Remark) else text
+    return Remark.written(text, warning.findings) if isinstance(warning, Remark) else text
 
 
 def values_of(warning: str) -> Mapping[str, object]:
@@ -173,7 +173,7 @@ def values_of(warning: str) -> Mapping[str, object]:
 
 def code_of(warning: str) -> str | None:
     """Return the code of a warning, or None if it has no code."""
-    return warning.code if isinstance(warning, Remark) else None
+    return warning.code.partition("/")[0] if isinstance(warning, Remark) else None
 
 
 def coded(

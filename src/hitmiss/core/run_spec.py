@@ -43,6 +43,10 @@ class RunSpec(Spec):
         float | None, opt("Stop after so much money, by the prices of the models; --resume continues.", RUNNING)
     ] = None
 
+    fail_rate: Annotated[
+        float | None, opt("Stop with exit code 4 if a larger share of the items failed.", RUNNING, metavar="SHARE")
+    ] = None
+
     def __post_init__(self) -> None:
         for name in ("limit", "max_calls", "max_time", "max_total_tokens", "max_cost"):
             value = getattr(self, name)

@@ -88,7 +88,7 @@ def keyword(help: str, read: Callable[[Any], object] | None = None) -> Option:
 @cache
 def options_of(kind: Any) -> dict[str, Option]:
     """Return the options of a spec by field."""
-    return {name: found for name, hint in _hints(kind).items() if (found := option_in(hint)) is not None}
+    return {name: found for name, hint in hints_of(kind).items() if (found := option_in(hint)) is not None}
 
 
 def option_in(hint: object) -> Option | None:
@@ -98,7 +98,8 @@ def option_in(hint: object) -> Option | None:
 
 
 @cache
-def _hints(kind: Any) -> dict[str, object]:
+def hints_of(kind: Any) -> dict[str, object]:
+    """Return the annotations of a spec with what they declare."""
     return get_type_hints(kind, include_extras=True)
 
 

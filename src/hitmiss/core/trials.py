@@ -267,6 +267,16 @@ class Trials:
         return int(self.frame["label"].sum())
 
     @property
+    def has_rows(self) -> bool:
+        """Whether every trial is a row; trials beyond memory are counted by cells (`engine.counted`)."""
+        return True
+
+    @property
+    def is_short(self) -> bool:
+        """Whether some scores are known only by the bins that contain them."""
+        return False
+
+    @property
     def has_targets(self) -> bool:
         """Whether there is more than one target.
 

@@ -22,7 +22,6 @@ from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageE
 from hitmiss.core.finding import Remark
 from hitmiss.core.kinds import ABSTAIN, FAILED
 from hitmiss.core.rates import Rate
-from hitmiss.core.results import SAME_DATA
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
@@ -88,7 +87,7 @@ def at_bands(trials: Trials, bands: Bands) -> Trials:
     if bands.origin.endswith("this data"):
         notes = (
             *notes,
-            Remark("the thresholds were chosen on this very data: figures at them are optimistic", SAME_DATA),
+            Remark.of("chosen-on-same-data"),
         )
     trials.column("score")
     titled = {"threshold": None, "decided": f"{told} ({bands.origin})", "choices": (*head.choices, choice)}
@@ -489,7 +488,7 @@ def at_sureness(trials: Trials, sureness: LeastConfidence) -> Trials:
     if sureness.origin.endswith("this data"):
         notes = (
             *notes,
-            Remark("the least confidences were chosen on this very data: figures at them are optimistic", SAME_DATA),
+            Remark.of("chosen-on-same-data/least-confidences"),
         )
     choice = f"least-confidence={sureness.negative!r},{sureness.positive!r} ({sureness.origin})"
     return trials.put(decision=decided).retitle(choices=(*head.choices, choice), notes=notes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "guarantee-units": Entry(ERROR, "a guarantee over units is binomial", fix="leave the method out"),
@@ -89,4 +89,13 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-threshold/number": Entry(ERROR, "a threshold must be a number; found {threshold!r:.80}"),
     "one-fold": Entry(ERROR, "cross-validation needs two folds or more; found {folds}"),
     "one-unit": Entry(ERROR, "there is one unit only ({columns}); nothing can be held out"),
+    "chosen-on-same-data": Entry(
+        WARNING, "the thresholds were chosen on this very data: figures at them are optimistic"
+    ),
+    "chosen-on-same-data/least-confidences": Entry(
+        WARNING, "the least confidences were chosen on this very data: figures at them are optimistic"
+    ),
+    "chosen-on-same-data/calibration-optimistic": Entry(
+        WARNING, "calibration: optimistic, {n_again} of {n_trials} trials were also fitted on"
+    ),
 }

@@ -15,7 +15,6 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.kinds import ScoreKind
-from hitmiss.core.results import SAME_DATA
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -259,9 +258,7 @@ class ScoreModel:
                 "calibration: in the fit set higher scores do not mean the positive class; are the scores reversed?"
             )
         if n_again:
-            notes.append(
-                Remark(f"calibration: optimistic, {n_again} of {len(trials)} trials were also fitted on", SAME_DATA)
-            )
+            notes.append(Remark.of("chosen-on-same-data/calibration-optimistic", n_again=n_again, n_trials=len(trials)))
         if trials.header.threshold is not None:
             is_decided = "decision" in trials.frame.columns
             kept = "the decisions stay those at the threshold of the old scores"

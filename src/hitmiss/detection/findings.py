@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ALARM, ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "unreadable-file": Entry(ERROR, "{name} does not hold the weights of this detector"),
@@ -26,7 +26,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "batch-dependent": Entry(
         ERROR,
-        "{name} answers {item!r} differently alone and in a batch of {n} (outputs change by {batch:.2g} of their size), as with a softmax over the batch (dim=0) or a batch normalisation in training mode: correct the model, or {instead}",
+        "{name} answers {item!r} differently alone and in a batch of {n} (outputs change by {batch:.2g} of their size): a softmax over the batch, or batch normalisation in training? Correct it, or {instead}",
     ),
     "exclusive-unknown/outputs": Entry(
         ERROR,
@@ -155,5 +155,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "gave-outputs-shape-clips": Entry(ERROR, "{detector_name} gave outputs of shape {shape} for {n} clips"),
     "model-output-columns-2": Entry(
         ERROR, "the model has {width} output columns", fix="say which is {positive} ({--positive-index?})"
+    ),
+    "scores-reversed": Entry(
+        ALARM,
+        "the scores look REVERSED: ROC AUC is {PairShare:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {negative}; nothing was flipped. Say which output means {positive} ({--positive-index?}, or {--higher <negative>})",
     ),
 }

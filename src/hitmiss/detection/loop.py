@@ -91,4 +91,5 @@ def run_detector(
         finally:
             kept.close()
         end.require_hope(output)
+        end.require_few_failures(output, int(run.has_error.sum()), spec.fail_rate)
         return finish(run, worker, end.progress)

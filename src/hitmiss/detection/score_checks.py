@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.finding import Remark
-from hitmiss.core.results import REVERSED
 from hitmiss.core.results import SATURATED as SATURATED_SCORES
 from hitmiss.core.tally import Tally
 from hitmiss.engine.interval import area_interval
@@ -119,9 +118,12 @@ def _reversed(scores: Floats, is_positive: NDArray[np.bool_], positive: str, neg
     if not high < 0.5:
         return []
     return [
-        Remark(
-            f"the scores look REVERSED: ROC AUC is {PairShare().value(tally):.4f} [{low:.4f}, {high:.4f}], so higher scores go "
-            f"with {negative}; nothing was flipped. Say which output means {positive} (--positive-index, or --higher {negative})",
-            REVERSED,
+        Remark.of(
+            "scores-reversed",
+            PairShare=PairShare().value(tally),
+            low=low,
+            high=high,
+            negative=negative,
+            positive=positive,
         )
     ]

@@ -44,6 +44,7 @@ class BatchWorker:
     """The work of a detector in this process: items are loaded, batched, sent through the model, and yielded."""
 
     kind = "detect"
+    grows = ()
 
     def __init__(self, detector: Detector, manifest: Manifest, preparation: Prepare, settings: Settings) -> None:
         self.detector, self.manifest = detector, manifest

@@ -22,7 +22,7 @@ from hitmiss.core.progress import each, part, step
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, UNUSED, Results, prefixed
+from hitmiss.core.results import Results, prefixed
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -52,7 +52,7 @@ from hitmiss.engine.contrasts import (
 from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.interval import area_interval, choose_interval
-from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, USUAL_UNITS, natural_unit, widths
+from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, USUAL_UNITS, natural_unit, ratios_said
 from hitmiss.engine.notes import FEW
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, columns_of, outcomes, slices, wholes
@@ -394,7 +394,7 @@ def compare(
         metrics = tuple(dict.fromkeys(e.metric for e in a))
     a, b = demanded(a, "compare"), demanded(b, "compare")
     if not metrics and protocol is None:
-        raise UsageError("say what to compare: one metric or several, as hm.compare(a, b, 'eer')", code="no-metric")
+        raise UsageError.of("no-metric/say-compare-several")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,
@@ -431,7 +431,7 @@ def compare_design(
         for m in design.metrics
     ]
     if not len(paired):
-        raise DataError("there are no pairs to compare", code="no-pairs")
+        raise DataError.of("no-pairs/compare")
     wholes_ = wholes(*columns)
     warnings = _warnings(paired, wholes_, questions, on_scores, contest.force)
     correction = "holm" if contest.correction == "auto" else contest.correction
@@ -467,7 +467,6 @@ def unused_unit(
     if plan.unit or not plan.bootstrap or not unit or not cheap:
         return []
     names, option = " × ".join(unit), ",".join(unit)
-    head = f"trials were drawn one by one, and those of one {names} are not independent"
     now = {d.metric: d.mdd for d in reversed(rows) if d.average is None and dict(d.slice) == dict(whole.slice)}
     drawn = PairedDraws.prepare(replace(plan, unit=unit, bootstrap=HINTED), whole, protocol.zero_undefined)
     pairs = zip(cheap, drawn.deltas(cheap, whole), strict=True)
@@ -475,7 +474,7 @@ def unused_unit(
     ratios = {name: e / own for name, e in errors.items() if e and (own := now.get(name))}
     if not ratios:
         return []
-    return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
+    return [Remark.of("unit-not-used", name=names, unit=option, ratios=ratios_said(ratios), factors=ratios)]
 
 
 def with_sides(design: Design, runs: Mapping[str, Trials]) -> Design:
@@ -507,12 +506,13 @@ def _warnings(
         _directions(samples[0], paired.names) if on_scores else []
     )
     if wrong and not force:
-        raise DataError(
-            f"{paired.names[0]} and {paired.names[1]} cannot be compared: {'; '.join(map(str, wrong))}. "
-            "--force compares them anyway, with a warning in the report",
-            code="incomparable",
+        raise DataError.of(
+            "incomparable/cannot",
+            paired_names=paired.names[0],
+            paired_names_2=paired.names[1],
+            wrong="; ".join(map(str, wrong)),
         )
-    found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
+    found: list[str] = [Remark.of("comparison-forced/invalid", breach=breach) for breach in wrong]
     if any(paired.left_out):
         left = " and ".join(f"{n:,} of {who}" for n, who in zip(paired.left_out, paired.names, strict=True))
         first = f", as {', '.join(map(repr, paired.first))}" if paired.first else ""

@@ -129,7 +129,7 @@ def measure_design(
     `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
     """
     if trials.header.is_unlabelled:
-        raise DataError("these scores have no labels, so nothing can be measured; give the key", code="no-labels")
+        raise DataError.of("no-labels/scores")
     chosen, groupings, gaps = design.settled, design.groupings, design.gaps
     trials = with_bands(trials, groupings)
     plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
@@ -140,8 +140,8 @@ def measure_design(
         columns = columns_of_trials(trials, only, by_target(trials, groupings))
     questions = [prepare_metric(m, trials, chosen) for m in design.metrics]
     if not len(trials):
-        raise DataError("there are no trials to measure", code="no-trials")
-    if not plan.bootstrap and not isinstance(trials, TalliedTrials):
+        raise DataError.of("no-trials")
+    if not plan.bootstrap and trials.has_rows:
         for name in plan.unit:
             trials.own(name)  # an unknown name is refused, whether units are resampled or not
     wholes = samples_of_runs(columns)
@@ -192,7 +192,7 @@ def _plans(plan: SamplingPlan, columns: Columns) -> tuple[SamplingPlan, Sampling
     not independent. A sample of one target has each item once, and needs no unit.
     """
     pools = columns.pools_targets and plan.bootstrap and plan.unit in ((), ("item",)) and columns.trials.has_targets
-    if not pools or isinstance(columns.trials, TalliedTrials):
+    if not pools or not columns.trials.has_rows:
         return plan, plan
     return replace(plan, unit=()), replace(plan, unit=("item",))
 

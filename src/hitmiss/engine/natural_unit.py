@@ -11,11 +11,10 @@ import numpy as np
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import names_of
 from hitmiss.core.finding import Remark, has_code
-from hitmiss.core.results import UNUSED, Estimate
+from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.text_codes import is_text
 from hitmiss.engine.columns import Sample
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.measurement import Measurement
 from hitmiss.stats.forms.base import Form
@@ -46,7 +45,7 @@ def _repeats(whole: Sample, name: str | None) -> bool:
 def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> list[str]:
     """Say what resampling the natural unit would change, if trials were resampled although the data have one."""
     plan, trials = work.draws.plan, work.columns.trials
-    if plan.unit or not plan.bootstrap or plan.method == "bca" or isinstance(trials, TalliedTrials):
+    if plan.unit or not plan.bootstrap or plan.method == "bca" or not trials.has_rows:
         return []
     unit = natural_unit(whole, work.protocol.natural or USUAL_UNITS)
     cheap = [
@@ -59,7 +58,6 @@ def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> 
     other = Measurement(work.columns, cheap[:HINTED_METRICS], draws, work.protocol)
     now = {e.metric: e for e in found if not e.slice and e.average is None and dict(e.run) == dict(whole.run)}
     name, option = " × ".join(unit), ",".join(unit)
-    head = f"trials were drawn one by one, and those of one {name} are not independent"
     wider = other.estimates(whole)
     ratios = {
         e.metric: (e.high - e.low) / (own.high - own.low)
@@ -73,18 +71,17 @@ def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> 
     }
     if not ratios:
         why = next((e.note for e in wider if has_code(e.note, "no-interval")), None)
-        return [Remark(f"{head}; with --unit {option}: {why}", UNUSED)] if why else []
-    return [Remark(f"{head}; {widths(option, ratios)}", UNUSED, {"unit": option, "factors": ratios})]
+        return [Remark.of("unit-not-used/no-interval", name=name, unit=option, why=why)] if why else []
+    return [Remark.of("unit-not-used", name=name, unit=option, ratios=ratios_said(ratios), factors=ratios)]
 
 
-def widths(option: str, ratios: Mapping[str, float]) -> str:
-    """Say how wide intervals would be if whole units were drawn, compared with now.
+def ratios_said(ratios: Mapping[str, float]) -> str:
+    """Say how many times as wide each interval would be.
 
-    >>> widths("speaker", {"eer": 2.91})
-    'with --unit speaker intervals would be about so many times as wide: eer 2.9'
+    >>> ratios_said({"eer": 2.91})
+    'eer 2.9'
     """
-    told = ", ".join(f"{metric} {ratio:.1f}" for metric, ratio in ratios.items())
-    return f"with --unit {option} intervals would be about so many times as wide: {told}"
+    return ", ".join(f"{metric} {ratio:.1f}" for metric, ratio in ratios.items())
 
 
 def undrawn(plan: SamplingPlan) -> list[str]:

@@ -34,7 +34,7 @@ from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.progress import each
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.registry import resolve
-from hitmiss.core.results import FORCED, Estimate, Results, prefixed
+from hitmiss.core.results import Estimate, Results, prefixed
 from hitmiss.core.sampling import BY_CLASS, OF_ALL, SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -353,7 +353,7 @@ class Field:
             raise DataError(
                 f"{wrong[0]}{more}. --force compares them anyway, with a warning in the report", code="incomparable"
             )
-        return [Remark(f"INVALID COMPARISON, forced: {text}", FORCED) for text in wrong]
+        return [Remark.of("comparison-forced/invalid", breach=text) for text in wrong]
 
     def remarks(self) -> list[str]:
         """Return what was left out, and what could not be checked."""
@@ -546,7 +546,10 @@ class Shared:
         positive = self.runs.columns[0].positive[rows]
         if not self.plan.unit:
             return float(min(n for n in (int(positive.sum()), int((~positive).sum())) if n))
-        codes = [self.runs.columns[0].asked_codes(name)[0][rows] for name in self.plan.unit]
+        if self.by_class is not None and len(self.plan.unit) == 1:
+            codes = [self.by_class.unit[rows]]
+        else:
+            codes = [self.runs.columns[0].asked_codes(name)[0][rows] for name in self.plan.unit]
         return effective_units(*(unit_sizes(code, positive) for code in codes))
 
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:

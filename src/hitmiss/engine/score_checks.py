@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hitmiss.core.finding import Remark
-from hitmiss.core.results import COARSE, CONSTANT, REVERSED, TIED, UNDIRECTED, prefixed
+from hitmiss.core.results import prefixed
 from hitmiss.core.tally import Tally
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.interval import area_interval
@@ -39,7 +39,7 @@ def _constant(sample: Sample) -> str | None:
     first = sample.score[0]
     if (sample.score != first).any():
         return None
-    return Remark(f"every score is {first:g}: the scores carry no information, whatever the figures are", CONSTANT)
+    return Remark.of("scores-constant", first=first)
 
 
 def _coarse(sample: Sample) -> str | None:
@@ -50,11 +50,7 @@ def _coarse(sample: Sample) -> str | None:
         ends = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
     if max(-ends[0], ends[1]) < WHOLE:
         return None
-    return Remark(
-        "scores beyond 2^53: neighbouring whole numbers are one number there, so trials that differ in the file may "
-        "be tied; scale the scores",
-        COARSE,
-    )
+    return Remark.of("scores-too-large")
 
 
 def _reversed(sample: Sample) -> str | None:
@@ -65,18 +61,10 @@ def _reversed(sample: Sample) -> str | None:
     if not high < 0.5:
         return None
     head = sample.columns.trials.header
-    seen = f"the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores"
+    area_of = {"area": area, "low": low, "high": high}
     if head.scale.is_reversed:
-        return Remark(
-            f"{seen} of the file go with {head.positive}, and --higher {head.negative} says the opposite; "
-            "leave it out if that is what the scores mean",
-            REVERSED,
-        )
-    return Remark(
-        f"{seen} go with {head.negative}; "
-        f"nothing was flipped. Declare the direction (--higher {head.negative}) if that is what the scores mean",
-        REVERSED,
-    )
+        return Remark.of("scores-reversed/declared", **area_of, positive=head.positive, negative=head.negative)
+    return Remark.of("scores-reversed/undeclared", **area_of, negative=head.negative)
 
 
 def undirected(sample: Sample, questions: Sequence[PreparedMetric]) -> list[Remark]:
@@ -93,8 +81,7 @@ def undirected(sample: Sample, questions: Sequence[PreparedMetric]) -> list[Rema
     if low > 0.5 or high < 0.5:
         return []
     where = "".join(f"{k}={v}: " for k, v in sample.run.items())
-    text = f"not shown that higher scores go with the positive class: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}]"
-    return [Remark(f"{where}{text}, which includes 0.5", UNDIRECTED)]
+    return [Remark.of("direction-not-shown", place=where, area=area, low=low, high=high)]
 
 
 def _not_llr(sample: Sample) -> str | None:
@@ -138,11 +125,7 @@ def _ties(sample: Sample, questions: Sequence[PreparedMetric]) -> str | None:
     if not ties_matter(sample):
         return None
     official, grouped = equal_error("official").value(tally), equal_error("grouped").value(tally)
-    return Remark(
-        f"ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; "
-        f"{tally.tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)",
-        TIED,
-    )
+    return Remark.of("ties-matter", official=official, grouped=grouped, tied_mass=tally.tied_mass)
 
 
 def _useless(sample: Sample, questions: Sequence[PreparedMetric]) -> list[str]:

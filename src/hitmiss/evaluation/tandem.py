@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import polars as pl
@@ -21,6 +21,7 @@ from hitmiss.core.trials import Trials
 from hitmiss.metrics.asv_trials import AsvTrials
 from hitmiss.metrics.tandem_trials import CLASSES
 
+AnyTrials = TypeVar("AnyTrials", bound=Trials)
 SPEAKER, UTTERANCE, ASV_LABEL, SASV = "speaker", "utterance", "asv_label", "sasv_score"
 FULL_KEY_SPEAKER: Final = "tar_spk_anon"
 NO_ONE: Final = "-"
@@ -46,6 +47,11 @@ def complete(trials: Trials, key: object, protocol: Protocol, said: ReadSpec) ->
         if column in trials.frame.columns:
             head = replace(trials.header, slices=(*trials.header.slices, *own))
             trials = trials.put(head, **_split(column, own))
+    return with_verifier(trials, key, protocol, said)
+
+
+def with_verifier(trials: AnyTrials, key: object, protocol: Protocol, said: ReadSpec) -> AnyTrials:
+    """Return the trials with the error rates of a speaker verifier, if its scores were given."""
     if said.asv is None:
         if said.asv_key is not None:
             raise UsageError.of("no-asv/key")
@@ -108,7 +114,7 @@ def _split(column: str, names: tuple[str, ...]) -> Mapping[str, pl.Expr]:
     }
 
 
-def with_asv(trials: Trials, said: ReadSpec, key: object, protocol: Protocol) -> Trials:
+def with_asv(trials: AnyTrials, said: ReadSpec, key: object, protocol: Protocol) -> AnyTrials:
     """Return trials that bring the error rates of a speaker verifier, computed from its own trials."""
     found = read_asv(said, key, protocol)
     kind = found.frame["label_word"] if "label_word" in found.frame.columns else None

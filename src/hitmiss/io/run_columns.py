@@ -10,7 +10,6 @@ import polars as pl
 from hitmiss.core.columns import user_name
 from hitmiss.core.finding import Remark
 from hitmiss.core.read_spec import ReadSpec
-from hitmiss.core.results import MIXED
 from hitmiss.io import loaded
 from hitmiss.io.aliases import (
     ANSWERED_BY,
@@ -35,7 +34,7 @@ def mixed_note(run: str, values: Mapping[str, Sequence[object]], *, are_columns:
     who = f"{run} mixes" if run else "this file mixes"
     fix = "choose one with --where, or make them runs with --run-column" if are_columns else "score them one by one"
     what = f"{who} answers that were given under different conditions, and they are pooled here: {'; '.join(told)}"
-    return Remark(f"{what}; {fix}", MIXED)
+    return Remark.of("mixed-conditions", what=what, fix=fix)
 
 
 SHOWN_VALUES: Final = 4

@@ -63,7 +63,7 @@ TEXTS: Final = (
     "full_text",
     "description",
 )
-TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "cost_reason", "sent")
+TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "outcome", "cost_reason", "sent")
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
 MADE: Final = (
     "prediction",

@@ -6,13 +6,14 @@ import base64
 import json
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from hitmiss.core.errors import DataError
 from hitmiss.detection.detector import need
-from hitmiss.llm.answers import read_answer
 from hitmiss.llm.cache import ToolCache
+from hitmiss.llm.ledger import Asking, asking
+from hitmiss.llm.parsers import LENIENT, parse_record
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prompts import DESCRIBED, STRUCTURING, VISION, as_data
 from hitmiss.llm.sound import to_send
@@ -24,14 +25,6 @@ if TYPE_CHECKING:
     from inspect_ai.model import ChatMessage, Content, ModelOutput, ModelUsage
     from inspect_ai.model import Model as LanguageModel
     from inspect_ai.tool import ToolDef
-
-
-ENDS: Final = {
-    "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
-    "model_length": ": it was cut off where the model takes no more",
-    "content_filter": ": the provider held it back",
-}
-"""Why an answer may have ended too early."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +54,8 @@ class Conversation:
         self.sent: dict[str, object] | None = None
         self.wire: Sent = {}
         self.wire_by_role: dict[str, Sent] = {}
+        self.asking = Asking(call.key)
+        self.n_asked = 0
 
     async def hold(self, asked: LanguageModel) -> dict[str, object]:
         """Ask until there is an answer; the last of `max_iterations` offers no tools, so that it must be an answer.
@@ -82,12 +77,14 @@ class Conversation:
         tools = self._tools(data) if self.call.use_tools else []
         for left in range(self.plan.settings.max_iterations - 1, -1, -1):
             began = time.perf_counter()
-            output = await asked.generate(
-                messages,
-                tools=tools,
-                tool_choice="auto" if left else "none",
-                cache=self.plan.settings.answer_cache,
-            )
+            self.n_asked += 1
+            with asking(self.asking):
+                output = await asked.generate(
+                    messages,
+                    tools=tools,
+                    tool_choice="auto" if left else "none",
+                    cache=self.plan.settings.answer_cache,
+                )
             self.replies.append(Reply.of(output, time.perf_counter() - began))
             output = _whole(output)
             messages.append(output.message)
@@ -105,7 +102,9 @@ class Conversation:
         self.wire_by_role[role] = listen()
         began = time.perf_counter()
         answer_cache = self.plan.settings.answer_cache
-        output = await self.roles[role].generate(self._turns(rules, content), cache=answer_cache)
+        self.n_asked += 1
+        with asking(replace(self.asking, role=role)):  # it notes its requests in the same list
+            output = await self.roles[role].generate(self._turns(rules, content), cache=answer_cache)
         self.replies.append(Reply.of(output, time.perf_counter() - began, role))
         return _whole(output)
 
@@ -129,8 +128,9 @@ class Conversation:
         return {
             "timings": {name: round(value, 6) for name, value in times.items()} if is_whole else {},
             "latency_seconds": round(wall, 6),
-            "retries": sum(event.retries or 0 for event in _model_events()),
-            "requests": len(self.replies),
+            "retries": max(len(self.asking.attempts) - self.n_asked + sum(r.cached for r in self.replies), 0),
+            "requests": len(self.asking.attempts),
+            "ledger": list(self.asking.attempts),
             "tokens": tokens_of(usages) if is_known else None,
             "provider_cost": sum(costs) if costs and len(costs) == len(usages) else None,
             "model_answered": next((r.output.model for r in reversed(self.replies) if r.role == "agent"), None),
@@ -195,25 +195,16 @@ def _as_url(media_type: str, data: bytes) -> str:
 def _whole(output: ModelOutput) -> ModelOutput:
     """Return an output that the provider did not refuse."""
     if output.error:
-        raise DataError(f"the provider refused: {output.error}")
+        raise DataError.of("provider-refused", error=output.error)
     return output
 
 
 def _record(output: ModelOutput) -> dict[str, object]:
-    """Return the answer in stored form, with its full text."""
-    text = str(output.completion)
-    found = read_answer(text)
-    record: dict[str, object] = {
-        "prediction": found.verdict,
-        "confidence": found.confidence,
-        "rationale": found.rationale,
-        "answer": text,
-        "stop_reason": str(output.stop_reason),
-    }
-    if not found.problem:
-        return record
-    why = "" if found.is_parsed else ENDS.get(str(output.stop_reason), "")
-    return {**record, "problem": found.problem + why, "raw": text}
+    """Return the answer in stored form: its full text, how it ended, and what it says."""
+    content = output.message.content if output.choices else ""
+    refused = not isinstance(content, str) and any(getattr(part, "refusal", False) for part in content)
+    record: dict[str, object] = {"answer": str(output.completion), "stop_reason": str(output.stop_reason)}
+    return parse_record({**record, **({"refusal": True} if refused else {})}, LENIENT)
 
 
 def tokens_of(usages: Sequence[ModelUsage]) -> dict[str, int]:

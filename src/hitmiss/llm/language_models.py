@@ -12,11 +12,13 @@ from hitmiss.detection.detector import need
 from hitmiss.llm.addresses import (
     OPENAI,
     is_openai,
+    leave_retries_to_inspect,
     refuse_redirects,
     require_server,
     server_of,
 )
 from hitmiss.llm.answers import SCHEMA
+from hitmiss.llm.ledger import Ledger, keep_ledger
 from hitmiss.llm.plan import Settings
 from hitmiss.llm.secrets import Secrets, redact_api
 
@@ -31,12 +33,12 @@ MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
 
 
 def open_language_models(
-    names: Sequence[str], settings: Settings, key: str | None, secrets: Secrets
+    names: Sequence[str], settings: Settings, key: str | None, secrets: Secrets, ledger: Ledger | None = None
 ) -> dict[str, LanguageModel]:
     """Open the models, after checking that their servers, as far as known, can be reached."""
     asked = settings.base_url, settings.provider
     is_last = "structuring" not in settings.roles
-    opened = {name: open_model(name, settings, key, secrets, is_last) for name in dict.fromkeys(names)}
+    opened = {name: open_model(name, settings, key, secrets, is_last, ledger) for name in dict.fromkeys(names)}
     every = [*opened, *settings.roles.values()]
     known = [server_of(name, *asked) or (OPENAI if is_openai(name, *asked) else None) for name in every]
     for address in dict.fromkeys(a for a in known if a is not None):
@@ -44,14 +46,24 @@ def open_language_models(
     return opened
 
 
-def open_roles(settings: Settings, key: str | None, secrets: Secrets) -> dict[str, LanguageModel]:
+def open_roles(
+    settings: Settings, key: str | None, secrets: Secrets, ledger: Ledger | None = None
+) -> dict[str, LanguageModel]:
     """Open the models that do vision or structuring for the agents."""
     return {
-        role: open_model(name, settings, key, secrets, role == "structuring") for role, name in settings.roles.items()
+        role: open_model(name, settings, key, secrets, role == "structuring", ledger)
+        for role, name in settings.roles.items()
     }
 
 
-def open_model(name: str, settings: Settings, key: str | None, secrets: Secrets, is_last: bool = True) -> LanguageModel:
+def open_model(
+    name: str,
+    settings: Settings,
+    key: str | None,
+    secrets: Secrets,
+    is_last: bool = True,
+    ledger: Ledger | None = None,
+) -> LanguageModel:
     """Return the model as inspect_ai names it: `provider/name`, a bare name (OpenAI), or any name with `--base-url`.
 
     `is_last`: whether its message is the answer, which must follow the schema.
@@ -66,7 +78,7 @@ def open_model(name: str, settings: Settings, key: str | None, secrets: Secrets,
         seed=settings.seed,
         max_retries=settings.max_retries,
         timeout=settings.timeout,
-        attempt_timeout=settings.timeout,
+        attempt_timeout=min(settings.attempt_timeout, settings.timeout),
         response_schema=_schema(model) if is_last else None,
         **connections,
     )
@@ -78,8 +90,11 @@ def open_model(name: str, settings: Settings, key: str | None, secrets: Secrets,
         found = model.get_model(full, config=config, memoize=False, **given)
     except Exception as error:
         why = MARKUP.sub("", secrets.redact(str(error) or type(error).__name__)).removeprefix("ERROR: ")
-        raise EnvironmentFault(f"the model {name} cannot be asked: {' '.join(why.split())}") from None
+        raise EnvironmentFault.of("model-cannot-asked", name=name, why=" ".join(why.split())) from None
     refuse_redirects(found.api)
+    leave_retries_to_inspect(found.api)
+    if ledger is not None:
+        keep_ledger(found.api, ledger, name)
     redact_api(found, secrets)
     return found
 

@@ -11,6 +11,8 @@ from hitmiss._version import __version__
 from hitmiss.core.convert import fit
 from hitmiss.llm.items import content_digest
 from hitmiss.llm.openai_forms import object_in, objects_in
+from hitmiss.llm.outcomes import outcome_of
+from hitmiss.llm.parsers import LENIENT, Parser, parse_record
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.prompts import ROLES
@@ -20,17 +22,17 @@ NO_TOKENS: Final = "the model is not a language model and has no tokens"
 
 
 def make_rows(
-    plan: CallPlan, records: Iterable[tuple[int, Mapping[str, object]]], prices: Prices
+    plan: CallPlan, records: Iterable[tuple[int, Mapping[str, object]]], prices: Prices, parser: Parser = LENIENT
 ) -> Iterator[dict[str, object]]:
     """Yield a row for every record, in the order of the plan."""
-    calls, about = plan.calls, shared(plan)
+    calls, about = plan.calls, {**shared(plan), "parser": str(parser)}
     ordered = sorted(records, key=lambda pair: pair[0])
     wires: dict[str, dict[str, object]] = {}
     for at, record in ordered:
         wires.setdefault(calls[at].model, {}).update({n: record[n] for n in ("wire", "wire_by_role") if record.get(n)})
     # the request of a failed call is unknown: assume the same settings as the model's other calls
     for at, record in ordered:
-        yield row_of(plan, calls[at], {**wires[calls[at].model], **record}, about, prices)
+        yield row_of(plan, calls[at], {**wires[calls[at].model], **parse_record(record, parser)}, about, prices)
 
 
 def shared(plan: CallPlan) -> dict[str, object]:
@@ -63,6 +65,7 @@ def row_of(
         "rationale": record.get("rationale", ""),
         "raw_analysis": record.get("raw", record.get("answer", "")),
         "problem": record.get("problem", ""),
+        "outcome": outcome_of(record),
         "models": models_of(plan, call, record, is_llm),
         "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},
         "cache_state": plan.settings.cache_state,

@@ -10,7 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from hitmiss.core.errors import EnvironmentFault, UsageError
+from hitmiss.core.errors import EnvironmentFault, IncompleteRun, UsageError
 from hitmiss.core.frames import parquet
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.core.trials import Trials
@@ -18,14 +18,17 @@ from hitmiss.io.triage import LAYOUT, read_results
 from hitmiss.llm.cache import ToolCache, default_folder
 from hitmiss.llm.canaries import InjectionResult, obedience
 from hitmiss.llm.detectors import Model
+from hitmiss.llm.ledger import FOLDER as LEDGER
+from hitmiss.llm.ledger import Account, Ledger, account_of
 from hitmiss.llm.logs import write_logs
+from hitmiss.llm.parsers import LENIENT, Parser, find_parser
 from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.rows import as_lines, make_rows
 from hitmiss.llm.secrets import Secrets
 from hitmiss.llm.worker import CallWorker
 from hitmiss.runs.loop import open_run, run_loop
-from hitmiss.runs.manifest import FILES, MANIFEST, MEDIA, load_manifest
+from hitmiss.runs.manifest import FILES, MANIFEST, MEDIA, as_manifest, load_manifest
 from hitmiss.runs.progress import Report
 from hitmiss.runs.segments import replace_file
 from hitmiss.runs.store import Run
@@ -43,6 +46,8 @@ class Outcome:
     trials: Trials
     rows: list[dict[str, object]]
     obedience: list[InjectionResult]
+    account: Account
+    """What all requests of the run add up to."""
 
 
 def run_llm(
@@ -55,6 +60,8 @@ def run_llm(
     key: str | None = None,
     prices: Prices | None = None,
     tool_cache: str | Path | None = None,
+    parser: str = LENIENT.name,
+    reparse: bool = False,
     report: Report = lambda progress: None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
@@ -68,11 +75,13 @@ def run_llm(
         key=key,
         prices=prices,
         tool_cache=tool_cache,
+        parser=parser,
+        reparse=reparse,
         report=report,
         tell=tell,
     )
     if outcome is None:
-        raise EnvironmentFault(f"other processes still work on {output}; read it when they are done")
+        raise EnvironmentFault.of("other-processes-still-work", output=output)
     return outcome
 
 
@@ -86,23 +95,26 @@ def work_on_calls(
     key: str | None = None,
     prices: Prices | None = None,
     tool_cache: str | Path | None = None,
+    parser: str = LENIENT.name,
+    reparse: bool = False,
     report: Report = lambda progress: None,
     tell: Callable[[str], None] = lambda line: None,
 ) -> Outcome | None:
     """Ask, and write the rows to `output`; None if other processes still work on the run.
 
     The run folder (`results.run` beside `results.jsonl`) holds everything. `key` is passed to the provider and stored
-    nowhere. A run that was begun with another dataset, prompt, model or setting is refused with the difference. `tell`
+    nowhere. `parser` reads the answers; with `reparse` those of a run are read again, and nothing is asked. A run that was begun with another dataset, prompt, model or setting is refused with the difference. `tell`
     gets the line that says what a function or a detector is taken for.
     """
-    target, opened = Path(output), models or {}
+    target, opened, reading = Path(output), models or {}, find_parser(parser)
+    spec = spec.changed(resume=True) if reparse else spec
     place = Path(folder) if folder is not None else target.with_suffix(".run")
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent} to write {target.name} into")
+        raise UsageError.of("no-folder/write", parent=target.parent, target_name=target.name)
     if target.exists() and not (place / MANIFEST).exists():
-        raise UsageError(f"{target} exists and no run in {place} wrote it; give another --output")
+        raise UsageError.of("exists-no-run-wrote", target=target, place=place)
     if not (spec.resume or spec.join) and (place / MANIFEST).is_file() and load_manifest(place)["state"] == "complete":
-        raise UsageError(f"{place} holds a finished run; give another --output, or write its rows again with --resume")
+        raise UsageError.of("holds-finished-run", place=place)
     worker = CallWorker(
         plan,
         opened,
@@ -112,29 +124,43 @@ def work_on_calls(
         prices=prices,
         tell=tell,
     )
+    if reparse and not (place / MANIFEST).is_file():
+        raise UsageError.of("no-run", place=place)
     with open_run(worker, place, spec) as run:
-        end = run_loop(worker, run, spec, report)
+        if reparse:
+            if not run.is_done:
+                raise IncompleteRun.of("run-not-finished-go-2", place=place)
+            return _finish(run, plan, target, prices or Prices({}), {}, reading)
+        settings = plan.settings
+        worker.ledger = Ledger(
+            place, worker.prices, worker.secrets, settings.requests_per_minute, settings.tokens_per_minute
+        )
+        try:
+            end = run_loop(worker, run, spec, report)
+        finally:
+            worker.ledger.close()
         end.require_hope(place, "calls", EnvironmentFault)
         if not run.is_done:
             return None
         if not end.has_success:
-            raise EnvironmentFault(
-                f"all {len(worker.items):,} calls failed: {end.progress.first_failure or 'see the records'}; fix that and "
-                f"run again with --resume --retry",
-                code="all-failed",
+            raise EnvironmentFault.of(
+                "all-failed", n_items=len(worker.items), first_failure=end.progress.first_failure or "see the records"
             )
+        end.require_few_failures(place, int(run.has_error.sum()), spec.fail_rate)
         contracts = {name: m.contract.stored for name, m in opened.items() if m.contract is not None}
-        return _finish(run, plan, target, prices or Prices({}), contracts)
+        return _finish(run, plan, target, prices or Prices({}), contracts, reading)
 
 
-def _finish(run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: Mapping[str, object]) -> Outcome:
+def _finish(
+    run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: Mapping[str, object], parser: Parser
+) -> Outcome:
     """Write the rows into the run, read them back as trials, mark the run complete, and put the rows in place."""
-    rows = list(make_rows(plan, run.records(), prices))
+    rows = list(make_rows(plan, run.records(), prices, parser))
     n = len(plan.cells) * plan.trials * len(plan.items)
     own, tested = rows[:n], rows[n:]
     folder = run.folder
     replace_file(folder / RESULTS, as_lines(own).encode())
-    files = [RESULTS, *_save_files(plan, folder)]
+    files = [RESULTS, *_save_files(plan, folder), *(f"{LEDGER}/{p.name}" for p in (folder / LEDGER).glob("*.jsonl"))]
     if tested:
         replace_file(folder / CANARIES, as_lines(tested).encode())
         files.append(CANARIES)
@@ -142,10 +168,12 @@ def _finish(run: Run, plan: CallPlan, target: Path, prices: Prices, contracts: M
     trials = read_results(folder / RESULTS)
     head = trials.header
     facts = {"rows": RESULTS, "layout": LAYOUT.name, "positive": head.positive, "negative": head.negative}
-    taken_for = {"contracts": dict(contracts)} if contracts else {}
+    facts["parser"] = str(parser)
+    before = as_manifest(run.manifest).facts.get("contracts")
+    taken_for = {"contracts": dict(contracts) or before} if contracts or before else {}
     run.finish(trials.frame, files, **facts, **taken_for, **_media(plan, folder))
     replace_file(target, as_lines(own).encode())
-    return Outcome(folder, target, trials, own, obedience(tested))
+    return Outcome(folder, target, trials, own, obedience(tested), account_of(folder))
 
 
 def _save_files(plan: CallPlan, folder: Path) -> list[str]:

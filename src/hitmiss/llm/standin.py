@@ -54,6 +54,8 @@ class Seen:
     length: int = 0
     data: bytes = field(default=b"", repr=False)
     parameters: Mapping[str, object] = field(default_factory=dict)
+    id: str = ""
+    """The name that the client gave the request."""
 
 
 Evidence = Mapping[str, Mapping[str, object]]
@@ -82,6 +84,8 @@ class StandIn:
     ) -> None:
         self.script, self.gullible, self.slow = script or (lambda seen: None), gullible, slow
         self.requests: list[Seen] = []
+        self.log: dict[str, tuple[int, bytes]] = {}
+        """Status and body of what was sent, by the name of the request."""
         self.answered: Counter[str] = Counter()
         self._times: Counter[tuple[object, ...]] = Counter()
         self._lock = threading.Lock()
@@ -103,7 +107,7 @@ class StandIn:
         self._server.shutdown()
         self._server.server_close()
 
-    def note(self, body: Mapping[str, object], key: str, length: int = 0) -> Seen:
+    def note(self, body: Mapping[str, object], key: str, length: int = 0, name: str = "") -> Seen:
         """Record a request, with how often the same one came before."""
         item, text = item_of(body)
         results = sum(m.get("role") == "tool" for m in objects_in(body, "messages"))
@@ -112,7 +116,7 @@ class StandIn:
             self._times[mark] += 1
             number, times = len(self.requests) + 1, self._times[mark]
             own = {name: body[name] for name in ("temperature", "seed") if name in body}
-            seen = Seen(number, str(mark[0]), mark[1], mark[2], results, times, key, text, length, item, own)
+            seen = Seen(number, str(mark[0]), mark[1], mark[2], results, times, key, text, length, item, own, name)
             self.requests.append(seen)
         return seen
 
@@ -133,7 +137,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         body = as_chat(json.loads(data)) if self.is_response else json.loads(data)
         key = (self.headers.get("Authorization") or "").removeprefix("Bearer ")
-        seen = self.owner.note(body, key, length)
+        self.name = self.headers.get("X-Client-Request-Id") or ""
+        seen = self.owner.note(body, key, length, self.name)
         fault = self.owner.script(seen)
         self.owner.answered[fault or "honest"] += 1
         if fault is None:
@@ -189,6 +194,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, status: int, data: bytes, headers: Mapping[str, str] | None = None) -> None:
         """Send bytes; a client that is gone is ignored."""
+        self.owner.log[self.name] = (status, data)
         try:
             self.send_response(status)
             told = {"Content-Type": "application/json", "Content-Length": str(len(data)), **(headers or {})}

@@ -23,6 +23,7 @@ from hitmiss.llm.conversation import Conversation
 from hitmiss.llm.detectors import Model, call_record
 from hitmiss.llm.failures import broken, failure, fault_of, inner, kind_of, now
 from hitmiss.llm.language_models import open_language_models, open_roles
+from hitmiss.llm.ledger import Ledger
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.rows import cost_of, tokens_used
@@ -40,6 +41,8 @@ class CallWorker:
     """Asks models."""
 
     kind = "llm"
+    grows = ("dataset", "canaries", "prompts", "models", "modes", "tools", "trials", "thresholds")
+    """Items, trials, models and modes may be added; what was answered is not asked again."""
 
     def __init__(
         self,
@@ -54,6 +57,8 @@ class CallWorker:
     ) -> None:
         self.plan, self.models, self.secrets, self.key = plan, models, secrets, key
         self.cache, self.prices, self.tell = cache, prices or Prices({}), tell
+        self.ledger: Ledger | None = None
+        """Where requests are written before they are sent."""
         self.calls = plan.calls
         self.items = [call.key for call in self.calls]
         self.n_unparsed = 0
@@ -65,9 +70,9 @@ class CallWorker:
         return self.plan.config
 
     def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
-        """Return nothing: the content of the items is part of the configuration."""
-        del records
-        return []
+        """Return the items whose content is not what it was when they were asked about."""
+        asked = ((self.calls[at].item, record["pin"]) for at, record in records if "pin" in record)
+        return list(dict.fromkeys(item.id for item, pin in asked if item.sha256 != pin))
 
     def details(self) -> str:
         """Return how many answers were not understood."""
@@ -126,13 +131,14 @@ class CallWorker:
     def result(self, at: int, call: Call, record: Mapping[str, object]) -> Result:
         """Return a record as a result: without keys, with whose fault a failure is, and what it has used."""
         clean = {name: self.secrets.clean(value) for name, value in record.items()}
+        clean["pin"] = call.item.sha256
         has_failed = "error" in clean
         self.n_unparsed += not has_failed and clean.get("prediction") is None
         return Result(
             at,
             clean,
             fault_of(str(clean.get("error_type"))) if has_failed else "item",
-            calls=int(str(clean.get("requests") or 1)),
+            calls=max(int(str(clean.get("requests", 1))), 1),
             tokens=tokens_used(clean),
             cost=cost_of(self.plan, call, clean, self.prices)[0] or 0.0,
         )
@@ -196,9 +202,10 @@ class _Conversations:
         require_plain_environment()
         logging.getLogger("inspect_ai").setLevel(logging.CRITICAL)  # failures are reported by our own rows
         names = [name for name in worker.plan.models if name not in worker.models]
+        given = worker.plan.settings, worker.key, worker.secrets, worker.ledger
         with _quiet():
-            self._models = open_language_models(names, worker.plan.settings, worker.key, worker.secrets)
-            self._roles = open_roles(worker.plan.settings, worker.key, worker.secrets)
+            self._models = open_language_models(names, *given)
+            self._roles = open_roles(*given)
             self._loop = asyncio.new_event_loop()
 
     def _wait(self) -> None:

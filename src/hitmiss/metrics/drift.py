@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -132,3 +133,19 @@ def shift_real(label: ArrayLike, score: ArrayLike, score_clean: ArrayLike, weigh
     0.5
     """
     return _mean(_real_terms(label, score, score_clean), weight)
+
+
+DRIFT_TABLE: Final = {
+    "fpr": ("far", False),
+    "fnr": ("frr", True),
+    "far_drift": ("far_drift", False),
+    "frr_drift": ("frr_drift", True),
+    "shift_fake": ("shift_fake", False),
+    "shift_real": ("shift_real", True),
+    "eer": ("eer", None),
+}
+"""Metrics of a drift table: the name of each there, and the class that it is about."""
+DRIFT_METRICS: Final = tuple(DRIFT_TABLE)
+PAIRED_RATES: Final = ("far", "frr")
+"""The two error rates at one threshold, which are read together."""
+DRIFTS: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")

@@ -340,12 +340,16 @@ def _spf(miss: Floats, nontarget: Floats, spoof: Floats) -> Floats:
     return crossing(miss, spoof)
 
 
-SV: Final[OfThreeClasses] = OfThreeClasses(
-    lambda **arrays: sv_eer(**arrays), SASV, rates=_sv, needs=("target", "nontarget")
-)
-SPF: Final[OfThreeClasses] = OfThreeClasses(
-    lambda **arrays: spf_eer(**arrays), SASV, rates=_spf, needs=("target", "spoof")
-)
+def _sv_value(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
+    return _of_classes(SV, asv_label, sasv_score, weight)
+
+
+def _spf_value(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
+    return _of_classes(SPF, asv_label, sasv_score, weight)
+
+
+SV: Final[OfThreeClasses] = OfThreeClasses(_sv_value, SASV, rates=_sv, needs=("target", "nontarget"))
+SPF: Final[OfThreeClasses] = OfThreeClasses(_spf_value, SASV, rates=_spf, needs=("target", "spoof"))
 
 
 @metric(best="low", form=lambda: SV, prevalence=False, share=True, ranks=True, symbol="SV-EER", chance=Chance(0.5))
@@ -388,7 +392,11 @@ class OfAllImpostors(OfThreeClasses):
         return np.where((target[:, -1] <= 0) | (others[:, -1] <= 0), np.nan, found)
 
 
-ALL: Final[OfThreeClasses] = OfAllImpostors(lambda **arrays: sasv_eer(**arrays), SASV, rates=_sv)
+def _sasv_value(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
+    return _of_classes(ALL, asv_label, sasv_score, weight)
+
+
+ALL: Final[OfThreeClasses] = OfAllImpostors(_sasv_value, SASV, rates=_sv)
 
 
 @metric(best="low", form=lambda: ALL, share=True, ranks=True, symbol="SASV-EER", chance=Chance(0.5))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "no-rows/row": Entry(ERROR, "no row has {name}={values_2}", fix="check {--where?}"),
@@ -122,5 +122,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "counted-already": Entry(ERROR, "counts are counted already", fix="leave {--engine?} out"),
     "asv-memory": Entry(
         ERROR, "costs of a tandem with the trials of its ASV need every score in memory", fix="raise {--memory?}"
+    ),
+    "unit-not-used/trials-drawn": Entry(
+        WARNING,
+        "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which widens the intervals",
     ),
 }

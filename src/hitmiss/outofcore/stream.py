@@ -19,7 +19,7 @@ from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import find_metric, resolve
-from hitmiss.core.results import UNUSED, Results
+from hitmiss.core.results import Results
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import ANSWERS, Trials
 from hitmiss.derive.decisions import at_threshold
@@ -27,7 +27,7 @@ from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.natural_unit import USUAL_UNITS
 from hitmiss.engine.prepare import form_of, inside
 from hitmiss.evaluation.protocol import find_protocol, measure_trials, read_side
-from hitmiss.evaluation.tandem import complete
+from hitmiss.evaluation.tandem import with_verifier
 from hitmiss.io.aliases import SYSTEM_PREFIX, may_name_runs, says_probability
 from hitmiss.io.columns import unused_weights
 from hitmiss.io.diagnostics import Diagnostics
@@ -261,7 +261,7 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     if said.asv is not None:
         if trials.is_short:  # scores are kept exactly where a cost that is known before counting needs them
             raise UsageError.of("asv-memory")
-        trials = complete(trials, key, whole.protocol or Protocol(), said)
+        trials = with_verifier(trials, key, whole.protocol or Protocol(), said)
     unused = unused_weights([*names_of_shards(opened), *(labels.there if labels else ())], "both", reads)
     trials = _titled(trials, Diagnostics([], unused, []), trials.header.coverage)
     if in_parts and finished is not None:
@@ -310,13 +310,7 @@ def _unused_unit(design: Design, there: Sequence[str]) -> list[str]:
     if not unit:
         return []
     name, option = " × ".join(unit), ",".join(unit)
-    return [
-        Remark(
-            f"trials were drawn one by one, and those of one {name} are not independent; "
-            f"--unit {option} draws them whole, which widens the intervals",
-            UNUSED,
-        )
-    ]
+    return [Remark.of("unit-not-used/trials-drawn", name=name, option=option)]
 
 
 def asked_forms(wanted: Sequence[str], protocol: Protocol | None, options: ReadSpec, scale: ScoreScale) -> list[Form]:

@@ -23,6 +23,7 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.findings.wording import Shown, explain, shown
+from hitmiss.metrics.attack_families import NORMS
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import Grid, Row, groupings
 from hitmiss.reports.heat import HeatMap, heat_map
@@ -30,7 +31,6 @@ from hitmiss.reports.media_finder import MediaFinder
 from hitmiss.reports.robustness_display import RobustnessDisplay
 from hitmiss.reports.summary import Summary
 from hitmiss.reports.worst_errors import Sample, WorstErrors, within
-from hitmiss.robustness.attacks import NORMS
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell, attack_name, strength_of
 
 CURVES: Final = ("changed", "robust_accuracy", "exact_match", "macro_auc", "target_success", "target_eligible")

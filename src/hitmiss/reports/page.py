@@ -9,7 +9,6 @@ from typing import Final
 from hitmiss.core import progress
 from hitmiss.core.finding import MARKS
 from hitmiss.core.scale import ROUNDING
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.findings.wording import Entry, explain
 from hitmiss.reports import campaigns
 from hitmiss.reports.curve_displays import DetDisplay
@@ -140,13 +139,13 @@ def _errors(evaluation: Evaluation, options: Options, budget: int) -> tuple[Wors
         return tuple(
             campaigns.fragile(s.trials, s.name, options.most, share, s.finder if options.texts else None)
             for s in evaluation.sources
-            if s.trials is not None and not isinstance(s.trials, TalliedTrials)
+            if s.trials is not None and s.trials.has_rows
         )
     rank = {name: i for i, name in enumerate(evaluation.best_first)}
     found = [
         RunEvidence(member.name, member.trials, _eer_threshold(member), s.finder, s.rationales, s.people, s.texts)
         for member, s in ((m, m.source) for m in sorted(evaluation.members, key=lambda m: rank[m.name]))
-        if member.trials is not None and not isinstance(member.trials, TalliedTrials)
+        if member.trials is not None and member.trials.has_rows
     ]
     if not found:
         return ()

@@ -21,7 +21,6 @@ from hitmiss.core.convert import InvalidField, fit
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
 from hitmiss.reports.curve_displays import DetDisplay, PrDisplay, RocDisplay
 from hitmiss.reports.displays import Costs, Display
@@ -60,7 +59,7 @@ def pictures(trials: Trials, results: Results | None = None) -> list[Picture]:
 
 def _drawn(trials: Trials, costs: Costs | None, run: Mapping[str, str], results: Results | None) -> Iterator[Display]:
     """Draw the displays of one run. Areas under binned curves are not exact, so the measured areas replace them."""
-    is_short = isinstance(trials, TalliedTrials) and trials.is_short
+    is_short = trials.is_short
     for display in displays(trials, costs):
         if is_short and isinstance(display, RocDisplay | PrDisplay):
             whole = [
@@ -147,9 +146,7 @@ def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
             for p in stored
         ]
     except (TypeError, KeyError, AttributeError, ValueError, IndexError) as error:
-        raise DataError(
-            f"its pictures are not of the form that hitmiss writes: {error}", code="malformed-pictures"
-        ) from None
+        raise DataError.of("malformed-pictures", error=error) from None
 
 
 def read_display(data: Mapping[str, object]) -> Display:
@@ -160,5 +157,5 @@ def read_display(data: Mapping[str, object]) -> Display:
     )  # fmt: skip
     kinds = {display.kind: display for display in known}
     if data.get("kind") not in kinds:
-        raise DataError(f"unknown kind of curve {data.get('kind')!r}; known: {', '.join(kinds)}")
+        raise DataError.of("unknown-kind-curve-known", data=data.get("kind"), kinds=tuple(kinds))
     return kinds[str(data["kind"])].from_dict(data)

@@ -11,7 +11,6 @@ from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparison import A_BETTER, B_BETTER, IDENTICAL, NO_DIFFERENCE, Comparison
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.rank import compare_runs
 from hitmiss.engine.ranking import Ranking
 from hitmiss.evaluation.protocol import comparable
@@ -47,7 +46,7 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
     """Compare the runs if their trials are available; otherwise return a sentence that says what is missing."""
     if len(evaluation.members) < 2:
         return Versus()
-    if any(member.trials is None or isinstance(member.trials, TalliedTrials) for member in evaluation.members):
+    if any(member.trials is None or not member.trials.has_rows for member in evaluation.members):
         return Versus(notes=(UNTESTED,))
     trials = contenders(evaluation)
     if len(trials) < 2:

@@ -21,7 +21,7 @@ from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
-from hitmiss.core.results import FORCED, Estimate, Results
+from hitmiss.core.results import Estimate, Results
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.trials import Trials
 from hitmiss.engine.comparability import Breach
@@ -30,23 +30,11 @@ from hitmiss.engine.comparison import Comparison, Difference
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.pairing import pair
 from hitmiss.engine.signature import GAPS_JOIN, read_signature, render, signed
+from hitmiss.metrics.attack_families import AIMED, COMPARED, NORMS, OF_CLASSES, OF_RECORDS, UNTOUCHED
 from hitmiss.robustness.campaign import CLEAN, CONTROL, Campaign, Cell
 from hitmiss.robustness.health import health
 
-NORMS: Final = ("l2_mv", "linf_uv", "snr_db", "smoothness_uv2")
-"""Figures that describe an attack: they have no better or worse direction."""
-AIMED: Final = ("target_success", "target_eligible", "target_base")
-RECORDS: Final = (
-    "changed", "changed_correct", "exact_match", "robust_accuracy", *AIMED, "macro_auc", *NORMS, "median_minimal_strength",
-)  # fmt: skip
-"""Figures of whole records, in the order of the tables."""
-CLASSES: Final = ("flipped", "lost", "induced", "roc_auc")
-"""Figures of one class."""
-UNTOUCHED: Final = ("exact_match", "macro_auc", "roc_auc")
-"""Figures that also exist for records without an attack."""
 TARGET: Final = ("target",)
-COMPARED: Final = ("changed", "changed_correct", "robust_accuracy", "exact_match", "macro_auc", *AIMED)
-"""Record figures by which two models are compared, in the order of the tables."""
 PATIENTS: Final = ("patient", "patient_id")
 USUAL: Final = {"aim": "any", "place": "whole"}
 """The values for attacks of a run without such a column."""
@@ -180,8 +168,8 @@ def _measured(trials: Trials, campaign: Campaign, design: Design) -> tuple[Resul
 def _asked(design: Design) -> tuple[list[str], list[str]]:
     """Return the record metrics and the class metrics that a design asks for: by name, or all."""
     if not design.metrics:
-        return list(RECORDS), list(CLASSES)
-    own = [m for m in design.metrics if parse(m).name in RECORDS]
+        return list(OF_RECORDS), list(OF_CLASSES)
+    own = [m for m in design.metrics if parse(m).name in OF_RECORDS]
     return own, [m for m in design.metrics if m not in own]
 
 
@@ -245,7 +233,7 @@ def compare_attacks(a: Trials, b: Trials, design: Design, names: tuple[str, str]
         of_classes = compare_design(classes_of(one), classes_of(other), of_target, names)
         parts.append(replace(of_classes, differences=tuple(d for d in of_classes if "target" in d.slice)))
     rows = [d for part in parts for d in part if _is_difference(d)]
-    rows.sort(key=lambda d: [*COMPARED, *CLASSES, d.metric].index(d.metric))
+    rows.sort(key=lambda d: [*COMPARED, *OF_CLASSES, d.metric].index(d.metric))
     said = dict.fromkeys((*warnings, *(w for part in parts for w in part.warnings)))
     made = replace(parts[0], differences=tuple(rows), discordances=(), warnings=tuple(said))
     made = replace(made, design=with_sides(replace(design, contest=contest), {names[0]: a, names[1]: b}))
@@ -290,7 +278,7 @@ def _checked(a: Trials, b: Trials, names: tuple[str, str], force: bool) -> list[
             )
     if wrong and not force:
         raise DataError.of("incomparable", names=names[0], names_2=names[1], wrong="; ".join(map(str, wrong[:SHOWN])))
-    found: list[str] = [Remark(f"INVALID COMPARISON, forced: {breach}", FORCED) for breach in wrong]
+    found: list[str] = [Remark.of("comparison-forced/invalid", breach=breach) for breach in wrong]
     if not all(told):
         found.append("different attacks? Not both runs record the settings of their attacks, so this was not checked")
     seeds = [t.header.provenance.get("seed") for t in (a, b)]

@@ -27,24 +27,11 @@ from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.signature import USUAL_LEVEL, signed
 from hitmiss.metrics.detection import eer, eer_point
+from hitmiss.metrics.drift import DRIFT_METRICS, DRIFT_TABLE, DRIFTS
 
 CLEAN_NAMES: Final = ("clean", "NONE", "-")
 CHANGED: Final = Remark.of("only-fakes-changed")
 BETWEEN: Final = " × "
-FIGURES: Final = {
-    "fpr": ("far", False),
-    "fnr": ("frr", True),
-    "far_drift": ("far_drift", False),
-    "frr_drift": ("frr_drift", True),
-    "shift_fake": ("shift_fake", False),
-    "shift_real": ("shift_real", True),
-    "eer": ("eer", None),
-}
-"""Metrics of a drift table: the name of each there, and the class that it is about."""
-METRICS: Final = tuple(FIGURES)
-PAIRED_RATES: Final = ("far", "frr")
-"""The two error rates at one threshold, which are read together."""
-DRIFTS: Final = ("far_drift", "frr_drift", "shift_fake", "shift_real")
 
 
 def equal_error(label: ArrayLike, score: ArrayLike) -> tuple[float, float]:
@@ -146,7 +133,7 @@ def drift_parts(trials: Trials, asked: Design, parts: Iterable[Trials]) -> Resul
         paired = beside_clean(part, by, clean=base, pair_by=linked, threshold=asked.threshold)
         frozen, unit = paired.header.threshold, asked.unit or (linked,)
         plan = {"bootstrap": bootstrap, "seed": seed, "level": level}
-        design = Design.of(METRICS, by=[(user_name(by),)], unit=unit, gap=False, **plan)
+        design = Design.of(DRIFT_METRICS, by=[(user_name(by),)], unit=unit, gap=False, **plan)
         own = _arranged(measure_design(paired, design), paired, by, base)
         rows += [e for e in own if e.slice[user_name(by)] != base] if rows else own
         notes += [note for note in paired.header.notes if note not in given.header.notes]
@@ -243,14 +230,14 @@ def _arranged(measured: Results, paired: Trials, by: str, base: str) -> list[Est
     fakes_only = _changed_fakes_only(paired, by)
     rows = []
     for value in values:
-        for metric, (title, side) in FIGURES.items():
+        for metric, (title, side) in DRIFT_TABLE.items():
             if value == base and metric in DRIFTS:
                 continue
             e = replace(at[value, metric], metric=title)
             if side is not None:
                 n = e.n_positive if side else e.n - e.n_positive
                 e = replace(e, n=n, n_positive=n if side else 0)
-            rows.append(replace(e, note=CHANGED) if title == "eer" and value in fakes_only else e)
+            rows.append(replace(e, note=CHANGED) if side is None and value in fakes_only else e)
     return rows
 
 

@@ -44,7 +44,13 @@ def open_run(worker: Worker, folder: str | Path, spec: RunSpec) -> Iterator[Run]
     with (
         stop_on_terminate(),
         start(
-            folder, kind=worker.kind, config=worker.config, items=worker.items, resume=spec.resume, join=spec.join
+            folder,
+            kind=worker.kind,
+            config=worker.config,
+            items=worker.items,
+            resume=spec.resume,
+            join=spec.join,
+            grows=worker.grows,
         ) as run,
     ):
         if spec.resume or spec.join:
@@ -113,7 +119,7 @@ class End:
     def require_few_failures(self, folder: str | Path, n_failed: int, most: float | None) -> None:
         """Raise if a larger share of the items failed than is allowed."""
         share = n_failed / max(self.progress.n_total, 1)
-        if most is not None and share > most:
+        if self.state == "complete" and most is not None and share > most:
             raise IncompleteRun(
                 f"{folder}: {n_failed:,} of {self.progress.n_total:,} failed ({share:.1%}), more than --fail-rate "
                 f"{most:g}; the first: {self.progress.first_failure or 'see the records'}; go on with --resume --retry",

@@ -30,18 +30,18 @@ def load_manifest(folder: str | Path) -> dict[str, object]:
         data = path.read_bytes()
         manifest = json.loads(data)
     except FileNotFoundError:
-        raise UsageError(f"{folder} is not a run: it has no {MANIFEST}") from None
+        raise UsageError.of("not-run", folder=folder, MANIFEST=MANIFEST) from None
     except ValueError:
-        raise DataError(f"{path} is not JSON: the run was edited or damaged") from None
+        raise DataError.of("not-json-run-edited", path=path) from None
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
-        raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
+        raise DataError.of("run-schema-version-hitmiss", folder=folder, schema=schema, SCHEMA=SCHEMA)
     try:
         is_sound = data == sealed(manifest)
     except ValueError:  # NaN or a number beyond every float, which no manifest holds
         is_sound = False
     if not is_sound:
-        raise DataError(f"{path} does not match its own seal: the run was edited or damaged")
+        raise DataError.of("not-match-own-seal", path=path)
     _check_form(manifest)
     return dict(manifest)
 
@@ -99,24 +99,23 @@ def _check_form(manifest: Mapping[str, object]) -> None:
     """Refuse a manifest whose fields differ from what this version writes: anyone can make a valid seal."""
     known, facts = as_manifest(manifest), run_facts(manifest)
     if facts.rows is not None and facts.rows not in known.files:
-        raise DataError(f"the run names rows ({facts.rows}) that are not among its files", code="malformed-run-facts")
+        raise DataError.of("malformed-run-facts", rows=facts.rows)
     if facts.rows is not None and None in (facts.layout, facts.positive, facts.negative):
-        raise DataError("the run names rows and not how to read them", code="malformed-run-facts")
+        raise DataError.of("malformed-run-facts/names")
 
 
 def require_complete(folder: str | Path) -> dict[str, object]:
     """Return the manifest of a finished run with unchanged files; an unfinished run is exit code 4."""
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
-        done = len({at for at, _ in _all(Path(folder), None)})
-        raise IncompleteRun(
-            f"{folder}: the run is not finished ({manifest['state']}, {done:,} of {manifest['n_items']:,} items); "
-            f"go on with the same command and --resume"
+        done = len({record.get("item") for _, record in _all(Path(folder), None)})
+        raise IncompleteRun.of(
+            "run-not-finished-items", folder=folder, state=manifest["state"], done=done, n_items=manifest["n_items"]
         )
     manifest.setdefault("facts", {})
     wrong = verify(folder)
     if wrong:
-        raise DataError(f"{folder}: the run was changed after it was finished: {'; '.join(wrong[:5])}")
+        raise DataError.of("run-changed-after-finished", folder=folder, wrong="; ".join(wrong[:5]))
     return manifest
 
 
@@ -144,16 +143,18 @@ def segments(folder: Path) -> list[Path]:
     return [p for p in sorted((folder / ITEMS).glob("*.jsonl")) if p.stat().st_size]
 
 
-def chosen(folder: Path, items: Sequence[str] | None, n: int) -> Iterator[tuple[int, dict[str, object]]]:
+def chosen(
+    folder: Path, items: Sequence[str] | None, n: int, may_grow: bool = False
+) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield position and record of each of `n` items: its first success, else its last failure.
 
-    With `items`, the ids are checked.
+    With `items`, the ids are checked; in a run that may grow, they decide the position.
     """
     best, is_good = np.full(n, -1, dtype=np.int64), np.zeros(n, dtype=bool)
-    for line, (at, record) in enumerate(_all(folder, items)):
+    for line, (at, record) in enumerate(_all(folder, items, may_grow)):
         if not is_good[at]:
             best[at], is_good[at] = line, "error" not in record
-    yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items)) if best[at] == line)
+    yield from ((at, record) for line, (at, record) in enumerate(_all(folder, items, may_grow)) if best[at] == line)
 
 
 def sealed(manifest: Mapping[str, object]) -> bytes:
@@ -178,23 +179,36 @@ def items_digest(items: Sequence[str]) -> str:
     return _hash("\x1f".join(items).encode("utf-8", "surrogatepass"))[:16]
 
 
-def _all(folder: Path, items: Sequence[str] | None) -> Iterator[tuple[int, dict[str, object]]]:
+def _all(folder: Path, items: Sequence[str] | None, may_grow: bool = False) -> Iterator[tuple[int, dict[str, object]]]:
+    places = Places(items, may_grow)
     for path in segments(folder):
         for record in SegmentReader(path).records():
-            yield _position(record, items, path), record
+            yield places.of(record, path), record
 
 
-def _position(record: dict[str, object], items: Sequence[str] | None, path: Path) -> int:
-    at = record.get("at")
-    if (
-        not isinstance(at, int)
-        or at < 0
-        or (items is not None and (at >= len(items) or items[at] != record.get("item")))
-    ):
-        raise DataError(
-            f"{path.name} holds a record of {record.get('item')!r}, which is not among the items of the run"
-        )
-    return at
+class Places:
+    """Positions of records: as they say, or by the name of their item if the run has grown since."""
+
+    def __init__(self, items: Sequence[str] | None, may_grow: bool = False) -> None:
+        self._items, self._may_grow = items, may_grow
+        self._by_name: dict[str, int] | None = None
+
+    def of(self, record: Mapping[str, object], path: Path) -> int:
+        """Return the position of a record; refuse one of an item that is not in the run."""
+        at, name, items = record.get("at"), record.get("item"), self._items
+        if not isinstance(at, int) or at < 0:
+            raise _foreign(path, name)
+        if items is None or (at < len(items) and items[at] == name):
+            return at
+        if self._by_name is None:
+            self._by_name = {item: i for i, item in enumerate(items)} if self._may_grow else {}
+        if name not in self._by_name:
+            raise _foreign(path, name)
+        return self._by_name[str(name)]
+
+
+def _foreign(path: Path, name: object) -> DataError:
+    return DataError.of("holds-record-not-among", path_name=path.name, name=name)
 
 
 def _sha(path: Path) -> str:

@@ -22,7 +22,7 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -41,7 +41,7 @@ from hitmiss.runs.manifest import (
     OWNER,
     SCHEMA,
     TABLE,
-    _position,
+    Places,
     _sha,
     as_manifest,
     chosen,
@@ -62,7 +62,13 @@ class Run:
     """A run in progress; see `start`."""
 
     def __init__(
-        self, folder: Path, manifest: dict[str, object], items: Sequence[str], owner: Owner, claims: Claims
+        self,
+        folder: Path,
+        manifest: dict[str, object],
+        items: Sequence[str],
+        owner: Owner,
+        claims: Claims,
+        may_grow: bool = False,
     ) -> None:
         self.folder, self.manifest, self.items = folder, manifest, items
         self.torn, self.is_new = 0, False
@@ -70,6 +76,7 @@ class Run:
         self._done = np.zeros(len(items), dtype=bool)
         self._owner, self._claims = owner, claims
         self._readers: dict[Path, SegmentReader] = {}
+        self._places, self._may_grow = Places(items, may_grow), may_grow
         self._writer = SegmentWriter(folder / ITEMS)
         self._end = threading.Event()
         self._heart = threading.Thread(target=self._beat, daemon=True)
@@ -115,7 +122,7 @@ class Run:
 
     def records(self) -> Iterator[tuple[int, dict[str, object]]]:
         """Yield position and record of every item done, once each: its first success, else a failure."""
-        yield from chosen(self.folder, self.items, len(self.items))
+        yield from chosen(self.folder, self.items, len(self.items), self._may_grow)
 
     @property
     def segment(self) -> str:
@@ -148,12 +155,16 @@ class Run:
         with suppress(OSError, HitmissError):
             if self._owner.is_held and _state(self.folder) != "complete":
                 self._save("interrupted" if isinstance(error, KeyboardInterrupt) else "stopped")
-            if self._owner.is_held and error is not None and self.is_new and not segments(self.folder):
+            if self._owner.is_held and error is not None and self.is_new and self._is_bare():
                 self._remove()
         self._owner.leave()
         self._claims.close()
         with suppress(OSError):
             self.folder.rmdir()  # only if it is empty
+
+    def _is_bare(self) -> bool:
+        """Return whether the folder holds nothing but what every run begins with."""
+        return not segments(self.folder) and {p.name for p in self.folder.iterdir()} <= {MANIFEST, CLAIMS, OWNER, ITEMS}
 
     def _remove(self) -> None:
         """Remove a run that this process began and that ended before its first result."""
@@ -172,7 +183,7 @@ class Run:
                 continue
             reader = self._readers.setdefault(path, SegmentReader(path))
             for record in reader.records():
-                at = _position(record, self.items, path)
+                at = self._places.of(record, path)
                 self.has_error[at] = "error" in record and (self.has_error[at] or not self._done[at])
                 self._done[at] = True
 
@@ -191,11 +202,13 @@ def start(
     items: Sequence[str],
     resume: bool = False,
     join: bool = False,
+    grows: Collection[str] = (),
 ) -> Run:
     """Begin a run, continue one (`resume`), or work beside its owner (`join`).
 
     `config` pins everything that could change a result; a resumed run must have the same configuration. A folder that
     already holds a run is refused unless the run is resumed or joined. A run in which nothing succeeded begins afresh.
+    `grows`: parts of the configuration to which something may be added when a run is resumed, and items with them.
     """
     folder = Path(folder)
     wanted = json.loads(json.dumps(config))
@@ -204,14 +217,19 @@ def start(
     claims, owner = Claims(folder / CLAIMS), Owner(folder / OWNER)
     try:
         with claims.guard():
-            if not join or owner.standing() is None:
+            is_alone = not join or owner.standing() is None
+            if is_alone:
                 owner.take()
                 if not fresh and _has_no_success(folder):
                     _forget(folder)
                     fresh = True
-            manifest = _begin(folder, kind, wanted, items) if fresh else _continue(folder, kind, wanted, items)
+            manifest = (
+                _begin(folder, kind, wanted, items)
+                if fresh
+                else _continue(folder, kind, wanted, items, grows if is_alone else ())
+            )
             torn = sum(map(cut_torn_tail, segments(folder)))
-        run = Run(folder, manifest, items, owner, claims)
+        run = Run(folder, manifest, items, owner, claims, bool(grows))
         run.torn, run.is_new = torn, fresh
         run._look()
     except BaseException:
@@ -224,14 +242,14 @@ def start(
 def _is_fresh(folder: Path, may_exist: bool) -> bool:
     if not (folder / MANIFEST).exists():
         if folder.is_dir() and any(p.name not in (CLAIMS, OWNER) for p in folder.iterdir()):
-            raise UsageError(f"{folder} exists and holds no run; give an empty or a new folder")
+            raise UsageError.of("exists-holds-no-run", folder=folder)
         return True
     if may_exist or _has_no_success(folder):
         return False
     state = load_manifest(folder)["state"]
     if state == "complete":
-        raise UsageError(f"{folder} holds a finished run; give another folder")
-    raise IncompleteRun(f"{folder} holds a run that is not finished ({state}); go on with --resume")
+        raise UsageError.of("holds-finished-run-2", folder=folder)
+    raise IncompleteRun.of("holds-run-not-finished", folder=folder, state=state)
 
 
 def _has_no_success(folder: Path) -> bool:
@@ -272,21 +290,39 @@ def _begin(folder: Path, kind: str, config: dict[str, object], items: Sequence[s
     return manifest
 
 
-def _continue(folder: Path, kind: str, config: dict[str, object], items: Sequence[str]) -> dict[str, object]:
+def _continue(
+    folder: Path, kind: str, config: dict[str, object], items: Sequence[str], grows: Collection[str]
+) -> dict[str, object]:
     manifest = load_manifest(folder)
     known = as_manifest(manifest)
+    now: dict[str, object] = {"n_items": len(items), "items_digest": items_digest(items), "config": config}
+    has_grown = now != {name: manifest[name] for name in now}
     before = {"kind": known.kind, "items": [known.n_items, known.items_digest], **known.config}
-    differing = differences(before, {"kind": kind, "items": [len(items), items_digest(items)], **config})
+    wanted = {"kind": kind, "items": [len(items), now["items_digest"]], **config}
+    if has_grown and grows:
+        _require_growth(folder, before, wanted, items, grows)
+    differing = differences(before, wanted)
     if differing:
-        raise IncompleteRun(
-            f"{folder} was begun with another configuration: {'; '.join(differing)}; "
-            f"give what it was begun with, or another folder",
-            code="other-configuration",
-        )
-    if manifest["state"] != "complete":
-        manifest["state"] = "running"
+        raise IncompleteRun.of("other-configuration", folder=folder, differing="; ".join(differing))
+    if manifest["state"] != "complete" or has_grown:
+        manifest |= {**now, "state": "running"}
         replace_file(folder / MANIFEST, sealed(manifest))
     return manifest
+
+
+def _require_growth(
+    folder: Path, before: dict[str, object], wanted: dict[str, object], items: Sequence[str], grows: Collection[str]
+) -> None:
+    """Leave of two configurations what may not differ: additions are left out if every item that is done is still asked for."""
+    asked = set(items)
+    if all(record["item"] in asked for path in segments(folder) for record in SegmentReader(path).records()):
+        before["items"] = wanted["items"]
+    for name in grows:
+        old, new = before.get(name), wanted.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            wanted[name] = {key: new.get(key) for key in old}
+        else:
+            before[name] = new
 
 
 def _state(folder: Path) -> str:

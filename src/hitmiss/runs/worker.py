@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -41,6 +41,8 @@ class Worker(Protocol):
 
     kind: str
     """The kind of run: detect, attack, llm."""
+    grows: Collection[str]
+    """Parts of the configuration to which something may be added when the run is resumed."""
 
     @property
     def items(self) -> Sequence[str]:

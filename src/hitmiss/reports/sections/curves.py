@@ -6,7 +6,6 @@ from typing import Final
 
 from hitmiss.core.finding import has_code
 from hitmiss.core.results import REPEATED
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.findings.wording import explain, shown
 from hitmiss.reports import campaigns
 from hitmiss.reports.evaluations import FEW_RUNS, RUN, Evaluation
@@ -32,8 +31,8 @@ def curves(evaluation: Evaluation, context: Context) -> Section:
     drawn = tuple(_figures(context.id, evaluation))
     if not drawn:
         return Section("curves", "Curves", ())
-    counted = [m.trials for m in evaluation.members if isinstance(m.trials, TalliedTrials)]
-    blocks: list[Block] = [TextBlock(IN_BINS)] if any(own.is_short for own in counted) else []
+    is_short = any(m.trials is not None and m.trials.is_short for m in evaluation.members)
+    blocks: list[Block] = [TextBlock(IN_BINS)] if is_short else []
     explored = explorer(evaluation, costs_of(evaluation.results))
     blocks += [ExplorerBlock(explored)] if explored is not None else []
     return Section("curves", "Curves", (*blocks, FiguresBlock(drawn)))
@@ -81,5 +80,5 @@ def _is_independent(evaluation: Evaluation) -> bool:
     if any("unit=" in member.source.results.signature for member in evaluation.members):
         return False
     noted = any(has_code(e.note, REPEATED) or e.average == "mean" for e in evaluation.results)
-    tables = [m.trials for m in evaluation.members if m.trials is not None and not isinstance(m.trials, TalliedTrials)]
+    tables = [m.trials for m in evaluation.members if m.trials is not None and m.trials.has_rows]
     return not noted and all(t.frame.select("item", "target").is_unique().all() for t in tables)

@@ -11,7 +11,6 @@ import polars as pl
 from hitmiss.conclude.slices import weak_slices
 from hitmiss.core.errors import DataError
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.findings.wording import explain, told
 from hitmiss.reports import campaigns
 from hitmiss.reports.dumbbells import dumbbells
@@ -162,7 +161,7 @@ def _single_slices(
 ) -> list[FigureView]:
     """Draw the scores of the worst slices, each in a small figure on one common axis."""
     member = next((member for member in evaluation.members if member.name == run.get(RUN, member.name)), None)
-    if member is None or member.trials is None or isinstance(member.trials, TalliedTrials):
+    if member is None or member.trials is None or not member.trials.has_rows:
         return []
     whole = member.picture.of("histogram") if member.picture is not None else None
     if not isinstance(whole, HistogramDisplay) or len(evaluation.members) > 2:

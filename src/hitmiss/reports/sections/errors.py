@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from hitmiss.engine.counted import TalliedTrials
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.options import Context
 from hitmiss.reports.section import ErrorsBlock, Section, TextBlock
@@ -20,5 +19,5 @@ def errors(evaluation: Evaluation, context: Context) -> Section:
     found = context.errors
     if found:
         return Section("errors", "Worst errors", tuple(ErrorsBlock(e, len(found) > 1) for e in found))
-    counted = any(isinstance(member.trials, TalliedTrials) for member in evaluation.members)
+    counted = any(member.trials is not None and not member.trials.has_rows for member in evaluation.members)
     return Section("errors", "Worst errors", (TextBlock(NO_TRIALS),) if counted and context.options.samples else ())

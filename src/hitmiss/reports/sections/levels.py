@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from hitmiss.findings.wording import explain
+from hitmiss.metrics.drift import PAIRED_RATES
 from hitmiss.reports.evaluations import RUN, Evaluation
 from hitmiss.reports.grids import groupings
 from hitmiss.reports.options import Context
@@ -13,7 +14,6 @@ from hitmiss.reports.readings import LEVELS, Reading
 from hitmiss.reports.robustness_display import RobustnessDisplay
 from hitmiss.reports.section import FiguresBlock, FigureView, Section
 from hitmiss.reports.sections.curves import robustness_view
-from hitmiss.robustness.manipulation import PAIRED_RATES
 
 MOST_LEVELS: Final = 12
 """Number of small figures of manipulations at several levels."""

@@ -1,0 +1,85 @@
+"""Parsers: how the text of an answer becomes a verdict. Answers are kept, so a run can be read again at no cost.
+
+A parser has a version, which is in every row that it made; `hitmiss llm --reparse --parser strict` reads the answers of
+a run again and sends no request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from hitmiss.core.errors import UnknownName
+from hitmiss.llm.answers import VERDICTS, Answer, read_answer
+
+ENDS: Final = {
+    "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
+    "model_length": ": it was cut off where the model takes no more",
+    "content_filter": ": the provider held it back",
+}
+"""Why an answer may have ended too early."""
+
+
+@dataclass(frozen=True)
+class Parser:
+    """A way to read answers; another version may read the same text differently."""
+
+    name: str
+    version: int
+    about: str
+    read: Callable[[str], Answer]
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+def read_strictly(text: str) -> Answer:
+    """Return the verdict of an answer that is exactly the JSON object that was asked for.
+
+    >>> read_strictly('{"verdict": "fake", "confidence": 0.9, "rationale": "a grid"}').verdict
+    'fake'
+    >>> read_strictly('Sure! {"verdict": "fake", "confidence": 0.9, "rationale": ""}').problem
+    'the answer is not the one JSON object that was asked for'
+    """
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    is_whole = isinstance(found, dict) and set(found) == {"verdict", "confidence", "rationale"}
+    if not is_whole or found["verdict"] not in VERDICTS:
+        return Answer(None, None, "", "the answer is not the one JSON object that was asked for")
+    confidence = found["confidence"]
+    is_share = isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
+    if not is_share or not isinstance(found["rationale"], str):
+        return Answer(None, None, "", "the answer is not the one JSON object that was asked for")
+    return Answer(found["verdict"], float(confidence), found["rationale"])
+
+
+LENIENT: Final = Parser("lenient", 2, "a verdict wherever it is stated (docs/llm.md lists the shapes)", read_answer)
+PARSERS: Final = {
+    parser.name: parser
+    for parser in (LENIENT, Parser("strict", 1, "exactly the JSON object that was asked for", read_strictly))
+}
+
+
+def find_parser(name: str) -> Parser:
+    """Return a parser by its name."""
+    if name not in PARSERS:
+        raise UnknownName("parser", name, PARSERS)
+    return PARSERS[name]
+
+
+def parse_record(record: Mapping[str, object], parser: Parser) -> dict[str, object]:
+    """Return a record with its answer read by a parser; one without an answer (a function's, a failure) is unchanged."""
+    if record.get("answer") is None or "error" in record:
+        return dict(record)
+    text = str(record["answer"])
+    found = parser.read(text)
+    kept = {name: value for name, value in record.items() if name != "problem"}
+    verdict = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
+    if not found.problem:
+        return {**kept, **verdict}
+    why = "" if found.is_parsed else ENDS.get(str(record.get("stop_reason")), "")
+    return {**kept, **verdict, "problem": found.problem + why}
