@@ -30,7 +30,8 @@ import numpy as np
 import torch
 
 from hitmiss.detection.beats import Beats, BeatsConfig, BeatsDetector, random_checkpoint
-from hitmiss.detection.beats_encoder import BINS, DEVIATION, MEAN, PLAIN, Arrangement, fbank, relative_buckets
+from hitmiss.detection.beats_encoder import PLAIN, Arrangement, relative_buckets
+from hitmiss.detection.filterbank import BINS, DEVIATION, MEAN, fbank
 
 RATE = 16000
 TINY = BeatsConfig(

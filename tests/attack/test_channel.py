@@ -12,8 +12,8 @@ import pytest
 
 from hitmiss.attacks.audio import transform
 from hitmiss.attacks.channels import Chain, preset
-from hitmiss.attacks.conditions import transform as of_medium
 from hitmiss.attacks.family import perturbation
+from hitmiss.attacks.manipulation import transform as of_medium
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UsageError
 

@@ -73,7 +73,7 @@ def test_strange_images_are_refused() -> None:
 
 
 def test_callables_on_texts_and_pictures() -> None:
-    from hitmiss.attacks.conditions import transform
+    from hitmiss.attacks.manipulation import transform
     from hitmiss.core.errors import UnknownName
 
     assert transform(str.upper, "text")("abc", 0, rng()) == "ABC"

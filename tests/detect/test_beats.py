@@ -14,8 +14,7 @@ import pytest
 from detect_parts import clip, corpus
 
 from hitmiss.core.errors import DataError, IncompleteRun, UsageError
-from hitmiss.detection import beats
-from hitmiss.detection import beats_encoder as banks
+from hitmiss.detection import beats, filterbank
 from hitmiss.detection.beats import (
     Beats,
     BeatsConfig,
@@ -63,7 +62,7 @@ def slow_beats(w: dict[str, np.ndarray], wave: np.ndarray) -> np.ndarray:
 
 def slow_fbank(wave: np.ndarray) -> np.ndarray:
     window = np.hanning(400) ** 0.85
-    edges = np.linspace(1127 * np.log(1 + 20 / 700), 1127 * np.log(1 + 8000 / 700), banks.BINS + 2)
+    edges = np.linspace(1127 * np.log(1 + 20 / 700), 1127 * np.log(1 + 8000 / 700), filterbank.BINS + 2)
     mels = 1127 * np.log(1 + np.arange(256) * 16000 / 512 / 700)
     rows = []
     for start in range(0, len(wave) - 399, 160):
@@ -142,14 +141,14 @@ def test_filterbanks_equal_those_of_transformers() -> None:
     torch, audio = pytest.importorskip("torch"), pytest.importorskip("transformers.audio_utils")
     wave = np.random.default_rng(0).normal(0, 3000, 16000).astype(np.float32)
     filters = audio.mel_filter_bank(
-        257, banks.BINS, 20, 8000, 16000, norm=None, mel_scale="kaldi", triangularize_in_mel_space=True
+        257, filterbank.BINS, 20, 8000, 16000, norm=None, mel_scale="kaldi", triangularize_in_mel_space=True
     )
     window = audio.window_function(400, "povey", periodic=False)
     wanted = audio.spectrogram(
         wave, window, 400, 160, 512, power=2.0, center=False, preemphasis=0.97, mel_filters=filters, log_mel="log",
-        mel_floor=banks.FLOOR, remove_dc_offset=True,
+        mel_floor=filterbank.FLOOR, remove_dc_offset=True,
     ).T  # fmt: skip
-    found = banks.fbank(torch.from_numpy(wave)[None])[0].numpy()
+    found = filterbank.fbank(torch.from_numpy(wave)[None])[0].numpy()
     assert found.shape == wanted.shape and np.abs(found - wanted).max() < 1e-3
 
 

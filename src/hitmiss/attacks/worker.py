@@ -30,16 +30,8 @@ from hitmiss.attacks.windows import hann_windows
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import finite
 from hitmiss.core.trials import Trials
-from hitmiss.detection.contract import (
-    TOGETHER,
-    Contract,
-    Probe,
-    Term,
-    agree,
-    classifier_contract,
-    exclusive_classes,
-    probe,
-)
+from hitmiss.detection.classifier_contract import agree, classifier_contract, exclusive_classes
+from hitmiss.detection.contract import TOGETHER, Contract, Probe, Term, probe
 from hitmiss.detection.detector import need
 from hitmiss.robustness.campaign import Campaign, Cell
 from hitmiss.runs.worker import Result, Results

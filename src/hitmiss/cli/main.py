@@ -273,10 +273,7 @@ def _call(verb: Verb, words: list[str]) -> int:
         return stop.exit_code
     except SystemExit as stop:
         if verb.name in CALLING:
-            raise DataError(
-                f"the code of the model ended the program (exit code {stop.code}); have it raise an error instead",
-                code="model-exited",
-            ) from None
+            raise DataError.of("model-exited", code_2=stop.code) from None
         raise
     return code if isinstance(code, int) else 0
 

@@ -30,7 +30,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.detection.beats_encoder import (
+from hitmiss.detection.beats_encoder import distance_table, positional_kernel, product_type
+from hitmiss.detection.detector import need
+from hitmiss.detection.filterbank import (
     BINS,
     DEVIATION,
     FFT,
@@ -40,14 +42,10 @@ from hitmiss.detection.beats_encoder import (
     PREEMPHASIS,
     SAMPLE_RATE,
     SHIFT,
-    distance_table,
     exact_products,
     n_frames,
     on_device,
-    positional_kernel,
-    product_type,
 )
-from hitmiss.detection.detector import need
 
 if TYPE_CHECKING:
     from torch import Tensor

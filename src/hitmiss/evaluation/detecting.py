@@ -346,7 +346,8 @@ def _manipulated(
 ) -> tuple[Transform | None, Manifest, object]:
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
     from hitmiss.attacks.channels import preset
-    from hitmiss.attacks.conditions import MEDIA, SUITES, ManipulatedRows
+    from hitmiss.attacks.conditions import ManipulatedRows
+    from hitmiss.attacks.manipulation import MEDIA, SUITES
     from hitmiss.core.classes import same_class
 
     if codecs is not None:

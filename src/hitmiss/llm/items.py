@@ -59,9 +59,9 @@ class Item:
         try:
             data = self.path.read_bytes()
         except OSError as error:
-            raise DataError(f"the file of item {self.id} cannot be read: {error.strerror}") from None
+            raise DataError.of("file-item-cannot-read", id=self.id, strerror=error.strerror) from None
         if _sha(data) != self.sha256:
-            raise DataError(f"the file of item {self.id} has changed since the dataset was read")
+            raise DataError.of("file-item-changed-since", id=self.id)
         return data
 
 
@@ -81,7 +81,7 @@ def read_items(
     path = Path(path)
     base = Path(root) if root is not None else path.parent
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit takes 1 or more; found {limit}")
+        raise UsageError.of("takes-more-2", limit=limit)
     faults: list[Fault] = []
     by_row: dict[int, Item] = {}
     rows = list(_records(path, faults))
@@ -104,7 +104,7 @@ def read_items(
             f"{path.name}: {len(faults):,} row{'' if len(faults) == 1 else 's'} of the dataset cannot be used", faults
         )
     if not items:
-        raise DataError(f"{path.name} holds no item")
+        raise DataError.of("holds-no-item", path_name=path.name)
     return items
 
 
@@ -123,7 +123,7 @@ def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, o
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise DataError.of("not-utf-text-byte", path_name=path.name, start=error.start) from None
     for row, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue

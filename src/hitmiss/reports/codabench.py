@@ -81,10 +81,7 @@ def score_submission(reference: str | Path, submission: str | Path, design: Desi
     plan = BoardPlan(datasets, {SUBMISSION: files})
     missing = [d.name for d in datasets if d.name not in files]
     if missing:
-        raise DataError(
-            f"the submission has no file for {', '.join(missing)}; it needs one named like each key",
-            code="no-submission",
-        )
+        raise DataError.of("no-submission/file", missing=tuple(missing))
     board = make_board(plan, design, reading)
     if board.rejected:
         raise DataError("\n".join(r.text for r in board.rejected), code=board.rejected[0].code)

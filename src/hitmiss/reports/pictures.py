@@ -146,9 +146,7 @@ def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
             for p in stored
         ]
     except (TypeError, KeyError, AttributeError, ValueError, IndexError) as error:
-        raise DataError(
-            f"its pictures are not of the form that hitmiss writes: {error}", code="malformed-pictures"
-        ) from None
+        raise DataError.of("malformed-pictures", error=error) from None
 
 
 def read_display(data: Mapping[str, object]) -> Display:
@@ -159,5 +157,5 @@ def read_display(data: Mapping[str, object]) -> Display:
     )  # fmt: skip
     kinds = {display.kind: display for display in known}
     if data.get("kind") not in kinds:
-        raise DataError(f"unknown kind of curve {data.get('kind')!r}; known: {', '.join(kinds)}")
+        raise DataError.of("unknown-kind-curve-known", data=data.get("kind"), kinds=tuple(kinds))
     return kinds[str(data["kind"])].from_dict(data)
