@@ -57,8 +57,9 @@ class Presented:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """What the warnings say, as data; `verdict` has what is concluded and every check."""
-        return tuple(f for warning in self.warnings for f in findings_of(warning))
+        """Everything that was found, as data: what the verdict concludes and checks, and the warnings behind it."""
+        warned = (f for warning in self.warnings for f in findings_of(warning))
+        return (*self.verdict.findings, *warned)
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars frame, as `to_polars` does; `to_pandas` returns one of pandas."""

@@ -85,6 +85,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "no interval: items repeat; resample whole items (unit=item)",
         "items repeat; resample whole items (unit=item)",
     ),
+    "few-errors-counted": Entry(NOTE, "few errors at the threshold: judged by the trials on which the two runs differ"),
     "mean-over-some": Entry(NOTE, "over {n_defined} of {n_cells} slices"),
     "no-interval/slices-share-trials-resample": Entry(
         NOTE,
