@@ -142,7 +142,7 @@ def engine(folder: Path) -> str:
                 if isinstance(value, float):
                     ours_ = at[metric, frozenset({("attack", attack), ("codec", _coded(codec))})]
                     pairs.setdefault("attack × codec matrix", []).append((attack + codec, number(ours_), value))
-    return "".join(line(what, "ASVspoof 5 package, file to figure", iter(rows)) for what, rows in pairs.items())
+    return "".join(line(what, "ASVspoof 5 package, file to number", iter(rows)) for what, rows in pairs.items())
 
 
 def number(value: float | None) -> float:
@@ -177,6 +177,59 @@ def tandem(folder: Path) -> str:
     return "".join(line(what, "ASVspoof 5 package", iter([("20", a, b)])) for what, a, b in rows)
 
 
+TANDEM = {
+    "track2_tandem": ("asvspoof5-track2", "ASVspoof 5 package", {"min_a_dcf": "min_a_dcf", "t_eer": "t_eer", "min_t_dcf": "min_t_dcf_as_published"}),
+    "asvspoof2021_la": ("asvspoof2021-la", "ASVspoof 2021 package", {"min_t_dcf": "min_t_dcf", "eer": "eer"}),
+    "asvspoof2021_pa": ("asvspoof2021-pa", "ASVspoof 2021 package", {"min_t_dcf": "min_t_dcf", "eer": "eer"}),
+    "asvspoof2021_df": ("asvspoof2021-df", "ASVspoof 2021 package", {"eer": "eer"}),
+    "asvspoof2019_la": ("asvspoof2019-la", "tDCF_python", {"min_t_dcf_legacy": "min_t_dcf_legacy", "min_t_dcf": "min_t_dcf_revised", "eer": "eer"}),
+    "sasv2022": ("sasv2022", "SASV 2022 baseline, a_DCF", {"sasv_eer": "sasv_eer", "sv_eer": "sv_eer", "spf_eer": "spf_eer", "min_a_dcf": "min_a_dcf_defaults_of_a_dcf_package"}),
+}  # fmt: skip
+"""Folders of tandem sets, the protocol and the code of each, and its metrics under both names."""
+
+
+def tandem_files(folder: Path) -> str:
+    """From the official files to the numbers over all trials; the slices are tested in tests/parity."""
+    expected = json.loads((folder / "expected.json").read_text())
+    found = []
+    for family, (protocol, code, names) in TANDEM.items():
+        pairs: dict[str, list[tuple[str, float, float]]] = {metric: [] for metric in names}
+        for name, block in expected[family].items():
+            results = _tandem_results(folder / family / name, family, protocol)
+            for metric, theirs in names.items():
+                value = results.one(metric).value
+                official = _whole(block)[theirs]
+                pairs[metric].append((name, number(value), number(official)))
+        found += [
+            line(f"{metric}, {protocol}", f"{code}, file to number", iter(rows)) for metric, rows in pairs.items()
+        ]
+    return "".join(found)
+
+
+def _whole(block: dict[str, Any]) -> dict[str, Any]:
+    """Return the official numbers over all trials of a set."""
+    cells = block.get("full_key", block.get("subsets", {}).get("eval", {})).get("cells")
+    return block if cells is None else next(c for c in cells if c["row"] == c["col"] == "Pooled")
+
+
+def _tandem_results(files: Path, family: str, protocol: str) -> Any:
+    """Evaluate a set as its files are published."""
+    asked: dict[str, Any] = {"bootstrap": 0, "settings": "none"}
+    if family == "track2_tandem":
+        dummies = {"where": {"track_2_tag": ["eval"]}, "allow_missing": True} if files.name == "06_missing" else {}
+        key, asv = files / "sasv_key_full.txt", str(files / "asv_org.tsv")
+        return hm.evaluate(files / "sasv_scores.tsv", key, protocol, asv=asv, **dummies, **asked)
+    if family == "asvspoof2019_la":
+        return hm.evaluate(files / "cm_scores.txt", None, protocol, asv=str(files / "asv_scores.txt"), **asked)
+    if family == "sasv2022":
+        return hm.evaluate(files / "scores.txt", files / "trials.txt", protocol, **asked)
+    keys = files / "keys" / family[-2:].upper()
+    if family != "asvspoof2021_df":
+        asked["asv"] = str(keys / "ASV" / "ASVTorch_Kaldi" / "score.txt")
+        asked["asv_key"] = str(keys / "ASV" / "trial_metadata.txt")
+    return hm.evaluate(files / "score.txt", keys / "CM" / "trial_metadata.txt", protocol, **asked)
+
+
 def published(folder: Path) -> str:
     """Real scores beside what their author published."""
     claims = json.loads((folder / "asvspoof5_eval50k_published_metrics.json").read_text())
@@ -201,12 +254,12 @@ def published(folder: Path) -> str:
 
 HEAD = """# Parity
 
-Our figures beside those of other tools on the same scores. Written by `python benchmarks/parity.py FOLDER`, where FOLDER
-holds twenty synthetic score sets with the figures that public tools gave on them (`official_reference/`) and real
-detectors' scores with published figures (`scores/`); neither is part of this project. "Sets" is how many score sets the
+Our numbers beside those of other tools on the same scores. Written by `python benchmarks/parity.py FOLDER`, where FOLDER
+holds twenty synthetic score sets with the numbers that public tools gave on them (`official_reference/`) and real
+detectors' scores with published numbers (`scores/`); neither is part of this project. "Sets" is how many score sets the
 other tool gave a number for; "largest difference" is over those that agree to 1e-6; everything else is listed.
 
-| figure | against | sets | largest difference | where it deviates |
+| number | against | sets | largest difference | where it deviates |
 |---|---|---|---|---|
 """
 
@@ -232,7 +285,7 @@ Jmqcooper1/asvspoof5-domain-invariant-cm, commit ce86df2). AUC is the same for a
 document's literal parameters and steps into tied scores in whatever order a sort leaves them (doing the same gives
 0.99965 and 0.99471 again), through points that no threshold reaches; ours does not. The published EER is an
 interpolation; under saturation (a third of the scores of `w2v2_dann_v2` are exactly 1.0) every tie rule gives another
-figure, which is why `-p asvspoof5` prints two and says so.
+number, which is why `-p asvspoof5` prints two and says so.
 
 """
 
@@ -241,7 +294,7 @@ def main(folder: Path) -> None:
     """Write the page."""
     reference = folder / "official_reference"
     data = sets(reference)
-    tables = official(data) + engine(reference) + tandem(reference) + others(data)
+    tables = official(data) + engine(reference) + tandem(reference) + tandem_files(reference / "tandem") + others(data)
     PAGE.write_text(HEAD + tables + WHY + PUBLISHED + published(folder / "scores"), encoding="utf-8")
 
 
