@@ -1,4 +1,4 @@
-"""Do 95 % intervals hold the truth 95 % of the time?
+"""Do 95 % intervals hold the truth 95 % of the time, and are they as narrow as they can be?
 
     python benchmarks/interval_coverage.py [--repeats N] [--minutes M] [--workers N] [--replicates B] [--json FILE]
                                            [--places PLACE …] [--settings SETTING …]
@@ -10,6 +10,8 @@ interval × what is drawn (trials; 6, 10, 20, 40, 150 speakers; uneven ones; spe
 scores are log-likelihood ratios of Gaussian classes, 30 % positives; a speaker's own level makes up a quarter of the
 variance (with attacks: 16 % each, and the class of a speaker of one class is drawn). Truths come from one sample of two
 million independent trials. Data sets are made in rounds over all designs, so that every cell has some when the time is over;
+Beside the coverage stands the mean width relative to the ideal, 2 · 1.96 · the standard deviation of the estimate over
+the data sets of the cell (not for worst slices, whose true value differs from data set to data set).
 `--json` keeps the counts, and a run goes on from what the file holds; `--places` and `--settings` measure a part of the
 grid (after a change, delete the cells that it touches from the file and run those). A cell shows the coverage in per cent and how often no
 interval was given (`none`: never one). The worst slice is judged by the true figure of the slice that was picked. Metrics
@@ -94,6 +96,8 @@ class Setting:
     units: int = 0
     each: int = 0
     kind: str = "even"
+    scale: float = 1.0
+    """How many times as far apart the classes are as `GAPS` says."""
 
     @property
     def unit(self) -> str | None:
@@ -112,11 +116,22 @@ SETTINGS = (
     Setting("40 speakers of one class, 100 each", 40, 100, "pure"),
     Setting("40 speakers × 12 attacks, 100 each", 40, 100, "two-way"),
     Setting("4,000 trials", 0, 4000),
+    Setting("400 units of one row", 400, 1, "pure"),
+    Setting("300 units of three rows", 300, 3),
+    Setting("540 texts of six labels", 540, 6),
+    Setting("1,000 trials, EER 1 %", 0, 1000, scale=1.55),
+    Setting("20 speakers, 30 each, EER 1 %", 20, 30, scale=1.55),
 )
 
 
 def scores(
-    rng: np.random.Generator, label: Array, speaker: Array | None, attack: Array | None, codec: Array, loss: float
+    rng: np.random.Generator,
+    label: Array,
+    speaker: Array | None,
+    attack: Array | None,
+    codec: Array,
+    loss: float,
+    scale: float = 1.0,
 ) -> Array:
     """Log-likelihood ratios of one system; the levels of speakers (and attacks) are part of a variance of 1."""
     noise = rng.normal(size=len(label))
@@ -128,7 +143,7 @@ def scores(
             rest = np.where(label, rest, rest - share)
             noise_of = noise_of + np.where(label, 0.0, math.sqrt(share) * rng.normal(size=12)[attack])
         noise = noise_of + np.sqrt(rest) * noise
-    gap = np.array(list(GAPS.values()))[codec] - loss
+    gap = scale * np.array(list(GAPS.values()))[codec] - loss
     return gap * (noise + gap * label) - gap**2 / 2
 
 
@@ -152,7 +167,7 @@ def data(setting: Setting, rng: np.random.Generator) -> tuple[Trials, Trials, Tr
     codec = rng.integers(0, len(GAPS), n)
     made = []
     for loss in (0.0, LOSS):
-        score = scores(rng, label, speaker, attack, codec, loss)
+        score = scores(rng, label, speaker, attack, codec, loss, setting.scale)
         own = Trials.of(label, score, header=Header(score_kind="llr"), codec=np.array(list(GAPS))[codec])
         seconds = np.exp(0.5 * scores(rng, np.zeros(n, dtype=bool), speaker, None, codec, loss) / 3.0)
         made.append(_decided(own, score, seconds, speaker, attack, label))
@@ -200,9 +215,9 @@ def asked(
 
 
 @cache
-def truths() -> dict[tuple[str, str, str | None], float]:
+def truths(scale: float = 1.0) -> dict[tuple[str, str, str | None], float]:
     """The figures of two million independent trials: pooled, of each slice, macro, gap, and the paired difference."""
-    first, second, *chances = data(Setting("truth", 0, TRUTH), np.random.default_rng(2026))
+    first, second, *chances = data(Setting("truth", 0, TRUTH, scale=scale), np.random.default_rng(2026))
     found = {(m, p, s): e.value for m, p, s, e in asked(first, chances[0], True) if p != "worst"}
     two = (*measure(second, FIRST), *measure(chances[1], PROBABILITIES))
     return found | {(e.metric, "paired", None): e.value - found[e.metric, "pooled", None] for e in two}
@@ -210,8 +225,11 @@ def truths() -> dict[tuple[str, str, str | None], float]:
 
 def one_data_set(
     setting: Setting, k: int, places: Sequence[str], replicates: int, known: dict[Any, float]
-) -> list[tuple[str, str, int]]:
-    """For each metric and place 1 where the interval holds the truth, 0 where not, −1 where there is none."""
+) -> list[tuple[str, str, int, float, float]]:
+    """For each metric and place 1 where the interval holds the truth, 0 where not, −1 where there is none.
+
+    Then the width of the interval, and the estimate.
+    """
     rng = np.random.default_rng([k, setting.units, setting.each, len(setting.kind)])
     first, second, *chances = data(setting, rng)
     options = {"bootstrap": replicates, "seed": k, "unit": setting.unit}
@@ -220,7 +238,7 @@ def one_data_set(
     for metric, place, where, e in asked(first, chances[0], slow, places, **options) if {*places} - {"paired"} else ():
         true = known[metric, "slice" if place == "worst" else place, where]
         if place in places and (place != "slice" or where == "c"):
-            found.append((metric, place, _held(e.low, true, e.high)))
+            found.append((metric, place, *_held(e.low, true, e.high), e.value))
     if "paired" not in places:
         return found
     every = FIRST if setting.unit or k % SOME == 0 else tuple(m for m in FIRST if m not in CONFIDENCES)
@@ -229,18 +247,18 @@ def one_data_set(
         *compare(chances[0], chances[1], PROBABILITIES, force=True, **options),
     )
     for d in differences:
-        found.append((d.metric, "paired", _held(d.low, known[d.metric, "paired", None], d.high)))
+        found.append((d.metric, "paired", *_held(d.low, known[d.metric, "paired", None], d.high), d.delta))
     return found
 
 
-def _held(low: float | None, true: float, high: float | None) -> int:
-    return -1 if low is None or high is None else int(low <= true <= high)
+def _held(low: float | None, true: float, high: float | None) -> tuple[int, float]:
+    return (-1, 0.0) if low is None or high is None else (int(low <= true <= high), high - low)
 
 
 def made(counts: dict[str, list[int]], setting: Setting, place: str) -> int:
     """How many data sets of a setting were measured at a place; some figures are measured on some of them only."""
     own = f"{setting.name}|{place}|"
-    return max((sum(cell) for name, cell in counts.items() if name.startswith(own)), default=0)
+    return max((sum(cell[:3]) for name, cell in counts.items() if name.startswith(own)), default=0)
 
 
 def run(given: argparse.Namespace, settings: Sequence[Setting]) -> Kept:
@@ -248,9 +266,10 @@ def run(given: argparse.Namespace, settings: Sequence[Setting]) -> Kept:
     ends = time.monotonic() + 60.0 * given.minutes
     kept, workers, places = given.json, given.workers, given.places
     state = json.loads(kept.read_text(encoding="utf-8")) if kept and kept.exists() else {"counts": {}}
-    if "truths" not in state:
-        state["truths"] = [[*place, value] for place, value in truths().items()]
-    known = {(m, p, s): value for m, p, s, value in state["truths"]}
+    scales = {s.scale for s in settings}
+    if "truths" not in state or not scales <= {row[0] for row in state["truths"]}:
+        state["truths"] = [[scale, *place, value] for scale in scales for place, value in truths(scale).items()]
+    known = {scale: {(m, p, s): v for own, m, p, s, v in state["truths"] if own == scale} for scale in scales}
     counts = state["counts"]
     done = {s.name: {place: made(counts, s, place) for place in places} for s in settings}
     asked_of = ((s, k, [p for p in places if k >= done[s.name][p]]) for k in range(given.repeats) for s in settings)
@@ -260,14 +279,16 @@ def run(given: argparse.Namespace, settings: Sequence[Setting]) -> Kept:
         pending: dict[Future[Any], Setting] = {}
         while time.monotonic() < ends:
             while len(pending) < 2 * workers and (task := next(tasks, None)) is not None:
-                pending[pool.submit(one_data_set, *task, given.replicates, known)] = task[0]
+                pending[pool.submit(one_data_set, *task, given.replicates, known[task[0].scale])] = task[0]
             if not pending:
                 break
             for future in wait(pending, timeout=1.0, return_when=FIRST_COMPLETED)[0]:
                 setting = pending.pop(future)
-                for metric, place, held in future.result():
-                    cell = counts.setdefault(f"{setting.name}|{place}|{metric}", [0, 0, 0])
+                for metric, place, held, width, value in future.result():
+                    cell = counts.setdefault(f"{setting.name}|{place}|{metric}", [0, 0, 0, 0.0, 0.0, 0.0])
                     cell[{1: 0, 0: 1, -1: 2}[held]] += 1
+                    if value is not None:
+                        cell[3:] = [a + b for a, b in zip(cell[3:], (width, value, value * value), strict=True)]
             if kept and time.monotonic() - saved > 20.0:
                 kept.write_text(json.dumps(state, indent=1) + "\n", encoding="utf-8")
                 saved = time.monotonic()
@@ -284,15 +305,23 @@ def table(counts: dict[str, Any], metrics: tuple[str, ...] = METRICS) -> str:
     for setting in SETTINGS:
         for place in PLACES:
             cells = [counts.get(f"{setting.name}|{place}|{metric}", [0, 0, 0]) for metric in metrics]
-            if any(sum(cell) for cell in cells):
-                lines.append([setting.name, place, str(made(counts, setting, place)), *map(_shown, cells)])
+            if any(sum(cell[:3]) for cell in cells):
+                told = [_shown(cell, place) for cell in cells]
+                lines.append([setting.name, place, str(made(counts, setting, place)), *told])
     marks = [_mark(c) for c in counts.values() if sum(c[:2])]
     shares = [c[0] / sum(c[:2]) for c in counts.values() if sum(c[:2])]
     within = sum(0.93 <= share <= 0.97 for share in shares)
     n = sorted(sum(c[:2]) for c in counts.values() if sum(c[:2]))
     error = 196 * math.sqrt(0.95 * 0.05 / n[len(n) // 2]) if n else math.nan
     never = sum(not sum(c[:2]) for c in counts.values())
+    ratios = sorted(r for name, c in counts.items() if (r := _ratio(c, name.split("|")[1])) is not None)
+    middle = f"{ratios[len(ratios) // 2]:.2f}" if ratios else "–"
+    wide = sorted(
+        ((r, name) for name, c in counts.items() if (r := _ratio(c, name.split("|")[1])) is not None), reverse=True
+    )
     foot = (
+        f"\nWidth relative to the ideal: median {middle}, {sum(r > 1.5 for r in ratios)} of {len(ratios)} cells above 1.5; "
+        f"the widest: {'; '.join(f'{name} {r:.2f}' for r, name in wide[:5])}."
         f"\n{len(marks)} cells with intervals: {within} within 93 to 97 %; beyond chance {marks.count('-')} below (`-`) and "
         f"{marks.count('+')} above (`+`: wider than they need be); {never} cells without any interval. "
         f"Monte Carlo error of a cell (median): ± {error:.1f} points (95 %)."
@@ -308,12 +337,22 @@ def _mark(cell: list[int]) -> str:
     return "+" if inside > 0.97 * of and binomtest(inside, of, 0.97, alternative="greater").pvalue < 0.05 else ""
 
 
-def _shown(cell: list[int]) -> str:
-    inside, outside, none = cell
+def _shown(cell: list[Any], place: str) -> str:
+    inside, outside, none = cell[:3]
     if not inside + outside:
         return "none" if none else ""
-    share = 100.0 * inside / (inside + outside)
-    return f"{share:.1f}{_mark(cell)}" + (f" ({none} none)" if none else "")
+    share, ratio = 100.0 * inside / (inside + outside), _ratio(cell, place)
+    wide = "" if ratio is None else f" / {ratio:.2f}"
+    return f"{share:.1f}{_mark(cell)}{wide}" + (f" ({none} none)" if none else "")
+
+
+def _ratio(cell: list[Any], place: str) -> float | None:
+    """The mean width over the ideal; None for worst slices, or where nothing varies or too few have an interval."""
+    if len(cell) < 6 or place == "worst" or sum(cell[:2]) < 20 or not sum(cell[:2]) > 0.5 * sum(cell[:3]):
+        return None
+    n, (width, total, squares) = sum(cell[:3]), cell[3:]
+    variance = (squares - total * total / n) / (n - 1)
+    return None if not variance > 0.0 else width / sum(cell[:2]) / (2.0 * 1.96 * math.sqrt(variance))
 
 
 # ----------------------------------------------------------------------
@@ -422,9 +461,8 @@ def main() -> None:
     given = parser.parse_args()
     chosen = [s for s in SETTINGS if not given.settings or s.name in given.settings]
     if given.direct:
-        kept = json.loads(given.json.read_text(encoding="utf-8"))["truths"] if given.json else None
-        known = {(m, p, s): v for m, p, s, v in kept} if kept else truths()
-        chosen = [s for s in chosen if s.units and s.kind in ("even", "uneven")]
+        known = truths()
+        chosen = [s for s in chosen if s.units and s.kind in ("even", "uneven") and s.scale == 1.0]
         with np.errstate(divide="ignore", invalid="ignore"):
             counts = {name: c for s in chosen for name, c in direct(s, given.direct, known).items()}
         print(table(counts, tuple(RANGES)))

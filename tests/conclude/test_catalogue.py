@@ -81,3 +81,18 @@ def test_surfaces_write_options_and_names_in_their_own_way() -> None:
 def test_a_file_that_is_named_like_an_option_stays_as_it_is() -> None:
     error = UsageError.of("bad-rule", text="--force > 1")
     assert "--force > 1" in str(error) and "force=True" not in str(error)
+
+
+LINE = 100
+"""Columns of a terminal as our screens are wrapped."""
+OF_A_VALUE = 8
+
+
+@pytest.mark.parametrize("entry", [pytest.param(entry, id=code) for _, code, entry in CATALOGUE])
+def test_every_sentence_fits_two_lines(entry: Entry) -> None:
+    """Values are counted with a usual length; lists of names and commands to copy stand below a sentence."""
+    parts = parts_of(entry.sentence)
+    size = sum(
+        len(p.literal) + (len(p.field) if p.field.startswith("-") else OF_A_VALUE * bool(p.field)) for p in parts
+    )
+    assert size <= 2 * LINE

@@ -174,7 +174,7 @@ def test_units_that_hold_both_classes_cannot_be_stratified() -> None:
     with pytest.raises(DataError, match="hold both classes"):
         measure(simulated(), ["eer"], bootstrap=10, unit="speaker", stratify=True)
     row = measure(simulated(), ["eer"], bootstrap=10, unit="attack", stratify=True).one("eer")
-    assert row.value is not None and row.note == "no interval: only 3 of attack to draw from"
+    assert row.value is not None and row.note == "no interval: only 2 of attack to draw from"
 
 
 def test_a_unit_with_one_value_is_refused() -> None:

@@ -96,10 +96,10 @@ def _plan(submissions: str, keys: str | None) -> BoardPlan:
 
     if Path(submissions).suffix == ".toml":
         if keys is not None:
-            raise UsageError(f"{submissions} names its keys; leave --keys out", code="keys-twice")
+            raise UsageError.of("keys-twice", submissions=submissions)
         return read_plan(submissions)
     if keys is None:
-        raise UsageError("say where the keys are: --keys FOLDER, or give a board.toml", code="no-key")
+        raise UsageError.of("no-key/say-where")
     return find_plan(submissions, keys)
 
 
@@ -140,6 +140,6 @@ def _publish(found: Board, hub: str | None, arena: str | None, arena_url: str, s
         from hitmiss.boards.exchange import write_arena
 
         if not arena_url or not scores_url:
-            raise UsageError("--arena needs --arena-url and --scores-url, which its files state", code="no-address")
+            raise UsageError.of("no-address")
         written = write_arena(found, arena, arena_url=arena_url, scores_url=scores_url)
         printing.note(f"wrote {len(written)} files below {arena}")

@@ -46,7 +46,7 @@ def calibrate(
 
     if model is not None:
         if save is not None or apply is not None:
-            raise UsageError("--model maps by a stored fit; leave --save and --apply out", code="fitted-already")
+            raise UsageError.of("fitted-already/maps")
         fitted, development, other, other_key = read_model(model), None, scores, key
     else:
         development = read_side([scores], key, reading, asked)

@@ -110,9 +110,7 @@ def _open(
     if len(opened) == 1:
         opened = runs_inside(next(iter(opened.values())))
     if len(opened) < 2:
-        raise UsageError(
-            "give two runs or more, or one file that holds several (a run column or two --score-column)", code="one-run"
-        )
+        raise UsageError.of("one-run/give")
     return opened
 
 
@@ -123,9 +121,7 @@ def _spread(option: str, values: Sequence[T], n: int) -> list[T | None]:
     if not values:
         return [None] * n
     if len(values) not in (1, n):
-        raise UsageError(
-            f"{option} was given {len(values)} times for {n} runs; give it once, or once per run", code="option-count"
-        )
+        raise UsageError.of("option-count", option=option, n_values=len(values), n=n)
     return list(values) if len(values) == n else [values[0]] * n
 
 

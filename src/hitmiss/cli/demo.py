@@ -144,7 +144,7 @@ def demo_data(job: str, folder: str | Path, *, share: float = SMALL) -> Path:
 
 
 def _missing(step: Step) -> EnvironmentFault:
-    return EnvironmentFault(f"the job {step.name} cannot run here: {step.advice}", code="missing-package")
+    return EnvironmentFault.of("missing-package", step_name=step.name, advice=step.advice)
 
 
 LONGEST: Final = 9

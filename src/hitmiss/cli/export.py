@@ -64,7 +64,7 @@ def export(
         printing.out_json(results_schema())
         return
     if not results:
-        raise UsageError("give the results to export: the file that `hitmiss score … -o FILE` wrote")
+        raise UsageError.of("give-results-export-file")
     from hitmiss.reports.contests import contest_tables, contest_verdict, is_contest, read_contest
     from hitmiss.reports.exports import Export, export_tables
     from hitmiss.reports.exports import export as exported
@@ -136,9 +136,7 @@ def _format(to: str | None, output: str | None) -> str:
 
     known = to or ENDINGS.get(Path(output or "").suffix.lower())
     if known is None:
-        raise UsageError(
-            "give a format: --to latex|markdown|csv|xlsx|json|model-card, or an -o that ends in .tex, .md, .csv, .xlsx"
-        )
+        raise UsageError.of("give-format-ends-tex")
     return known
 
 
@@ -147,7 +145,7 @@ def _write(made: str | bytes, output: str | None) -> None:
 
     if isinstance(made, bytes):
         if output is None:
-            raise UsageError("a workbook cannot be printed; write it with -o FILE.xlsx")
+            raise UsageError.of("workbook-cannot-printed")
         artifacts.write(output, made)
     elif output is not None:
         artifacts.write(output, made)

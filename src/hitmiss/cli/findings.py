@@ -5,8 +5,103 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import WARNING, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "comparison-forced": Entry(WARNING, "INVALID BASELINE, forced: {w}"),
+    "model-exited": Entry(
+        ERROR, "the code of the model ended the program (exit code {code_2}); have it raise an error instead"
+    ),
+    "fitted-already": Entry(ERROR, "{--model?} fuses by a stored fit", fix="leave {--save?} and {--apply?} out"),
+    "other-systems/fit": Entry(
+        ERROR,
+        "the fit has {n_systems} systems and {n_others} files were given",
+        fix="give one for each, in the same order",
+    ),
+    "one-run/give": Entry(
+        ERROR, "give two runs or more, or one file that holds several (a run column or two {--score-column?})"
+    ),
+    "option-count": Entry(
+        ERROR, "{option} was given {n_values} times for {n} runs", fix="give it once, or once per run"
+    ),
+    "fitted-already/maps": Entry(ERROR, "{--model?} maps by a stored fit", fix="leave {--save?} and {--apply?} out"),
+    "role": Entry(ERROR, "{role} takes a language model; {name} is a function or a detector"),
+    "usage": Entry(ERROR, "{word} needs a value after it"),
+    "given-twice": Entry(
+        ERROR, "{long} takes one value and has two, {before!r} and {value!r}", fix="leave one of them out"
+    ),
+    "given-twice/contradict": Entry(ERROR, "{both} contradict each other", fix="leave one of them out"),
+    "settings-exist": Entry(ERROR, "{output} is there already; {--force} replaces it, {-o?} writes another"),
+    "stdin-twice": Entry(ERROR, "init reads files more than once", fix="save what stdin gives first"),
+    "no-key/say-where": Entry(ERROR, "say where the keys are: {--keys FOLDER}, or give a board.toml"),
+    "keys-twice": Entry(ERROR, "{submissions} names its keys", fix="leave {--keys?} out"),
+    "no-address": Entry(ERROR, "{--arena?} needs {--arena-url?} and {--scores-url?}, which its files state"),
+    "several-runs/thresholds": Entry(ERROR, "thresholds are chosen for one run at a time", fix="give the rows of one"),
+    "several-rules": Entry(ERROR, "give only one of {--thresholds?}, {--least-confidence?} and {--choose?}"),
+    "no-thresholds": Entry(ERROR, "no pair of thresholds meets the target: {reason}"),
+    "mapie-verdicts": Entry(ERROR, "mapie tests thresholds of scores; of verdicts the guarantee is binomial"),
+    "least-confidences": Entry(
+        ERROR, "{--least-confidence?} takes one number, or one for real and one for fake; found {n_least}"
+    ),
+    "two-thresholds": Entry(ERROR, "{--thresholds?} takes two numbers, as 0.2 0.8; found {n_thresholds}"),
+    "no-verdicts": Entry(
+        ERROR, "there are scores and no verdicts", fix="give {--thresholds?} LOW HIGH, or {--choose guarantee}"
+    ),
+    "no-least-confidence": Entry(ERROR, "no least confidence meets the target: {reason}"),
+    "no-costs": Entry(ERROR, "{--choose?} cost needs {--costs?} SLIP FALSE_FLAG LOOK, as 20 5 1"),
+    "no-looks": Entry(
+        ERROR, "{--choose?} budget needs {--looks?}, as 50/1000 (of 1000 items 50 are looked at); found {looks!r}"
+    ),
+    "files-and-folder": Entry(
+        ERROR, "give files, or {--pred_dir?} and {--run_tag?}, not both; {words} was taken for a file"
+    ),
+    "threshold-metric": Entry(
+        ERROR,
+        "evaluation.threshold_metric is {threshold_metric!r}, which no threshold changes",
+        fix="name a figure of decisions, as f1",
+    ),
+    "key-of-run": Entry(ERROR, "{--key?} and {--label-cut go} with files given by name, not with {--pred_dir?}"),
+    "no-predictions/say": Entry(
+        ERROR, "say where the predictions are: {--pred_dir DIR} {--run_tag TAG}, or files with a language column"
+    ),
+    "group-of-files": Entry(
+        ERROR, "{--group?} is for files in which a column names the group; with {--run_tag?} the file names do"
+    ),
+    "overwrites-input": Entry(ERROR, "{output} holds predictions that were read", fix="write to another file"),
+    "group-of-files/about": Entry(
+        ERROR, "{--missing_language?} is about files named after languages; here a column names them"
+    ),
+    "missing-package": Entry(ERROR, "the job {step_name} cannot run here: {advice}"),
+    "unread-option": Entry(
+        ERROR,
+        "{run} holds results, which were measured already",
+        fix="give the score file to measure it with {--weight <weight>}, or leave {--weight?} out",
+    ),
+    "no-results": Entry(
+        ERROR, "the folder {run} has no results.json", fix="write one with hitmiss score … {-o <run>/results.json}"
+    ),
+    "incomparable/baseline": Entry(
+        ERROR, "the baseline is not comparable: {wrong}. {--force} accepts it anyway, with a warning in the report"
+    ),
+    "one-rate": Entry(ERROR, "{--sensitivity?} and {--specificity?} go together"),
+    "bad-level/lies": Entry(ERROR, "a level lies between 0 and 1; found {level:g}"),
+    "rates-twice": Entry(
+        ERROR, "{--detector?} states the rates", fix="leave {--sensitivity?} and {--specificity?} out"
+    ),
+    "bad-where": Entry(ERROR, "{--where?} takes COLUMN=VALUE; found {bad!r}"),
+    "no-rates/needs": Entry(ERROR, "{--rates?} needs the detector's rates"),
+    "bad-unit/probe": Entry(ERROR, "a probe draws one unit; found {unit}"),
+    "say-files-get-thresholds": Entry(ERROR, "say which files get the thresholds: {--test?} FILE …"),
+    "least-above": Entry(ERROR, "{--per-item?} must be at least 1 and {--lease?} above 0"),
+    "takes-numbers": Entry(ERROR, "{--thresholds?} takes two numbers, as 0.2 0.8; found {n_given}"),
+    "no-folder-write-into": Entry(ERROR, "there is no folder {parent} to write {path_name} into"),
+    "give-results-export-file": Entry(
+        ERROR, "give the results to export: the file that `hitmiss score … -o FILE` wrote"
+    ),
+    "give-format-ends-tex": Entry(
+        ERROR,
+        "give a format: {--to latex|markdown|csv|xlsx|json|model-card}, or an {-o?} that ends in .tex, .md, .csv, .xlsx",
+    ),
+    "workbook-cannot-printed": Entry(ERROR, "a workbook cannot be printed", fix="write it with {-o FILE.xlsx}"),
+    "machine-needs-attention": Entry(ERROR, "this machine needs attention: {broken}"),
 }

@@ -56,7 +56,7 @@ def fuse(
     others = apply or []
     if model is not None:
         if save is not None or others:
-            raise UsageError("--model fuses by a stored fit; leave --save and --apply out", code="fitted-already")
+            raise UsageError.of("fitted-already")
         fitted, development, others, other_key = read_model(model), None, scores, key
     else:
         names = _names(scores)
@@ -66,11 +66,7 @@ def fuse(
         shared.save_model(fitted, save)
     if others:
         if len(others) != len(fitted.systems):
-            raise UsageError(
-                f"the fit has {len(fitted.systems)} systems and {len(others)} files were given; give one for each, in the "
-                "same order",
-                code="other-systems",
-            )
+            raise UsageError.of("other-systems/fit", n_systems=len(fitted.systems), n_others=len(others))
         read = [shared.read_scores(file, other_key, reading, asked, fitted.positive) for file in others]
         given = {system.name: trials for system, trials in zip(fitted.systems, read, strict=True)}
         mapped = fitted.apply(given, None if development is None else next(iter(development.values())))

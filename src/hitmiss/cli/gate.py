@@ -111,18 +111,11 @@ def _results(run: str, targets: list[Target], scoring: Scoring) -> Results:
 
     path = Path(run)
     if scoring.reading.weight is not None and not _is_trials(run):
-        raise UsageError(
-            f"{run} holds results, which were measured already; give the score file to measure it with --weight "
-            f"{scoring.reading.weight}, or leave --weight out",
-            code="unread-option",
-        )
+        raise UsageError.of("unread-option", run=run, weight=scoring.reading.weight)
     if (path / "results.json").is_file():
         return Results.load(path / "results.json")
     if path.is_dir() and not (path / "manifest.json").is_file():
-        raise DataError(
-            f"the folder {run} has no results.json; write one with hitmiss score … -o {run}/results.json",
-            code="no-results",
-        )
+        raise DataError.of("no-results", run=run)
     if path.suffix == ".json" and (
         is_results(path) or not (scoring.key or scoring.design.protocol or scoring.reading.layout)
     ):
@@ -190,10 +183,7 @@ def _comparable(
 
     wrong = incomparable(results, before, regressions) if before is not None else []
     if wrong and not force:
-        raise DataError(
-            f"the baseline is not comparable: {'; '.join(wrong)}. --force accepts it anyway, with a warning in the report",
-            code="incomparable",
-        )
+        raise DataError.of("incomparable/baseline", wrong="; ".join(wrong))
     return (*(Remark.of("comparison-forced", w=w) for w in wrong), *results.warnings)
 
 

@@ -53,9 +53,9 @@ def init(
     from hitmiss.evaluation.protocol import find_protocol
 
     if Path(output).exists() and not force:
-        raise UsageError(f"{output} is there already; --force replaces it, -o writes another", code="settings-exist")
+        raise UsageError.of("settings-exist", output=output)
     if "-" in (*files, key):
-        raise UsageError("init reads files more than once; save what stdin gives first", code="stdin-twice")
+        raise UsageError.of("stdin-twice")
     if protocol is not None:
         find_protocol(protocol)
     given = printing.expanded(files)

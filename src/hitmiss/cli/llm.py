@@ -159,13 +159,12 @@ def llm(
 
 def _require_language_models(roles: dict[str, str | None]) -> None:
     from hitmiss.core.errors import UsageError
+    from hitmiss.core.finding import Option
     from hitmiss.llm.detectors import is_detector
 
     for role, name in roles.items():
         if name is not None and is_detector(name):
-            raise UsageError(
-                f"--{role.replace('_', '-')} takes a language model; {name} is a function or a detector", code="role"
-            )
+            raise UsageError.of("role", role=Option(role), name=name)
 
 
 def _require_folder(path: Path | None) -> None:
@@ -173,7 +172,7 @@ def _require_folder(path: Path | None) -> None:
     if path is not None and not path.parent.is_dir():
         from hitmiss.core.errors import UsageError
 
-        raise UsageError(f"there is no folder {path.parent} to write {path.name} into")
+        raise UsageError.of("no-folder-write-into", parent=path.parent, path_name=path.name)
 
 
 def _address(models: list[str], base_url: str | None, provider: str | None) -> tuple[str | None, list[str]]:
@@ -193,7 +192,7 @@ def _bands(thresholds: list[float] | None) -> tuple[float, float]:
     if thresholds is None:
         return 0.5, 0.5
     if len(thresholds) != 2:
-        raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}")
+        raise UsageError.of("two-thresholds", n_thresholds=len(thresholds))
     return thresholds[0], thresholds[1]
 
 

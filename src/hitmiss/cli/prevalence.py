@@ -46,25 +46,23 @@ def prevalence(
     from hitmiss.evaluation.prevalence import DetectorRates, measure_prevalence, read_counts, read_rates, stated_rate
 
     if (sensitivity is None) != (specificity is None):
-        raise UsageError("--sensitivity and --specificity go together", code="one-rate")
+        raise UsageError.of("one-rate")
     known = None
     if detector is not None:
         if sensitivity is not None:
-            raise UsageError(
-                "--detector states the rates; leave --sensitivity and --specificity out", code="rates-twice"
-            )
+            raise UsageError.of("rates-twice")
         cells = dict(text.partition("=")[::2] for text in where or [])
         if bad := next((name for name, value in cells.items() if not name or not value), None):
-            raise UsageError(f"--where takes COLUMN=VALUE; found {bad!r}", code="bad-where")
+            raise UsageError.of("bad-where", bad=bad)
         known = read_rates(detector, cells)
     elif sensitivity is not None and specificity is not None:
         known = DetectorRates(stated_rate(sensitivity, "--sensitivity"), stated_rate(specificity, "--specificity"))
     if not 0 < level < 1:
-        raise UsageError(f"a level lies between 0 and 1; found {level:g}", code="bad-level")
+        raise UsageError.of("bad-level/lies", level=level)
     found = measure_prevalence(read_counts(counts), known, level)
     if rates is not None:
         if known is None:
-            raise UsageError("--rates needs the detector's rates", code="no-rates")
+            raise UsageError.of("no-rates/needs")
         artifacts.write(rates, known.to_json() + "\n")
         printing.note(f"wrote {rates}")
     if json:

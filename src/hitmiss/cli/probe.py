@@ -87,7 +87,7 @@ def _one_unit(asked: Design) -> str:
     from hitmiss.core.errors import UsageError
 
     if len(asked.unit) > 1:
-        raise UsageError(f"a probe draws one unit; found {', '.join(asked.unit)}", code="bad-unit")
+        raise UsageError.of("bad-unit/probe", unit=tuple(asked.unit))
     return asked.unit[0]
 
 

@@ -75,7 +75,7 @@ def review(
         _report(open_store(path), export, json)
         return
     if per_item < 1 or lease <= 0:
-        raise UsageError("--per-item must be at least 1 and --lease above 0")
+        raise UsageError.of("least-above")
     library = _library(run, dataset, root, ecg, fs)
     wish = Wish(
         items=_items(items),
@@ -152,7 +152,7 @@ def _pair(given: list[float] | None) -> tuple[float, float] | None:
     if len(given) != 2:
         from hitmiss.core.errors import UsageError
 
-        raise UsageError(f"--thresholds takes two numbers, as 0.2 0.8; found {len(given)}")
+        raise UsageError.of("takes-numbers", n_given=len(given))
     return given[0], given[1]
 
 

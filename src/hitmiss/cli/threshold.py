@@ -48,7 +48,7 @@ def threshold(
     from hitmiss.protocols.tuning import tune_files, write_thresholds
 
     if (write or output_dir) and not test:
-        raise UsageError("say which files get the thresholds: --test FILE …")
+        raise UsageError.of("say-files-get-thresholds")
     tuning = tune_files(
         printing.expanded(validation),
         printing.expanded(test or []),

@@ -111,9 +111,7 @@ def _refuse_other_files(files: list[str] | None, pred_dir: str | None, run_tag: 
 
     if files and (pred_dir or run_tag):
         words = ", ".join(map(repr, files))
-        raise UsageError(
-            f"give files, or --pred_dir and --run_tag, not both; {words} was taken for a file", code="files-and-folder"
-        )
+        raise UsageError.of("files-and-folder", words=words)
 
 
 def _refuse_overwriting(run: Run, *outputs: str | None) -> None:
@@ -123,9 +121,7 @@ def _refuse_overwriting(run: Run, *outputs: str | None) -> None:
     read = {path.resolve() for path in run.files}
     for output in outputs:
         if output and Path(output).resolve() in read:
-            raise UsageError(
-                f"{output} holds predictions that were read; write to another file", code="overwrites-input"
-            )
+            raise UsageError.of("overwrites-input", output=output)
 
 
 def _config(path: str | None) -> ToxicityConfig:
@@ -145,11 +141,7 @@ def _honour(settings: ToxicityConfig, run: Run) -> None:
         if {"auc": "roc_auc", "rocauc": "roc_auc"}.get(name.lower(), name.lower().replace("-", "_")) not in known:
             raise UnknownName("metric in evaluation.metrics of the configuration", name, known)
     if asked.threshold_metric and "decision" not in resolve(asked.threshold_metric.lower())[1].columns:
-        raise UsageError(
-            f"evaluation.threshold_metric is {asked.threshold_metric!r}, which no threshold changes; name a figure of "
-            "decisions, as f1",
-            code="threshold-metric",
-        )
+        raise UsageError.of("threshold-metric", threshold_metric=asked.threshold_metric)
     by_files = all("column" in str(rule) for rule in run.rules.values())
     is_asked = asked.threshold_metric is not None if asked.optimize_threshold is None else asked.optimize_threshold
     if is_asked and not by_files:
@@ -176,10 +168,7 @@ def _load(
     deciding = Deciding(threshold) if default is None else Deciding(threshold, default, "config")
     if files:
         if where.skip_missing:
-            raise UsageError(
-                "--missing_language is about files named after languages; here a column names them",
-                code="group-of-files",
-            )
+            raise UsageError.of("group-of-files/about")
         return load_any(
             printing.expanded(files),
             where.group,
@@ -191,18 +180,12 @@ def _load(
             whole=whole,
         )
     if where.key is not None or where.label_cut is not None:
-        raise UsageError("--key and --label-cut go with files given by name, not with --pred_dir", code="key-of-run")
+        raise UsageError.of("key-of-run")
     folder = where.pred_dir or settings.evaluation.output_dir
     if not folder or not where.run_tag:
-        raise UsageError(
-            "say where the predictions are: --pred_dir DIR --run_tag TAG, or files with a language column",
-            code="no-predictions",
-        )
+        raise UsageError.of("no-predictions/say")
     if where.group:
-        raise UsageError(
-            "--group is for files in which a column names the group; with --run_tag the file names do",
-            code="group-of-files",
-        )
+        raise UsageError.of("group-of-files")
     languages = where.languages or settings.data.languages
     return load_run(
         folder,

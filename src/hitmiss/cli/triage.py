@@ -192,7 +192,7 @@ def _of_one_run(trials: Trials) -> Trials:
 
     head = trials.header
     if head.runs and trials.frame.select(head.runs).n_unique() > 1:
-        raise UsageError("thresholds are chosen for one run at a time; give the rows of one", code="several-runs")
+        raise UsageError.of("several-runs/thresholds")
     return trials
 
 
@@ -217,37 +217,29 @@ def _rule(
     from hitmiss.derive.bands import for_file, halves
 
     if sum(way is not None for way in (thresholds, least, asked.way)) > 1:
-        raise UsageError("give only one of --thresholds, --least-confidence and --choose", code="several-rules")
+        raise UsageError.of("several-rules")
     if least is not None:
         if len(least) > 2:
-            raise UsageError(
-                f"--least-confidence takes one number, or one for real and one for fake; found {len(least)}",
-                code="least-confidences",
-            )
+            raise UsageError.of("least-confidences", n_least=len(least))
         return LeastConfidence(least[0], least[-1]), None
     if thresholds is not None:
         if len(thresholds) != 2:
-            raise UsageError(
-                f"--thresholds takes two numbers, as 0.2 0.8; found {len(thresholds)}", code="two-thresholds"
-            )
+            raise UsageError.of("two-thresholds", n_thresholds=len(thresholds))
         return Bands(thresholds[0], thresholds[1]), None
     if asked.way is None:
         if "decision" not in trials.frame.columns:
-            raise DataError(
-                "there are scores and no verdicts; give --thresholds LOW HIGH, or --choose guarantee",
-                code="no-verdicts",
-            )
+            raise DataError.of("no-verdicts")
         return None, None
     learned = _read([asked.on], dataset, reading, room) if asked.on else halves(trials, asked.seed, asked.unit)[0]
     where = Path(asked.on).name if asked.on else f"{len(learned):,} of the {len(trials):,} rows"
     if _by_verdicts(learned):
         answered = _chosen_sureness(_of_one_run(learned), asked)
         if answered.sureness is None:
-            raise DataError(f"no least confidence meets the target: {answered.reason}", code="no-least-confidence")
+            raise DataError.of("no-least-confidence", reason=answered.reason)
         return replace(answered.sureness, origin=answered.sureness.origin.replace("this data", where)), answered
     choice = _chosen(learned, asked)
     if choice.point is None:
-        raise DataError(f"no pair of thresholds meets the target: {choice.reason}", code="no-thresholds")
+        raise DataError.of("no-thresholds", reason=choice.reason)
     choice = replace(choice, point=for_file(choice.point, _tally(learned), learned.header.scale))
     assert choice.point is not None
     bands = choice.point.bands
@@ -261,9 +253,7 @@ def _chosen_sureness(trials: Trials, asked: Choosing) -> Answered:
     if asked.way not in ("rates", "guarantee"):
         raise UnknownName("way to choose least confidences of verdicts", str(asked.way), ("rates", "guarantee"))
     if asked.way == "guarantee" and asked.guarantee != "binomial":
-        raise UsageError(
-            "mapie tests thresholds of scores; of verdicts the guarantee is binomial", code="mapie-verdicts"
-        )
+        raise UsageError.of("mapie-verdicts")
     sure = asked.confidence if asked.way == "guarantee" else None
     return by_confidence(trials, *asked.rates, confidence=sure, unit=asked.unit)
 
@@ -280,7 +270,7 @@ def _chosen(trials: Trials, asked: Choosing) -> Choice:
         return bands.guaranteed(tally, slip, flag, asked.confidence, asked.guarantee, units)
     if way == "cost":
         if asked.costs is None or len(asked.costs) != 3:
-            raise UsageError("--choose cost needs --costs SLIP FALSE_FLAG LOOK, as 20 5 1", code="no-costs")
+            raise UsageError.of("no-costs")
         return bands.by_cost(tally, *asked.costs)
     if way == "budget":
         return bands.by_budget(tally, _share(asked.looks))
@@ -295,10 +285,7 @@ def _share(looks: str | None) -> float:
         few, _, many = (looks or "").partition("/")
         return float(few) / float(many)
     except (ValueError, ZeroDivisionError):
-        raise UsageError(
-            f"--choose budget needs --looks, as 50/1000 (of 1000 items 50 are looked at); found {looks!r}",
-            code="no-looks",
-        ) from None
+        raise UsageError.of("no-looks", looks=looks) from None
 
 
 @dataclass(frozen=True)

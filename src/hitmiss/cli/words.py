@@ -98,7 +98,7 @@ def _values(word: str, option: click.Option, left: list[str]) -> list[str]:
     """Take the values of an option from the words that are left."""
     takes_words = getattr(getattr(option, "declared", None), "takes_words", False)
     if not left or (takes_words and is_option(left[0])):
-        raise UsageError(f"{word} needs a value after it", code="usage")
+        raise UsageError.of("usage", word=word)
     found = [left.pop(0)]
     while takes_words and left and not is_option(left[0]):
         found.append(left.pop(0))
@@ -113,12 +113,9 @@ def _take(parsed: Parsed, option: click.Option, name: str, value: str | None) ->
         side = "no" if name in option.secondary_opts else "yes"
         if before and before[0] != side:
             both = f"{long} and {max(option.secondary_opts, key=len, default=long)}"
-            raise UsageError(f"{both} contradict each other; leave one of them out", code="given-twice")
+            raise UsageError.of("given-twice/contradict", both=both)
         before.append(side)
         return
     if before and not option.multiple:
-        raise UsageError(
-            f"{long} takes one value and has two, {before[0]!r} and {value!r}; leave one of them out",
-            code="given-twice",
-        )
+        raise UsageError.of("given-twice", long=long, before=before[0], value=value)
     before.append(str(value))

@@ -26,7 +26,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "batch-dependent": Entry(
         ERROR,
-        "{name} answers {item!r} differently alone and in a batch of {n} (outputs change by {batch:.2g} of their size), as with a softmax over the batch (dim=0) or a batch normalisation in training mode: correct the model, or {instead}",
+        "{name} answers {item!r} differently alone and in a batch of {n} (outputs change by {batch:.2g} of their size): a softmax over the batch, or batch normalisation in training? Correct it, or {instead}",
     ),
     "exclusive-unknown/outputs": Entry(
         ERROR,

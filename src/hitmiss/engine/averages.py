@@ -154,7 +154,7 @@ def gap_rows(work: Measurement, whole: Sample, gap: Gap) -> list[Estimate]:
     codes, values = work.columns.asked_codes(gap.column)
     unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
     if unknown:
-        raise UsageError(f"no {gap.column} is {unknown[0]!r}; there are {', '.join(values)}", code="unknown-gap-value")
+        raise UsageError.of("unknown-gap-value", column=gap.column, unknown=unknown[0], values_2=tuple(values))
     own = codes[whole.rows]
     inside = {*gap.inside}
     outside = {*gap.outside} or {values[code] for code in np.unique(own).tolist()} - inside

@@ -394,7 +394,7 @@ def compare(
         metrics = tuple(dict.fromkeys(e.metric for e in a))
     a, b = demanded(a, "compare"), demanded(b, "compare")
     if not metrics and protocol is None:
-        raise UsageError("say what to compare: one metric or several, as hm.compare(a, b, 'eer')", code="no-metric")
+        raise UsageError.of("no-metric/say-compare-several")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     design = Design.of(
         () if isinstance(metrics, Design) else metrics,
@@ -431,7 +431,7 @@ def compare_design(
         for m in design.metrics
     ]
     if not len(paired):
-        raise DataError("there are no pairs to compare", code="no-pairs")
+        raise DataError.of("no-pairs/compare")
     wholes_ = wholes(*columns)
     warnings = _warnings(paired, wholes_, questions, on_scores, contest.force)
     correction = "holm" if contest.correction == "auto" else contest.correction
@@ -506,10 +506,11 @@ def _warnings(
         _directions(samples[0], paired.names) if on_scores else []
     )
     if wrong and not force:
-        raise DataError(
-            f"{paired.names[0]} and {paired.names[1]} cannot be compared: {'; '.join(map(str, wrong))}. "
-            "--force compares them anyway, with a warning in the report",
-            code="incomparable",
+        raise DataError.of(
+            "incomparable/cannot",
+            paired_names=paired.names[0],
+            paired_names_2=paired.names[1],
+            wrong="; ".join(map(str, wrong)),
         )
     found: list[str] = [Remark.of("comparison-forced/invalid", breach=breach) for breach in wrong]
     if any(paired.left_out):

@@ -174,8 +174,13 @@ class Comparison(Presented):
         found = [d for d in self if d.metric == metric and d.average == average and dict(d.slice) == cell]
         if len(found) != 1:
             known = sorted({d.metric for d in self})
-            raise UsageError(
-                f"{len(found)} differences of {metric!r} for average={average!r}, {cell}; metrics: {known}"
+            raise UsageError.of(
+                "differences-average-metrics",
+                n_found=len(found),
+                metric=metric,
+                average=average,
+                cell=cell,
+                known=known,
             )
         return found[0]
 

@@ -24,12 +24,14 @@ import numpy as np
 
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.finding import Remark, joined
+from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.exchange import permuted
 from hitmiss.engine.few_errors import too_few_errors
 from hitmiss.engine.interval import ONE_UNIT, choose_interval
+from hitmiss.engine.paired_costs import discordant_costs
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, Part, outcomes
 from hitmiss.engine.paired_shares import Mask, discordant, shared_denominator
@@ -91,7 +93,7 @@ def _held(sample: PairedSample, masks: list[Mask], draws: PairedDraws, unit: str
         return np.ones(len(rows))
     pairs = zip(sample.parts, masks, strict=True)
     weights = [part.a.weight[mask] for part, mask in pairs if part.a.weight is not None]
-    sizes = np.bincount(draws.a.columns.asked_codes(unit)[0][rows], np.concatenate(weights) if weights else None)
+    sizes = np.bincount(draws.a.codes(unit)[rows], np.concatenate(weights) if weights else None)
     return sizes[sizes > 0]
 
 
@@ -102,6 +104,8 @@ RIGHT: Final = (0, 3)
 """Outcomes that are correct decisions: true positive, true negative."""
 EXACT: Final = ("mcnemar", "permutation")
 """Exact tests: with few pairs, their p value is never small."""
+WALD: Final = "wald"
+"""The test of two costs of which one shows too few errors for draws."""
 NO_WIDTH: Final = "the replicates hardly differ"
 """For an interval whose ends are equal, which does not mean certainty."""
 
@@ -181,7 +185,18 @@ def contrast(question: Both, sample: PairedSample, test: str, draws: PairedDraws
     ):
         little = ONE_UNIT
     rare = None if little else _unseen(question, sample, found.high - found.low)
+    if rare is not None and (counted := discordant_costs(question, sample, draws)) is not None:
+        return _by_counting(found, counted, question, draws.plan)
     return replace(_as_known(found, little or rare), is_too_few=little is not None)
+
+
+def _by_counting(found: Contrast, counted: tuple[float, float], question: Both, plan: SamplingPlan) -> Contrast:
+    """Return a difference of costs with the interval and the test of the trials on which the runs differ."""
+    delta, error = counted
+    known = choose_interval(Difference(question[0].form, paired=True), Drawn(delta, error=error), plan)
+    low, high = min(known.ends[0], found.delta), max(known.ends[1], found.delta)
+    p = math.erfc(abs(delta) / error / math.sqrt(2.0))
+    return replace(found, test=WALD, low=low, high=high, error=error, p_value=p, note=Remark.of("few-errors-counted"))
 
 
 def _unseen(question: Both, sample: PairedSample, width: float) -> str | None:

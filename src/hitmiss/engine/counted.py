@@ -170,9 +170,7 @@ class TalliedColumns(Columns):
         """Return a column of the cells; other columns of the trials are not available."""
         if name == "decision":
             return super().named(name)
-        raise UsageError(
-            f"this figure needs the {name} of every trial at once, which counted trials do not have; leave --stream out"
-        )
+        raise UsageError.of("figure-needs-trial-once", name=name)
 
     def sample(
         self, rows: Rows, run: Mapping[str, str] | None = None, slice: Mapping[str, str] | None = None

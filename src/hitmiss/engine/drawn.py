@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,12 +16,12 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.engine.columns import Sample
 from hitmiss.engine.draws import Draws
-from hitmiss.engine.few_errors import too_few_errors
+from hitmiss.engine.few_errors import TwoRates, too_few_errors, two_rates
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.shares import units_behind
 from hitmiss.stats.delong import RocSteps
 from hitmiss.stats.enough_units import effective
-from hitmiss.stats.forms.base import Form, Functional, Replicated
+from hitmiss.stats.forms.base import Form, Functional, Located, Replicated
 from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.scale import Ends
 from hitmiss.stats.students_t import MANY
@@ -65,6 +65,8 @@ class Drawn:
     """Why its units are too few for the level."""
     rare: Callable[[float], str | None] = nothing
     """Why it rests on too few errors for an interval of a given width."""
+    rates: Callable[[float], TwoRates | None] = nothing
+    """The estimate as a function of two error rates, at a level: what counting shows where errors are few."""
     sizes: tuple[int, int] = (0, 0)
     """The numbers of positive and of negative trials."""
     described: Callable[[SamplingPlan], str] = str
@@ -116,10 +118,12 @@ def drawn_of(
     by_units = draws.weights is not None
 
     def without(own: Functional) -> LeftOut | None:
+        if len(draws.plan.unit) > 1 and isinstance(own, Located):
+            return left_of_crossed(draws, question, sample, own)
         return draws.left_out(question, [sample], draws.left(own, sample))
 
     def shares() -> list[tuple[Floats, Floats]]:
-        return [units_behind(form, sample, draws.columns.asked_codes(name)[0]) for name in draws.plan.unit]
+        return [units_behind(form, sample, draws.codes(name)) for name in draws.plan.unit]
 
     return Drawn(
         value,
@@ -136,10 +140,23 @@ def drawn_of(
         shares=shares,
         too_few=lambda: draws.too_few(sample, labelled),
         rare=lambda width: too_few_errors(form, sample, width),
+        rates=lambda level: two_rates(form, sample, draws.unit if by_units else None, level),
         sizes=(sample.n_positive, sample.n - sample.n_positive),
         described=lambda plan: draws.said(question, plan),
         is_delong=is_delong,
     )
+
+
+def left_of_crossed(draws: Draws, question: PreparedMetric, sample: Sample, form: Form) -> LeftOut | None:
+    """Return what crossed units add to an estimate that is read at a quantile, by a smooth form with equal influences.
+
+    Without such a form only the shares of the two units are known, and the error comes from the replicates.
+    """
+    smooth = draws.left_smooth(form, sample)
+    if smooth is not None:
+        return draws.left_out(question, [sample], smooth[1])
+    found = draws.left_out(question, [sample], draws.left(form, sample))
+    return None if found is None else replace(found, cells=None)
 
 
 def effective_of(shares: Sequence[tuple[Floats, Floats]]) -> float:

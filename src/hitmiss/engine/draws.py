@@ -31,6 +31,7 @@ from hitmiss.stats.enough_units import (
     LEAST_EFFECTIVE,
     Sizes,
     effective,
+    effective_squares,
     effective_units,
     enough,
     error_units,
@@ -48,6 +49,9 @@ from hitmiss.stats.units import (
     unit_sides,
 )
 
+MOST_LONE = 500
+"""Blocks in which the trials of a class without units are drawn."""
+
 
 @dataclass(frozen=True, eq=False)
 class Draws:
@@ -61,6 +65,8 @@ class Draws:
     weights: Array | None = None
     n_units: int = 0
     free: Array | None = None
+    is_split: bool = False
+    """Whether one class has no unit of its own (bona fide trials have no attack), so that its trials are drawn alone."""
     _unit_samples: dict[str, UnitSample] = field(default_factory=dict)
     _beside: dict[tuple[str, str], tuple[Form, Floats]] = field(default_factory=dict)
     _tallies: dict[tuple[str, int], Tally] = field(default_factory=dict)
@@ -68,6 +74,8 @@ class Draws:
     _counts: dict[tuple[str, bool, Callable[[Array], float]], float] = field(default_factory=dict)
     _trials: dict[tuple[str, int], SampleDraws] = field(default_factory=dict)
     _without: dict[tuple[str, int], Floats | None] = field(default_factory=dict)
+    _by_class: dict[tuple[str, int], bool] = field(default_factory=dict)
+    _left_out: dict[bool, UnitBlocks] = field(default_factory=dict)
 
     @classmethod
     def prepare(cls, plan: SamplingPlan, columns: Columns, rows: Rows) -> Draws:
@@ -75,18 +83,20 @@ class Draws:
         if not plan.bootstrap or not plan.unit:
             return cls(plan, columns, rows)
         own = [RunUnits.of(columns, name, rows) for name in plan.unit]
+        split = own[0].with_trials_of_lone(columns, rows, plan.seed) if len(own) == 1 else None
+        own = own if split is None else [split]
         code, weights = _draw(plan, own, plan.stratify is not False)
         # Speakers that have both classes are drawn without regard to class in any case. Units of one class each are drawn
         # within classes for figures that do not depend on prevalence, and over all for the others: a second set of draws.
-        mixed = len(own) > 1 or bool((own[0].sides == 3).any())
+        mixed = len(own) > 1 or bool((own[0].sides == 3).any()) or split is not None
         free = weights if mixed or plan.stratify is not None else _draw(plan, own, False)[1]
         unit = np.zeros(len(columns.positive), dtype=np.int64)
         unit[rows] = code
-        return cls(plan, columns, rows, unit, weights, weights.shape[1], free)
+        return cls(plan, columns, rows, unit, weights, weights.shape[1], free, split is not None)
 
     def of_run(self, columns: Columns) -> Draws:
         """Return the same draws of units, for the columns of another run."""
-        return Draws(self.plan, columns, self.rows, self.unit, self.weights, self.n_units, self.free)
+        return Draws(self.plan, columns, self.rows, self.unit, self.weights, self.n_units, self.free, self.is_split)
 
     def replicates(self, questions: Sequence[PreparedMetric], sample: Sample) -> list[Floats]:
         """Return replicates of each question for one sample, each as if it had been asked alone."""
@@ -105,6 +115,7 @@ class Draws:
         kind = BY_CLASS if by_class else OF_ALL
         rng = generator(self.plan.seed, "trials", kind, sample.part, question.stream)
         self._without[sample.name, id(form)] = None  # computed when it is needed
+        self._by_class[sample.name, id(form)] = by_class
         if isinstance(form, OfTrials):
             return form.drawn(self._drawn_trials(sample, rng, by_class))
         assert isinstance(form, Form)
@@ -129,6 +140,7 @@ class Draws:
         if second is not None:
             self._beside[sample.name, text] = second, drawn[1]
             self._without[sample.name, id(second)] = None
+            self._by_class[sample.name, id(second)] = by_class
         return drawn[0]
 
     def _second(self, form: Form, sample: Sample, tally: Tally) -> Form | None:
@@ -180,7 +192,10 @@ class Draws:
         """
         sizes = self._sizes(sample, labelled)
         # Units of very different sizes say less than their number.
-        n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
+        if self.is_split and labelled:
+            n = min(int(np.count_nonzero(own)) for own in sizes[0])
+        else:
+            n = max(int(np.count_nonzero(own[0] + own[1])) for own in sizes)
         return n, self._counted(sample, labelled, effective)
 
     def degrees(self, sample: Sample, labelled: bool = True) -> float:
@@ -197,9 +212,15 @@ class Draws:
     def _sizes(self, sample: Sample, labelled: bool) -> list[Sizes]:
         """Return how many trials each unit holds: of either class, or, for a figure without labels, of both together."""
         if sample.name not in self._held:
-            self._held[sample.name] = [sample.unit_sizes(self.columns.asked_codes(name)[0]) for name in self.plan.unit]
+            self._held[sample.name] = [sample.unit_sizes(self.codes(name)) for name in self.plan.unit]
         sizes = self._held[sample.name]
         return sizes if labelled else [(own[0] + own[1], np.zeros_like(own[0])) for own in sizes]
+
+    def codes(self, name: str) -> NDArray[np.int64]:
+        """Return the unit of each trial by one of the columns that are drawn."""
+        if self.unit is not None and len(self.plan.unit) == 1:
+            return self.unit
+        return self.columns.asked_codes(name)[0]
 
     def unit_sample(self, sample: Sample) -> UnitSample:
         """Return a sample with its units, sorted once."""
@@ -227,12 +248,20 @@ class Draws:
         """
         if values is None:
             return None
-        blocks, labelled = self._blocks, question.labelled
+        labelled, apart = question.labelled, self.plan.by_class(question.metric.prevalence)
+        blocks = self._blocks(apart)
         groups = tuple(values[blocks.group == k] for k in range(blocks.groups))
-        held = [self._effective(sample, labelled, count) for sample in samples]
-        apart = len(self.plan.unit) > 1 or self.plan.by_class(question.metric.prevalence)
-        cells = values[blocks.group == blocks.groups] if len(self.plan.unit) > 1 else None
-        return LeftOut(groups, tuple(min(own) for own in zip(*held, strict=True)), apart, cells)
+        held = [self._effective(sample, labelled, count, blocks.groups) for sample in samples]
+        crossed = len(self.plan.unit) > 1
+        cells = values[blocks.group == blocks.groups] if crossed else None
+        fewest = tuple(min(own) for own in zip(*held, strict=True))
+        between = None
+        if blocks.groups == 1 and count is error_units:
+            ends = [
+                (self._counted(s, labelled, effective_squares), self._counted(s, labelled, effective)) for s in samples
+            ]
+            between = min(low for low, _ in ends), min(high for _, high in ends)
+        return LeftOut(groups, fewest, crossed or apart, cells, between)
 
     def left(self, form: Functional, sample: Sample) -> Floats | None:
         """Return the figures of a form without one block of units each; None without units, or if it was not drawn."""
@@ -244,10 +273,20 @@ class Draws:
             found = self._without[place] = self._leave_out(form, sample)
         return found
 
-    def _effective(self, sample: Sample, labelled: bool, count: Callable[[Array], float]) -> tuple[float, ...]:
+    def left_smooth(self, form: Form, sample: Sample) -> tuple[Form, Floats] | None:
+        """Return what is left out of a smooth form with the same influences, of one that is read at a quantile."""
+        drawn = self._by_class.get((sample.name, id(form)))
+        smooth = None if self.weights is None or drawn is None else form.linearised(sample.tally)
+        if smooth is None or drawn is None:
+            return None
+        return smooth, unit_replicates(self.unit_sample(sample), [smooth], self._blocks(drawn).weights)[0]
+
+    def _effective(
+        self, sample: Sample, labelled: bool, count: Callable[[Array], float], groups: int
+    ) -> tuple[float, ...]:
         """Return the effective number of units of each group (see `UnitBlocks`)."""
         sizes = self._sizes(sample, labelled)
-        if self._blocks.groups == 1:
+        if groups == 1:
             return (self._counted(sample, labelled, count),)
         if len(sizes) == 1:
             return tuple(max(count(own), 1.0) for own in self._sizes(sample, True)[0])
@@ -259,10 +298,11 @@ class Draws:
     def _leave_out(self, form: Functional, sample: Sample) -> Floats:
         """Compute a figure without one block of units at a time."""
         # The same code as for replicates: leaving a block out is a weight of 0 for its units.
+        weights = self._blocks(self._by_class[sample.name, id(form)]).weights
         if isinstance(form, Form):
-            return unit_replicates(self.unit_sample(sample), [form], self._blocks.weights)[0]
+            return unit_replicates(self.unit_sample(sample), [form], weights)[0]
         assert isinstance(form, OfTrials)
-        fewer = replace(self, weights=self._blocks.weights)
+        fewer = replace(self, weights=weights)
         return form.drawn(fewer._drawn_trials(sample, generator(self.plan.seed), by_class=False))
 
     def acceleration(self, form: Form, sample: Sample) -> float:
@@ -273,13 +313,20 @@ class Draws:
         assert left is not None
         return jackknife.acceleration_of_units(left)
 
-    @cached_property
-    def _blocks(self) -> UnitBlocks:
-        """What is left out at a time."""
+    def _blocks(self, by_class: bool) -> UnitBlocks:
+        """Return what is left out at a time; `by_class`: units of one class each vary within their class."""
+        if by_class not in self._left_out:
+            self._left_out[by_class] = self._make_blocks(by_class)
+        return self._left_out[by_class]
+
+    def _make_blocks(self, by_class: bool) -> UnitBlocks:
         assert self.unit is not None
         pairs, every = np.arange(self.n_units), np.zeros(self.n_units, dtype=np.int64)
         code = self.unit[self.rows]
         if len(self.plan.unit) == 1:
+            if not by_class:
+                # What depends on prevalence varies with how many units of each class there are: all are of one kind.
+                return UnitBlocks.of([UnitKind(pairs, every)], 1)
             side = unit_sides(code, self.columns.positive[self.rows], self.n_units)
             if (side == 3).any() or not ((side == 1).any() and (side == 2).any()):
                 # Units with both classes move both error rates at once, so they are one source of variation.
@@ -334,6 +381,25 @@ class RunUnits:
         # Units of other runs have no number here: a run is drawn as if it were alone in its table.
         code = code if held.all() else (np.cumsum(held) - 1)[code]
         return cls(name, code, columns.positive[rows], int(held.sum()))
+
+    def with_trials_of_lone(self, columns: Columns, rows: Rows, seed: int) -> RunUnits | None:
+        """Return the units with the trials of a lone one drawn alone, if it is all that a class has; otherwise None.
+
+        Bona fide trials have no attack: drawn by attack, they are not one more attack, but independent trials. Very many
+        are drawn in random blocks, whose variance is the same.
+        """
+        sides, counted = self.sides, len(columns.trials) != columns.trials.frame.height
+        lone = [k for k in (1, 2) if np.count_nonzero(sides == k) == 1]
+        if counted or (sides == 3).any() or len(lone) != 1 or self.n < 3:
+            return None
+        own = int(np.flatnonzero(sides == lone[0])[0])
+        members = np.flatnonzero(self.code == own)
+        order = np.argsort(columns.codes("item")[0][rows][members], kind="stable")
+        place = np.empty(len(members), dtype=np.int64)
+        place[order] = generator(seed, "lone", self.name).permutation(len(members))
+        code = np.where(self.code > own, self.code - 1, self.code)
+        code[members] = self.n - 1 + place % MOST_LONE
+        return RunUnits(self.name, code, self.positive, self.n - 1 + min(len(members), MOST_LONE))
 
     @cached_property
     def sides(self) -> NDArray[np.int64]:

@@ -85,6 +85,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "no interval: items repeat; resample whole items (unit=item)",
         "items repeat; resample whole items (unit=item)",
     ),
+    "few-errors-counted": Entry(NOTE, "few errors at the threshold: judged by the trials on which the two runs differ"),
     "mean-over-some": Entry(NOTE, "over {n_defined} of {n_cells} slices"),
     "no-interval/slices-share-trials-resample": Entry(
         NOTE,
@@ -208,11 +209,117 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "scores-reversed/declared": Entry(
         ALARM,
         "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores of the file go with "
-        "{positive}, and {--higher <negative>} says the opposite; leave it out if that is what the scores mean",
+        "{positive}, and {--higher <negative>} says the opposite; leave it out if they mean that",
     ),
     "direction-not-shown": Entry(
         NOTE,
         "{place}not shown that higher scores go with the positive class: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], "
         "which includes 0.5",
+    ),
+    "not-a-signature": Entry(ERROR, "{text!r} is not a hitmiss signature"),
+    "unknown-gap-value": Entry(ERROR, "no {column} is {unknown!r}; there are {values_2}"),
+    "no-ids": Entry(
+        ERROR,
+        "{name} cannot be compared: {file} has no ids, so its rows have no partners in another file",
+        fix="write the scores again with an id column",
+    ),
+    "other-direction": Entry(
+        ERROR,
+        "the directions differ: the positive class is {positive} in {names} and {positive_2} in {names_2}",
+        fix="read both with the same positive class",
+    ),
+    "other-score-kind": Entry(
+        ERROR,
+        "the scores of {names} are declared {score_kind!r} and those of {names_2} {score_kind_2!r}; bring both to one kind, or compare decisions",
+    ),
+    "no-pairs/id": Entry(
+        ERROR,
+        "no id is in both runs: {names} has {only_a}, {names_2} has {only_b}",
+        fix="check that they belong together",
+    ),
+    "repeated-questions": Entry(ERROR, "{name} answers {height} questions more than once, the first is {ids}"),
+    "reversed-labels": Entry(
+        ERROR, "every label of {names} is the other class in {names_2}: one of them has its classes reversed"
+    ),
+    "other-classes": Entry(
+        ERROR,
+        "the {field} class is {ours!r} in {names} and {theirs!r} in {names_2}",
+        fix="read both with the same classes",
+    ),
+    "other-weights": Entry(
+        ERROR, "{has} has {kind} weights and {lacks} has none", fix="read both with the same weights"
+    ),
+    "other-weights/rows": Entry(
+        ERROR,
+        "{height:,} rows have another weight in {names} than in {names_2}, the first is {item!r} ({one:g} and {two:g}); a pair has one weight",
+    ),
+    "several-runs/holds": Entry(
+        ERROR,
+        "{name} holds {n_values} {what} ({column}: {values_2}{part}) and the other does not",
+        fix="choose one of them with [{column}={values_3}] after its name",
+    ),
+    "no-metric/say-compare-several": Entry(
+        ERROR, "say what to compare: one metric or several, as hm.compare(a, b, 'eer')"
+    ),
+    "no-pairs/compare": Entry(ERROR, "there are no pairs to compare"),
+    "incomparable/cannot": Entry(
+        ERROR,
+        "{paired_names} and {paired_names_2} cannot be compared: {wrong}. {--force} compares them anyway, with a warning in the report",
+    ),
+    "too-many-draws": Entry(
+        ERROR,
+        "{bootstrap:,} draws of {n_trials:,} rows with sampling weights take too much memory",
+        fix="ask for at most {--bootstrap <MOST_WEIGHTS>}",
+    ),
+    "sampling-weights/refused": Entry(ERROR, "{name} {name_2}"),
+    "vain-rule": Entry(ERROR, "the regression of {target}: neither a higher nor a lower {metric} is worse"),
+    "vain-rule/never-fails": Entry(
+        ERROR, "{rule!r} never fails: {metric} cannot change by more than {width:g}{points}"
+    ),
+    "not-comparable": Entry(ERROR, "the baseline does not fit these results: {wrong}"),
+    "no-run-column": Entry(ERROR, "these results have no run column {column!r}"),
+    "wrong-score-kind": Entry(
+        ERROR,
+        "{spec_name} needs {kinds} scores and these are declared {kind!r}",
+        fix="declare the kind if you know better, or calibrate on a development set",
+    ),
+    "wrong-positive": Entry(
+        ERROR,
+        "{spec_name} takes {positive} to be the positive class and in these trials it is {positive_2!r}",
+        fix="read them with {--positive <positive>}",
+    ),
+    "no-decisions": Entry(ERROR, "{name} needs decisions, and these trials have none; {how}"),
+    "no-labels/scores": Entry(ERROR, "these scores have no labels, so nothing can be measured", fix="give the key"),
+    "cannot-read-regression": Entry(
+        ERROR, "cannot read the regression {text!r}", fix="write it as 'eer=0.005' or 'eer[codec=C05]=0.5pp'"
+    ),
+    "regression-write-005-5pp": Entry(
+        ERROR, "the regression {text!r}: % of what? Write 0.005, or 0.5pp for percentage points"
+    ),
+    "regression-allowed-cannot-negative": Entry(ERROR, "the regression {text!r}: what is allowed cannot be negative"),
+    "baseline-figures": Entry(ERROR, "the baseline has {n_same} figures for {e}; it must have one"),
+    "baseline-measured-other-settings": Entry(
+        ERROR, "{metric} of the baseline was measured with other settings: {settings} and {settings_2}"
+    ),
+    "not-text-column-trials": Entry(
+        ERROR,
+        "{name} is not a text column, so trials cannot be grouped or resampled by it",
+        fix="name a slice column such as codec",
+    ),
+    "differences-average-metrics": Entry(
+        ERROR, "{n_found} differences of {metric!r} for average={average!r}, {cell}; metrics: {known}"
+    ),
+    "form-metric-made-hitmiss": Entry(ERROR, "the form of a metric is made of hitmiss.stats.forms; found {name}"),
+    "no-form-exchange-answers": Entry(ERROR, "{text} has no form to exchange answers in", fix="use the bootstrap"),
+    "all-validation-rows": Entry(
+        ERROR, "{group}: all its validation rows are {only}, so no threshold is better than another"
+    ),
+    "no-test-row-judge": Entry(ERROR, "{group}: there is no test row to judge its threshold on"),
+    "refused-3": Entry(ERROR, "{group}: {error}"),
+    "no-figure-results": Entry(ERROR, "no figure for {target}; the results have {metric} by {columns}"),
+    "figure-needs-trial-once": Entry(
+        ERROR,
+        "this figure needs the {name} of every trial at once, which counted trials do not have",
+        fix="leave {--stream?} out",
     ),
 }

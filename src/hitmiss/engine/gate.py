@@ -72,6 +72,6 @@ def gate(
     if baseline is not None and rules:
         wrong = incomparable(results, baseline, rules)
         if wrong:
-            raise DataError(f"the baseline does not fit these results: {'; '.join(wrong)}", code="not-comparable")
+            raise DataError.of("not-comparable", wrong="; ".join(wrong))
         checks += [check for rule in rules for check in check_regression(rule, results, baseline, decide)]
     return checks

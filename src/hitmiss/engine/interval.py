@@ -39,12 +39,14 @@ from hitmiss.stats.forms.base import Form, Functional, Located
 from hitmiss.stats.forms.composite import Composite, Difference, Expression, Extreme, Mean
 from hitmiss.stats.forms.crossing import Crossing
 from hitmiss.stats.forms.least_cost import MinimumCost
+from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.optimism import growth_of_least_cost
 from hitmiss.stats.scale import Ends
 from hitmiss.stats.students_t import MANY
 
 __all__ = [
     "AT_END",
+    "FEW_ERRORS",
     "NO_ERROR",
     "ONE_UNIT",
     "OVER_UNITS",
@@ -59,6 +61,7 @@ __all__ = [
 SAME: Final = Remark.of("no-interval/same-replicates")
 ONE_UNIT: Final = Remark.of("no-interval/one-unit")
 OVER_UNITS: Final = "wilson over units"
+FEW_ERRORS: Final = "jeffreys"
 NO_ERROR: Final = "no error seen: the end is what so few trials leave open"
 AT_END: Final = Remark.of("no-interval/at-end")
 SOME: Final = 1e-9
@@ -177,10 +180,27 @@ def _of_draws(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interval:
         return _without_width(form, drawn, plan)
     rare = AT_END if float(value) in drawn.bounds else drawn.rare(high - low)
     if rare is not None:
-        return Interval(note=rare)
+        return _of_few_errors(form, drawn, plan) or Interval(note=rare)
     if plan.unit and math.isnan(low) and drawn.lost < len(drawn.replicates):
         return Interval(note=ONE_UNIT)
     return Interval.of((low, high), f"bootstrap {drawn.described(plan)}", _lost(drawn))
+
+
+def _of_few_errors(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interval | None:
+    """Return the interval of a function of two error rates by what so few errors leave open; None for other forms.
+
+    The half error that Jeffreys adds to each kind does most of what the optimism of a least cost needs, so its lower end
+    stays; moving it up as well lost coverage.
+    """
+    rates = drawn.rates(plan.level) if plan.method == "auto" else None
+    if rates is None:
+        return None
+    seen, of = (rates.missed, rates.accepted), (rates.positives, rates.negatives)
+    low, high = intervals.of_two_rates(seen, of, rates.of, plan.level)
+    value = float(drawn.value)
+    if isinstance(form, MinimumCost) and drawn.replicates is not None:
+        high = min(high + value * (growth_of_least_cost(drawn.replicates, value) - 1.0), form.trivial)
+    return Interval.of((min(low, value), max(high, value)), FEW_ERRORS)
 
 
 def _lost(drawn: Drawn) -> str | None:
@@ -259,12 +279,9 @@ def _of_units(form: Functional, drawn: Drawn, level: float) -> Ends:
         left = None if left is None else left.each(lambda own: own * growth)
         low, high = intervals.student(raised, value * growth, drawn.degrees, drawn.bounds, level, left)
         return min(low, value), max(high, value)
-    if not isinstance(form, MinimumCost):
-        left, smooth = drawn.without(form), not isinstance(form, Crossing)
+    if not isinstance(form, MinimumCost) or drawn.beside is None:
+        left, smooth = drawn.without(form), not isinstance(form, Located)
         return intervals.student(replicates, value, drawn.degrees, drawn.bounds, level, left, smooth)
-    if drawn.beside is None:
-        left = drawn.without(form)
-        return intervals.student(replicates, value, drawn.degrees, drawn.bounds, level, left, smooth=False)
     # Of the cost at the best threshold, moved up by the optimism of choosing it. What is left out is raised like the
     # rest: the spread then belongs to the same scale as the centre.
     fixed, costs = drawn.beside
@@ -303,17 +320,19 @@ def _without_width(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Interv
         found = _share_of_units(drawn, value, plan)
         return Interval(note=SAME) if found is None else Interval.of(found[0], OVER_UNITS)
     if plan.unit:
-        return Interval(note=SAME)
+        return _of_few_errors(form, drawn, plan) or Interval(note=SAME)
     if form.is_area:
         steps = drawn.steps()
         assert steps is not None
         return Interval.of(area_interval(steps, plan.level), "newcombe")
+    if not isinstance(form, MinimumCost) and (counted := _of_few_errors(form, drawn, plan)) is not None:
+        return counted
     most = form.most_unseen(*drawn.sizes, plan.level)
     least = form.fixed if isinstance(form, MinimumCost) else 0.0
     # Only the least possible estimate, with perfectly separated classes, is bounded by what was not seen; any other one
     # that never varies does so for a reason that counting does not know. Trials of decisions have no scores to order.
     if value != least or most is None or (steps := drawn.steps()) is None or steps.area != 1.0:
-        return Interval(note=SAME)
+        return _of_few_errors(form, drawn, plan) or Interval(note=SAME)
     return Interval(least, most, "unseen", NO_ERROR)
 
 
@@ -328,11 +347,17 @@ def _of_averages(form: Mean | Difference, drawn: Drawn, plan: SamplingPlan) -> I
     inner = form.of
     assert isinstance(inner, Functional)
     if plan.unit and plan.method == "auto":
-        left, smooth = drawn.without(inner), not isinstance(inner, Crossing)
+        left = _of_quantile(inner, drawn.without(inner))
         low, high = intervals.student(
-            drawn.replicates, drawn.middle, drawn.degrees, drawn.bounds, plan.level, left, smooth
+            drawn.replicates,
+            drawn.middle,
+            drawn.degrees,
+            drawn.bounds,
+            plan.level,
+            left,
+            not isinstance(inner, Crossing),
         )
-        if isinstance(form, Difference) and not smooth:
+        if isinstance(form, Difference) and isinstance(inner, Crossing):
             # What units add to what is read at a quantile does not show how skewed it is; its scale does.
             one, other = ((own.middle, _known(own)) for own in drawn.parts)
             low, high = intervals.on_both_scales((low, high), one, other, drawn.parts[0].bounds)
@@ -340,10 +365,17 @@ def _of_averages(form: Mean | Difference, drawn: Drawn, plan: SamplingPlan) -> I
         low, high = intervals.percentile(drawn.replicates, plan.level)
     little = drawn.too_few()
     silence = little or (SAME if math.isclose(low, high, rel_tol=ROUNDING) else drawn.rare(high - low))
+    if silence and not little and isinstance(form, Difference) and plan.method == "auto" and _both_known(drawn):
+        return _of_both_sides(form, drawn, plan)  # each side is known by counting
     if silence:
         return Interval(note=silence)
     said = replace(plan, method="auto" if plan.unit and plan.method == "auto" else "percentile")
     return _with_centre(Interval.of((low, high), f"bootstrap {drawn.described(said)}"), drawn)
+
+
+def _of_quantile(form: Functional, left: LeftOut | None) -> LeftOut | None:
+    """Return what units add, less the pairs of crossed units for what is read at a quantile: no error follows from it."""
+    return replace(left, cells=None) if left is not None and isinstance(form, Located) else left
 
 
 def _known(part: Drawn) -> Floats:
@@ -376,9 +408,6 @@ def _of_both_sides(form: Difference, drawn: Drawn, plan: SamplingPlan) -> Interv
     if not isinstance(form.of, Crossing):
         steps = intervals.percentile(form.combine([_known(one), _known(other)]), plan.level)
         low, high = min(low, steps[0]), max(high, steps[1])
-    rare = drawn.rare(high - low)
-    if rare is not None:
-        return Interval(note=rare)
     return _with_centre(Interval(low, high, one.method), drawn)
 
 
@@ -456,6 +485,6 @@ def _of_pairs(form: Mean | Difference, drawn: Drawn, plan: SamplingPlan) -> Inte
     if not (is_read or plan.unit) or not len(known) or not np.ptp(known):
         ends = intervals.percentile(drawn.replicates, plan.level)
     else:
-        left = drawn.without(inner)
+        left = _of_quantile(inner, drawn.without(inner))
         ends = intervals.student(known, drawn.middle, drawn.degrees, NO_BOUNDS, plan.level, left, not is_read)
     return Interval.of(ends, "bootstrap", _lost(drawn))

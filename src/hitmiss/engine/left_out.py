@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hitmiss.core.sorting import Floats
+from hitmiss.stats.random import generator
 
 MOST_BLOCKS = 100
 """Number of blocks of units that are left out one at a time for the acceleration of a BCa interval."""
@@ -53,7 +54,10 @@ class UnitBlocks:
         for k, kind in enumerate(kinds):
             place = np.unique(kind.number, return_inverse=True)[1] - int(kind.number.min() < 0)
             # Thousands of units one at a time would cost more than the replicates; blocks of them show the same skewness.
-            block = np.where(kind.number >= 0, place % most, -1)
+            # Which units share a block is random: by their order, a block could follow the way a file is sorted.
+            count = int(place.max(initial=-1)) + 1
+            order = generator(0, "blocks").permutation(count) if count > most else np.arange(count)
+            block = np.where(kind.number >= 0, order[place] % most, -1)
             for left in np.unique(block[block >= 0]).tolist():
                 row = (block != left).astype(np.float64)
                 if kind.apart:

@@ -129,7 +129,7 @@ def measure_design(
     `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
     """
     if trials.header.is_unlabelled:
-        raise DataError("these scores have no labels, so nothing can be measured; give the key", code="no-labels")
+        raise DataError.of("no-labels/scores")
     chosen, groupings, gaps = design.settled, design.groupings, design.gaps
     trials = with_bands(trials, groupings)
     plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
@@ -140,7 +140,7 @@ def measure_design(
         columns = columns_of_trials(trials, only, by_target(trials, groupings))
     questions = [prepare_metric(m, trials, chosen) for m in design.metrics]
     if not len(trials):
-        raise DataError("there are no trials to measure", code="no-trials")
+        raise DataError.of("no-trials")
     if not plan.bootstrap and trials.has_rows:
         for name in plan.unit:
             trials.own(name)  # an unknown name is refused, whether units are resampled or not

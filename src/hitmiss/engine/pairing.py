@@ -127,34 +127,27 @@ def _refuse_unpaired(trials: Trials, name: str) -> None:
     # Rows of two files in the same order are no proof that they answer the same questions, so line numbers do not pair.
     file = trials.header.unnamed
     if file is not None:
-        raise DataError(
-            f"{name} cannot be compared: {file} has no ids, so its rows have no partners in "
-            "another file; write the scores again with an id column",
-            code="no-ids",
-        )
+        raise DataError.of("no-ids", name=name, file=file)
 
 
 def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) -> None:
     one, other = a.header, b.header
     # Exchanged classes get a message of their own: with them every figure of one run would be turned round.
     if (one.positive, one.negative) == (other.negative, other.positive):
-        raise DataError(
-            f"the directions differ: the positive class is {one.positive} in {names[0]} and {other.positive} in {names[1]}; "
-            f"read both with the same positive class",
-            code="other-direction",
+        raise DataError.of(
+            "other-direction", positive=one.positive, names=names[0], positive_2=other.positive, names_2=names[1]
         )
     for field in ("positive", "negative"):
         ours, theirs = getattr(one, field), getattr(other, field)
         if ours != theirs:
-            raise DataError(
-                f"the {field} class is {ours!r} in {names[0]} and {theirs!r} in {names[1]}; read both with the same classes",
-                code="other-classes",
-            )
+            raise DataError.of("other-classes", field=field, ours=ours, names=names[0], theirs=theirs, names_2=names[1])
     if scores and one.score_kind != other.score_kind:
-        raise DataError(
-            f"the scores of {names[0]} are declared {one.score_kind!r} and those of {names[1]} {other.score_kind!r}; "
-            "bring both to one kind, or compare decisions",
-            code="other-score-kind",
+        raise DataError.of(
+            "other-score-kind",
+            names=names[0],
+            score_kind=one.score_kind,
+            names_2=names[1],
+            score_kind_2=other.score_kind,
         )
 
 
@@ -164,9 +157,7 @@ def _refuse_weights(a: Trials, b: Trials, key: tuple[str, ...], names: tuple[str
         ours, theirs = getattr(a.header, field), getattr(b.header, field)
         if (ours is None) != (theirs is None):
             has, lacks = names if theirs is None else names[::-1]
-            raise DataError(
-                f"{has} has {kind} weights and {lacks} has none; read both with the same weights", code="other-weights"
-            )
+            raise DataError.of("other-weights", has=has, kind=kind, lacks=lacks)
         if ours is None:
             continue
         sides = (t.frame.select(*key, pl.col(own).alias(":weight")) for t, own in ((a, ours), (b, theirs)))
@@ -174,10 +165,8 @@ def _refuse_weights(a: Trials, b: Trials, key: tuple[str, ...], names: tuple[str
         other = both.filter(pl.col(":weight") != pl.col(":weight_right"))
         if other.height:
             item, one, two = other.select("item", ":weight", ":weight_right").row(0)
-            raise DataError(
-                f"{other.height:,} rows have another weight in {names[0]} than in {names[1]}, the first is {item!r} "
-                f"({one:g} and {two:g}); a pair has one weight",
-                code="other-weights",
+            raise DataError.of(
+                "other-weights/rows", height=other.height, names=names[0], names_2=names[1], item=item, one=one, two=two
             )
 
 
@@ -224,10 +213,15 @@ def _key(a: Trials, b: Trials, names: tuple[str, str]) -> tuple[str, ...]:
         for column, values in own.items():
             if column not in other:
                 what = "repetitions" if column in REPEATS else "runs"
-                raise DataError(
-                    f"{name} holds {len(values)} {what} ({column}: {', '.join(values[:SHOWN])}{' …' if len(values) > SHOWN else ''}) "
-                    f"and the other does not; choose one of them with [{column}={values[0]}] after its name",
-                    code="several-runs",
+                raise DataError.of(
+                    "several-runs/holds",
+                    name=name,
+                    n_values=len(values),
+                    what=what,
+                    column=column,
+                    values_2=tuple(values[:SHOWN]),
+                    part=" …" if len(values) > SHOWN else "",
+                    values_3=values[0],
                 )
     return ("item", "target", *several[0])
 
@@ -252,9 +246,8 @@ def _match(
     only_b = b.frame.select(*key).join(a.frame.select(*key), on=list(key), how="anti")
     # Nothing in common is another mistake than a few missing ids: the lists would fill the screen and say nothing.
     if only_a.height == len(a):
-        raise DataError(
-            f"no id is in both runs: {names[0]} has {_ids(only_a, key)}, {names[1]} has {_ids(only_b, key)}; check that they belong together",
-            code="no-pairs",
+        raise DataError.of(
+            "no-pairs/id", names=names[0], only_a=_ids(only_a, key), names_2=names[1], only_b=_ids(only_b, key)
         )
     if (only_a.height or only_b.height) and not allow_missing:
         raise _missing(only_a, only_b, key, names)
@@ -269,10 +262,7 @@ def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
         return
     twice = trials.frame.select(*key).filter(trials.frame.select(pl.struct(key).is_duplicated()).to_series())
     if twice.height:
-        raise DataError(
-            f"{name} answers {twice.height} questions more than once, the first is {_ids(twice[:1], key)}",
-            code="repeated-questions",
-        )
+        raise DataError.of("repeated-questions", name=name, height=twice.height, ids=_ids(twice[:1], key))
 
 
 def _missing(only_a: pl.DataFrame, only_b: pl.DataFrame, key: tuple[str, ...], names: tuple[str, str]) -> DataError:
@@ -313,10 +303,7 @@ def _refuse_labels(a: Trials, b: Trials, names: tuple[str, str]) -> None:
         return
     # If all labels differ, the truth is the same and the classes are exchanged; a list of all items would hide that.
     if n == len(a):
-        raise DataError(
-            f"every label of {names[0]} is the other class in {names[1]}: one of them has its classes reversed",
-            code="reversed-labels",
-        )
+        raise DataError.of("reversed-labels", names=names[0], names_2=names[1])
     faults = [
         Fault("label-conflict", f"{names[0]} and {names[1]} have other labels", column="label", value=item)
         for item in a.frame.filter(differ)["item"]

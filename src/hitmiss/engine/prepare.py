@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
-from hitmiss.core import errors
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric import Metric
@@ -32,16 +31,10 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
     refuse_absent(spec.name, entry, trials)
     kind = trials.header.score_kind
     if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
-        raise DataError(
-            f"{spec.name} needs {' or '.join(entry.kinds)} scores and these are declared {kind!r}; "
-            f"declare the kind if you know better, or calibrate on a development set",
-            code="wrong-score-kind",
-        )
+        raise DataError.of("wrong-score-kind", spec_name=spec.name, kinds=" or ".join(entry.kinds), kind=kind)
     if entry.positive is not None and not _takes(entry.positive, trials.header.positive):
-        raise DataError(
-            f"{spec.name} takes {entry.positive} to be the positive class and in these trials it is "
-            f"{trials.header.positive!r}; read them with --positive {entry.positive}",
-            code="wrong-positive",
+        raise DataError.of(
+            "wrong-positive", spec_name=spec.name, positive=entry.positive, positive_2=trials.header.positive
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
     question = PreparedMetric(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
@@ -86,8 +79,8 @@ def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
     if not absent:
         return
     if absent[0] == "decision":
-        how = f"decide at a threshold: {'--threshold 0.5' if errors.is_command else 'hm.decide(trials, 0.5)'}"
-        raise UsageError(f"{name} needs decisions, and these trials have none; {how}", code="no-decisions")
+        how = "decide at a threshold: --threshold 0.5, in Python hm.decide(trials, 0.5)"
+        raise UsageError.of("no-decisions", name=name, how=how)
     own = sorted({*trials.frame.columns} - {"item", "target"})
     raise UnknownName(f"column that {name} needs", absent[0], own)
 
@@ -105,7 +98,7 @@ def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
 def _made(form: Callable[..., object], settings: tuple[tuple[str, Setting], ...]) -> Functional:
     made = form(**dict(settings))
     if not isinstance(made, Functional):
-        raise UsageError(f"the form of a metric is made of hitmiss.stats.forms; found {type(made).__name__}")
+        raise UsageError.of("form-metric-made-hitmiss", name=type(made).__name__)
     return made
 
 

@@ -546,7 +546,10 @@ class Shared:
         positive = self.runs.columns[0].positive[rows]
         if not self.plan.unit:
             return float(min(n for n in (int(positive.sum()), int((~positive).sum())) if n))
-        codes = [self.runs.columns[0].asked_codes(name)[0][rows] for name in self.plan.unit]
+        if self.by_class is not None and len(self.plan.unit) == 1:
+            codes = [self.by_class.unit[rows]]
+        else:
+            codes = [self.runs.columns[0].asked_codes(name)[0][rows] for name in self.plan.unit]
         return effective_units(*(unit_sizes(code, positive) for code in codes))
 
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:

@@ -125,12 +125,12 @@ def parse_regression(text: str) -> Regression:
     """
     found = _REGRESSION.fullmatch(text)
     if found is None:
-        raise UsageError(f"cannot read the regression {text!r}; write it as 'eer=0.005' or 'eer[codec=C05]=0.5pp'")
+        raise UsageError.of("cannot-read-regression", text=text)
     if found["scale"] == "%":
-        raise UsageError(f"the regression {text!r}: % of what? Write 0.005, or 0.5pp for percentage points")
+        raise UsageError.of("regression-write-005-5pp", text=text)
     allowed = read_number(found)
     if allowed < 0:
-        raise UsageError(f"the regression {text!r}: what is allowed cannot be negative")
+        raise UsageError.of("regression-allowed-cannot-negative", text=text)
     return Regression(read_target(found, text), allowed)
 
 
@@ -139,16 +139,12 @@ def _refuse_vain(rule: Regression, e: Estimate, results: Results) -> None:
     low, high = range_of(e, results)
     width = high - low
     if is_two_sided(e):
-        raise UsageError(
-            f"the regression of {rule.target}: neither a higher nor a lower {e.metric} is worse", code="vain-rule"
-        )
+        raise UsageError.of("vain-rule", target=rule.target, metric=e.metric)
     if rule.allowed >= width:
         points = (
             f"; for percentage points write '{rule.target}={rule.allowed:g}pp'" if rule.allowed < 100 * width else ""
         )
-        raise UsageError(
-            f"{str(rule)!r} never fails: {e.metric} cannot change by more than {width:g}{points}", code="vain-rule"
-        )
+        raise UsageError.of("vain-rule/never-fails", rule=str(rule), metric=e.metric, width=width, points=points)
 
 
 def check_regression(
@@ -184,10 +180,13 @@ def _counterpart(e: Estimate, before: Sequence[Estimate]) -> Estimate:
     if len({tuple(b.run.items()) for b in same}) > 1:
         same = [b for b in same if dict(b.run) == dict(e.run)]
     if len(same) != 1:
-        raise UsageError(f"the baseline has {len(same)} figures for {figure_name(e)}; it must have one")
+        raise UsageError.of("baseline-figures", n_same=len(same), e=figure_name(e))
     if dict(same[0].settings) != dict(e.settings):
-        raise DataError(
-            f"{e.metric} of the baseline was measured with other settings: {dict(same[0].settings)} and {dict(e.settings)}"
+        raise DataError.of(
+            "baseline-measured-other-settings",
+            metric=e.metric,
+            settings=str(dict(same[0].settings)),
+            settings_2=str(dict(e.settings)),
         )
     return same[0]
 

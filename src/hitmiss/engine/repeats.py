@@ -41,7 +41,7 @@ def over_repeats(results: Results, column: str = "seed") -> Results:
     cells: dict[tuple[object, ...], list[Estimate]] = {}
     for e in results:
         if column not in e.run:
-            raise UsageError(f"these results have no run column {column!r}", code="no-run-column")
+            raise UsageError.of("no-run-column", column=column)
         if e.average in (None, "macro", "gap"):
             rest = {k: v for k, v in e.run.items() if k != column}
             key = (e.metric, tuple(sorted(rest.items())), tuple(e.slice.items()), e.average)

@@ -474,7 +474,7 @@ def select(target: Target, results: Results) -> list[Estimate]:
     found = [e for e in inside if _fits(e, target)]
     if not found:
         columns = {" × ".join(e.slice) or "all trials" for e in inside}
-        raise UsageError(f"no figure for {target}; the results have {target.metric} by {', '.join(sorted(columns))}")
+        raise UsageError.of("no-figure-results", target=target, metric=target.metric, columns=tuple(sorted(columns)))
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Final
 from hitmiss.core.finding import has_code
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import BY_CLASS, OF_ALL
-from hitmiss.engine.interval import OVER_UNITS
+from hitmiss.engine.interval import FEW_ERRORS, OVER_UNITS
 from hitmiss.findings.render import brief
 
 PLAIN = {
@@ -17,6 +17,7 @@ PLAIN = {
     "delong": "independent trials of both classes (DeLong)",
     "newcombe": "independent trials of both classes (Newcombe)",
     "order statistics": "independent trials (order statistics)",
+    FEW_ERRORS: "what so few errors leave open (Jeffreys)",
     "unseen": "what so few trials leave open",
 }
 

@@ -191,5 +191,5 @@ def read_signature(text: str) -> dict[str, str]:
     whole = [piece + slashes for piece, slashes in zip(pieces[::2], [*pieces[1::2], ""], strict=True)]
     parts = {name: _plain(value) for name, colon, value in (p.partition(":") for p in whole) if colon}
     if "hitmiss" not in parts or "n" not in parts:
-        raise UsageError(f"{text[:60]!r} is not a hitmiss signature", code="not-a-signature")
+        raise UsageError.of("not-a-signature", text=text[:60])
     return parts

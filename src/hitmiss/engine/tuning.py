@@ -76,9 +76,9 @@ def tune(
         other = test.where(**{column: group}) if test is not None else None
         if own.n_positive in (0, len(own)):
             only = own.header.positive if own.n_positive else own.header.negative
-            raise DataError(f"{group}: all its validation rows are {only}, so no threshold is better than another")
+            raise DataError.of("all-validation-rows", group=group, only=only)
         if other is not None and not len(other):
-            raise DataError(f"{group}: there is no test row to judge its threshold on")
+            raise DataError.of("no-test-row-judge", group=group)
         rows.append(_tuned(group, own, other, maximize, search))
     return rows
 
@@ -88,7 +88,7 @@ def _tuned(group: str, own: Trials, other: Trials | None, maximize: str, search:
     try:
         choices = {kind: best_threshold(tally, maximize, kind, scale) for kind in SEARCHES}
     except DataError as error:
-        raise DataError(f"{group}: {error}") from None
+        raise DataError.of("refused-3", group=group, error=error) from None
     at_default = _figure(tally, scale.to_inside(DEFAULT), maximize)
     row = Tuned(group, len(own), own.n_positive, choices, search, at_default)
     if other is None:

@@ -47,10 +47,8 @@ def plan_for(trials: Trials, plan: SamplingPlan) -> SamplingPlan:
     if trials.header.weight is None:
         return plan
     if plan.bootstrap * len(trials) > MOST_WEIGHTS:
-        raise UsageError(
-            f"{plan.bootstrap:,} draws of {len(trials):,} rows with sampling weights take too much memory; ask for at "
-            f"most --bootstrap {MOST_WEIGHTS // len(trials)}",
-            code="too-many-draws",
+        raise UsageError.of(
+            "too-many-draws", bootstrap=plan.bootstrap, n_trials=len(trials), MOST_WEIGHTS=MOST_WEIGHTS // len(trials)
         )
     return plan if plan.unit else replace(plan, unit=("item",))
 
@@ -64,7 +62,7 @@ def refuse_unweighted(question: PreparedMetric, trials: Trials) -> None:
     """Refuse a metric that counts trials one by one if they have sampling weights."""
     name = question.metric.name
     if trials.header.weight is not None and needs_whole_trials(question.metric, question.settings):
-        raise UsageError(f"{name} {one_by_one(name, question.settings)}", code="sampling-weights")
+        raise UsageError.of("sampling-weights/refused", name=name, name_2=one_by_one(name, question.settings))
 
 
 def one_by_one(name: str, settings: Mapping[str, Setting]) -> str:

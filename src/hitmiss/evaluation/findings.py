@@ -55,8 +55,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "track-two": Entry(
         ERROR,
-        "these are files of ASVspoof 5 Track 2 (SASV): a trial claims a speaker and is of one of three kinds, target, nontarget or spoof, and two classes would merge spoof with nontarget. score them with {-p asvspoof5-track2}, or with {-p asvspoof5-track2-single} if there is one score only",
-        fix="for Track 1 give a file of utterances and CM scores",
+        "files of ASVspoof 5 Track 2: a trial claims a speaker, and two classes would merge spoof with nontarget",
+        fix="score them with {-p asvspoof5-track2}, or {-p asvspoof5-track2-single} if there is one score",
     ),
     "no-asv/key": Entry(ERROR, "{--asv-key?} belongs to {--asv?}: give the scores of the speaker verifier too"),
     "unused-asv": Entry(ERROR, "{protocol_name} uses no scores of a speaker verifier", fix="leave {--asv?} out"),

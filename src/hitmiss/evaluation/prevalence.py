@@ -12,7 +12,7 @@ from typing import Final
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results, load_results
-from hitmiss.stats.intervals import wilson
+from hitmiss.engine.interval import share_interval
 from hitmiss.stats.prevalence import Prevalence, corrected_prevalence, labelled_prevalence
 
 __all__ = ["CountedGroup", "DetectorRates", "GroupPrevalence", "measure_prevalence", "read_counts", "read_rates"]
@@ -178,7 +178,7 @@ def stated_rate(text: str, name: str) -> KnownRate:
     if counts is None or not int(counts[2]) > 0 or int(counts[1]) > int(counts[2]):
         raise UsageError.of("bad-rate/stated", name=name, text=text)
     hits, of = int(counts[1]), int(counts[2])
-    low, high = wilson(hits, of)
+    low, high = share_interval(hits, of)
     return KnownRate(hits / of, of, low, high)
 
 
@@ -201,7 +201,7 @@ def _rate(results: Results, file: str, name: str, plain: str, opposite: str, whe
 def effective_size(value: float, n: float, low: float | None, high: float | None) -> float:
     """Return how many independent items have an interval of this width, at most n.
 
-    >>> round(effective_size(0.9, 200, *wilson(180, 200))), round(effective_size(0.9, 200, 0.80, 0.95))
+    >>> round(effective_size(0.9, 200, *share_interval(180, 200))), round(effective_size(0.9, 200, 0.80, 0.95))
     (200, 64)
     """
     if low is None or high is None:
@@ -209,7 +209,7 @@ def effective_size(value: float, n: float, low: float | None, high: float | None
     width = high - low
 
     def too_narrow(size: float) -> bool:
-        ends = wilson(value * size, size)
+        ends = share_interval(value * size, size)
         return ends[1] - ends[0] < width
 
     if not too_narrow(n):

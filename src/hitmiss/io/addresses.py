@@ -60,7 +60,7 @@ def table_of(given: str) -> TableAddress | None:
         return TableAddress(engine, "", rest)
     place, mark, table = rest.rpartition("#")
     if not (place and mark and table):
-        raise UsageError(f"{given}: a table of DuckDB is named duckdb:FILE#TABLE", code="bad-address")
+        raise UsageError.of("bad-address", given=given)
     return TableAddress(engine, place, table)
 
 

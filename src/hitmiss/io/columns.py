@@ -494,10 +494,7 @@ def _weight(
         wanted = f"column_{wanted.removeprefix('column_')}"
     ours = next((name for name, at in found.items() if names[at] == wanted), None)
     if ours in taken:
-        raise UsageError(
-            f"--weight {options.weight}: the column is already used as the {ours}; name the column of the weights",
-            code="ambiguous-column",
-        )
+        raise UsageError.of("ambiguous-column", weight=options.weight, ours=ours)
     return ours
 
 

@@ -48,17 +48,17 @@ def read_config(path: str | Path) -> ToxicityConfig:
     for key in content:
         near = nearest(key, known)
         if key not in known and near is not None and len(key) > 3:
-            raise UsageError(f"{name}: unknown section {key!r}; did you mean {near!r}?")
+            raise UsageError.of("unknown-section-mean", name=name, key=key, near=near)
     try:
         sections = {key: _section(content, key) for key in known if content.get(key) is not None}
         data = declare(DataSection, sections.get("data", {}), ignore=True, where=("data",))
         found = declare(EvaluationSection, sections.get("evaluation", {}), where=("evaluation",))
     except InvalidField as fault:
-        raise UsageError(f"{name}: {_told(fault)}") from None
+        raise UsageError.of("bad-protocol/refused", name=name, fault=_told(fault)) from None
     default = found.default_threshold
     if default is not None and not 0.0 <= default <= 1.0:
         what = "must be greater than or equal to 0 and less than or equal to 1"
-        raise UsageError(f"{name}: evaluation.default_threshold {what} (found {default!r})")
+        raise UsageError.of("evaluation-default-threshold", name=name, what=what, default=default)
     return ToxicityConfig(data, found)
 
 
@@ -86,9 +86,9 @@ def read_yaml(path: str | Path) -> dict[str, object]:
 
     source = Path(path)
     if not source.is_file():
-        raise UsageError(f"there is no configuration file {path}")
+        raise UsageError.of("no-configuration-file", path=path)
     if source.stat().st_size > MOST_BYTES:
-        raise UsageError(f"{source.name} is larger than {MOST_BYTES:,} bytes, which no configuration is")
+        raise UsageError.of("larger-bytes-no-configuration", source_name=source.name, MOST_BYTES=MOST_BYTES)
     try:
         artifacts.note_input(source)
         text = source.read_text(encoding="utf-8-sig")
@@ -97,11 +97,11 @@ def read_yaml(path: str | Path) -> dict[str, object]:
     except (YAMLError, UnicodeDecodeError, ValueError, RecursionError) as error:
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"{source.name} is not YAML: {_one_line(error)}") from None
+        raise UsageError.of("not-yaml", source_name=source.name, error=_one_line(error)) from None
     if content is None:
         return {}
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
-        raise UsageError(f"{source.name}: a configuration is a mapping of names; found {type(content).__name__}")
+        raise UsageError.of("configuration-mapping-names", source_name=source.name, name=type(content).__name__)
     return content
 
 
@@ -113,12 +113,10 @@ def _refuse_aliases(text: str, name: str) -> None:
     depth = 0
     for event in YAML(typ="safe", pure=True).parse(text):
         if isinstance(event, AliasEvent):
-            raise UsageError(
-                f"{name}, line {event.start_mark.line + 1}: aliases (*{event.anchor}) are not read; write it out"
-            )
+            raise UsageError.of("line-aliases-not-read", name=name, line=event.start_mark.line + 1, anchor=event.anchor)
         depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
         if depth > DEEPEST:
-            raise UsageError(f"{name}: nested deeper than {DEEPEST} levels")
+            raise UsageError.of("nested-deeper-levels", name=name, DEEPEST=DEEPEST)
 
 
 def _one_line(error: Exception) -> str:

@@ -97,7 +97,7 @@ def _decode(data: bytes, encoding: str, name: str, ledger: Diagnostics) -> bytes
         else:
             text = data.decode(encoding).removeprefix("\ufeff").encode()
     except LookupError:
-        raise UsageError(f"unknown encoding {encoding!r}") from None
+        raise UsageError.of("unknown-encoding", encoding=encoding) from None
     except UnicodeDecodeError as error:
         raise _unreadable(f"the text is not {encoding}", data, error.start, name, ledger, "say --encoding") from None
     except UnicodeEncodeError:

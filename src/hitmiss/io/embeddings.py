@@ -63,10 +63,10 @@ class Embeddings:
             items, key = stems(items), key.with_columns(stems(key[name]))
         if key[name].is_duplicated().any():
             twice = key.filter(pl.col(name).is_duplicated())[name][0]
-            raise DataError(f"the key names some items more than once, the first is {twice!r}")
+            raise DataError.of("key-names-some-items", twice=twice)
         missing = items.filter(~items.is_in(key[name].to_list()))
         if len(missing):
-            raise DataError(f"{len(missing)} of {len(items)} items are not in the key, the first is {missing[0]!r}")
+            raise DataError.of("items-not-key-first", n_missing=len(missing), n_items=len(items), missing=missing[0])
         found = items.to_frame().join(key.rename({name: "item"}), on="item", how="left", maintain_order="left")
         return replace(self, columns={**self.columns, **{c: found[c].to_numpy() for c in found.columns}})
 
@@ -80,7 +80,7 @@ class Embeddings:
                     raise UnknownName(f"value of {name}", value, sorted({str(v) for v in own})[:20])
             kept &= np.isin(own.astype(str), list(values))
         if not kept.any():
-            raise DataError("no item is left; check --where", code="no-rows")
+            raise DataError.of("no-rows/item")
         layers = {name: layer[kept] for name, layer in self.layers.items()}
         return replace(self, layers=layers, columns={name: own[kept] for name, own in self.columns.items()})
 
@@ -90,7 +90,7 @@ def load_embeddings(path: str | Path) -> Embeddings:
     path = Path(path)
     readers = {".npz": _read_npz, ".safetensors": _read_safetensors, ".parquet": _read_parquet}
     if path.suffix.lower() not in readers:
-        raise UsageError(f"{path.name} is none of {', '.join(readers)}; save the embeddings as one of these")
+        raise UsageError.of("none", path_name=path.name, readers=tuple(readers))
     artifacts.note_input(path)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[: artifacts.SHORT]
     layers, columns = readers[path.suffix.lower()](path)
@@ -123,19 +123,19 @@ def _read_safetensors(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
         from safetensors import SafetensorError
         from safetensors.numpy import load_file
     except ModuleNotFoundError:
-        raise EnvironmentFault("reading .safetensors needs the package safetensors: pip install safetensors") from None
+        raise EnvironmentFault.of("reading-safetensors-needs-package") from None
     try:
         return _sorted_out(load_file(path), path.name)
     except (SafetensorError, TypeError, KeyError, AttributeError) as error:
         hint = "numpy has no bfloat16: save such embeddings as float32"
-        raise DataError(f"{path.name} cannot be read: {error!r} ({hint})") from None
+        raise DataError.of("cannot-read", path_name=path.name, error=error, hint=hint) from None
 
 
 def _read_parquet(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
     try:
         frame = pl.read_parquet(path)
     except pl.exceptions.PolarsError as error:
-        raise DataError(f"{path.name} is not a parquet file: {str(error).splitlines()[0]}") from None
+        raise DataError.of("not-parquet-file", path_name=path.name, error=str(error).splitlines()[0]) from None
     lists = [name for name, kind in frame.schema.items() if isinstance(kind, pl.List | pl.Array)]
     floats = [name for name, kind in frame.schema.items() if kind.is_float()]
     layers = {name: _stacked(frame[name], path.name) for name in lists}
@@ -148,7 +148,7 @@ def _read_parquet(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
 def _stacked(column: pl.Series, file: str) -> Array:
     lengths = column.cast(pl.List(pl.Float64)).list.len().unique()
     if len(lengths) != 1 or column.null_count():
-        raise DataError(f"{file}: column {column.name!r} must hold lists of one length; found {lengths.to_list()}")
+        raise DataError.of("column-hold-lists-length", file=file, column_name=column.name, lengths=lengths.to_list())
     inner = pl.Float32 if getattr(column.dtype, "inner", None) == pl.Float32 else pl.Float64
     return column.cast(pl.Array(inner, int(lengths[0]))).to_numpy()
 
@@ -166,7 +166,7 @@ def _sorted_out(arrays: Mapping[str, Array], file: str) -> tuple[dict[str, Array
         elif array.ndim == 3 and array.dtype.kind in "fiu":
             layers |= {f"{name}.{k}" if several else str(k): layer for k, layer in enumerate(array)}
         else:
-            raise DataError(f"{file}: array {name!r} has shape {array.shape} and type {array.dtype}; see the docs")
+            raise DataError.of("array-shape-type", file=file, name=name, shape=array.shape, dtype=array.dtype)
     return layers, columns
 
 
@@ -176,10 +176,10 @@ def _as_text(values: Array) -> Array:
 
 def _check_lengths(layers: Mapping[str, Array], columns: Mapping[str, Array], file: str) -> None:
     if not layers:
-        raise DataError(f"{file} holds no embeddings; it has {', '.join(columns) or 'nothing'}")
+        raise DataError.of("holds-no-embeddings", file=file, columns=", ".join(columns) or "nothing")
     sizes = {name: len(values) for name, values in {**columns, **layers}.items()}
     if len(set(sizes.values())) > 1:
-        raise DataError(f"{file}: all arrays must be about the same items; found {sizes}")
+        raise DataError.of("all-arrays-about-same", file=file, sizes=sizes)
 
 
 def _in_order(layers: Mapping[str, Array]) -> dict[str, Array]:
@@ -196,7 +196,7 @@ def item_name(names: Iterable[object], where: str) -> str:
     known = {str(name).lower(): str(name) for name in names}
     found = [known[name] for name in ITEM_NAMES if name in known]
     if not found:
-        raise DataError(
-            f"{where} has no column of item ids ({', '.join(ITEM_NAMES)}); it has {', '.join(known) or 'none'}"
+        raise DataError.of(
+            "no-column-item-ids", where_2=where, ITEM_NAMES=tuple(ITEM_NAMES), known=", ".join(known) or "none"
         )
     return found[0]

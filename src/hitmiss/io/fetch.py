@@ -27,14 +27,14 @@ def expand(given: object) -> list[object]:
     if isinstance(given, list | tuple):
         found = [source for part in given for source in expand(part)]
         if not found:
-            raise UsageError("no file was given")
+            raise UsageError.of("no-file-given")
         return found
     if is_remote(given):
         return [*addresses_in(str(given))]
     if isinstance(given, str) and given != STDIN and glob.has_magic(given) and not Path(given).exists():
         matches = sorted(glob.glob(given))  # noqa: PTH207  # patterns may be absolute, which Path.glob refuses
         if not matches:
-            raise UsageError(f"no file matches {given!r}")
+            raise UsageError.of("no-file-matches", given=given)
         return [Path(match) for match in matches]
     return [given]
 
@@ -74,10 +74,7 @@ def _read(path: str | Path, name: str, ledger: Diagnostics) -> bytes:
     if is_remote(path):
         return b"".join(remote_pieces(str(path)))
     if table_of(str(path)) is not None:
-        raise UsageError(
-            f"{path} is a table, which `hitmiss score` alone has counted; write it as a Parquet file for this",
-            code="table-address",
-        )
+        raise UsageError.of("table-address", path=path)
     if Path(path).is_dir():
         what, fix = "it is a folder, but not a run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
         raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
@@ -101,7 +98,7 @@ def refuse_changes(noted: Mapping[str, Stamp]) -> None:
     """Refuse files that were written to since their stamps were noted: those that are read several times must not change."""
     changed = [path for path, one in noted.items() if stamp(path) != one]
     if changed:
-        raise DataError(f"{changed[0]} changed while it was read; evaluate again when no other process writes to it")
+        raise DataError.of("changed-while-read-evaluate", changed=changed[0])
 
 
 def _read_whole(path: Path) -> bytes:

@@ -5,8 +5,130 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import WARNING, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "mixed-conditions": Entry(WARNING, "{what}; {fix}"),
+    "mixed-sources": Entry(ERROR, "{other} is not the folder of a run, unlike the others", fix="give one kind"),
+    "runs-differ": Entry(
+        ERROR, "{folder} has other classes, columns or kinds of scores than {sources}", fix="score them one by one"
+    ),
+    "no-rows/item": Entry(ERROR, "no item is left", fix="check {--where?}"),
+    "rows-beyond-memory": Entry(
+        ERROR,
+        "these figures need every row at once, and the rows read so far take {size:,.0f} MB",
+        fix="raise {--memory?}, or give fewer rows",
+    ),
+    "inexact-number": Entry(
+        ERROR,
+        "{lost:,} values of {column_name} are whole numbers of more than 15 digits, the first is {column}: as scores they would lose their last digits",
+        fix="scale them, or write them as floats",
+    ),
+    "not-text/column": Entry(
+        ERROR, "the column {column_name} holds bytes that are not UTF-8 text", fix="write it as text"
+    ),
+    "missing-file/refused": Entry(ERROR, "{address} {what}"),
+    "unreachable": Entry(ERROR, "{address} cannot be reached ({why})"),
+    "no-match": Entry(ERROR, "no file matches {pattern!r}"),
+    "remote-file": Entry(
+        ERROR,
+        "{address}: files are read from this machine, from {STORES} and https://; fetch it first and give its path",
+    ),
+    "password-in-address": Entry(
+        ERROR,
+        "{address}: an address with a password in it is not read, since addresses are kept in shells and logs",
+        fix="use a signed link, or fetch the file first",
+    ),
+    "cut-short": Entry(ERROR, "{address}: {done:,} of {length} bytes came", fix="try again"),
+    "forbidden-file": Entry(ERROR, "{address} {what}"),
+    "ambiguous-column": Entry(
+        ERROR, "{--weight <weight>}: the column is already used as the {ours}", fix="name the column of the weights"
+    ),
+    "score-direction": Entry(
+        ERROR,
+        "the column {column} says that a higher score means {named}, and the positive class is {positive}",
+        fix="say what a higher score means, or make {named} the positive class",
+    ),
+    "table-address": Entry(
+        ERROR, "{path} is a table, which `hitmiss score` alone has counted", fix="write it as a Parquet file for this"
+    ),
+    "bad-address": Entry(ERROR, "{given}: a table of DuckDB is named duckdb:FILE#TABLE"),
+    "no-classes": Entry(
+        ERROR, "{folder} has no folder per class with files in it; a manifest is a table or such a folder"
+    ),
+    "evaluation-default-threshold": Entry(ERROR, "{name}: evaluation.default_threshold {what} (found {default!r})"),
+    "no-configuration-file": Entry(ERROR, "there is no configuration file {path}"),
+    "larger-bytes-no-configuration": Entry(
+        ERROR, "{source_name} is larger than {MOST_BYTES:,} bytes, which no configuration is"
+    ),
+    "configuration-mapping-names": Entry(ERROR, "{source_name}: a configuration is a mapping of names; found {name}"),
+    "unknown-section-mean": Entry(ERROR, "{name}: unknown section {key!r}; did you mean {near!r}?"),
+    "not-yaml": Entry(ERROR, "{source_name} is not YAML: {error}"),
+    "line-aliases-not-read": Entry(ERROR, "{name}, line {line}: aliases (*{anchor}) are not read", fix="write it out"),
+    "nested-deeper-levels": Entry(ERROR, "{name}: nested deeper than {DEEPEST} levels"),
+    "none": Entry(ERROR, "{path_name} is none of {readers}", fix="save the embeddings as one of these"),
+    "column-hold-lists-length": Entry(
+        ERROR, "{file}: column {column_name!r} must hold lists of one length; found {lengths}"
+    ),
+    "holds-no-embeddings": Entry(ERROR, "{file} holds no embeddings; it has {columns}"),
+    "all-arrays-about-same": Entry(ERROR, "{file}: all arrays must be about the same items; found {sizes}"),
+    "no-column-item-ids": Entry(ERROR, "{where_2} has no column of item ids ({ITEM_NAMES}); it has {known}"),
+    "key-names-some-items": Entry(ERROR, "the key names some items more than once, the first is {twice!r}"),
+    "items-not-key-first": Entry(ERROR, "{n_missing} of {n_items} items are not in the key, the first is {missing!r}"),
+    "reading-safetensors-needs-package": Entry(
+        ERROR, "reading .safetensors needs the package safetensors: pip install safetensors"
+    ),
+    "cannot-read": Entry(ERROR, "{path_name} cannot be read: {error!r} ({hint})"),
+    "not-parquet-file": Entry(ERROR, "{path_name} is not a parquet file: {error}"),
+    "array-shape-type": Entry(ERROR, "{file}: array {name!r} has shape {shape} and type {dtype}", fix="see the docs"),
+    "trials-read-paths-polars": Entry(
+        ERROR, "trials are read from paths and from polars or pandas frames; found a {name}"
+    ),
+    "needs-package-obstore-pip": Entry(
+        ERROR, "{scheme}:// needs the package 'obstore' ({error}): pip install 'hitmiss[remote]'"
+    ),
+    "no-folder-2": Entry(ERROR, "there is no folder {folder}", fix="say where the predictions are with {--pred_dir?}"),
+    "run-tag-beginning-file": Entry(ERROR, "a run tag is the beginning of a file name; found {run_tag!r}"),
+    "no-file-language-csv": Entry(
+        ERROR,
+        "there is no file {run_tag}_<language>.csv in {directory_name}: {found}",
+        fix="check {--run_tag?}, or name the languages with {--languages?}",
+    ),
+    "language-asked-twice-count": Entry(
+        ERROR, "the language {twice!r} was asked for twice; it would count twice in the macro average"
+    ),
+    "same-language": Entry(ERROR, "{paths} are the same language", fix="keep one of them"),
+    "folder": Entry(ERROR, "{path} is a folder", fix="say which run in it, as {path}:baseline"),
+    "no-row-left-lacks": Entry(ERROR, "no row is left: every one lacks its label, score or decision"),
+    "no-column": Entry(
+        ERROR, "{rows_name} has no column {missing!r}", fix="give a file that `hitmiss review --export` wrote"
+    ),
+    "says-per-item-give": Entry(ERROR, "{rows_name} says per_item {said}: give the verdicts of one review at a time"),
+    "changed-while-read-evaluate": Entry(
+        ERROR, "{changed} changed while it was read; evaluate again when no other process writes to it"
+    ),
+    "no-file-given": Entry(ERROR, "no file was given"),
+    "no-file-matches": Entry(ERROR, "no file matches {given!r}"),
+    "unknown-encoding": Entry(ERROR, "unknown encoding {encoding!r}"),
+    "manifest-no-column-files": Entry(ERROR, "the manifest has no column {named!r} of files; it has {columns}"),
+    "no-row-manifest": Entry(ERROR, "no row of the manifest has {values_2}"),
+    "scores-not-probabilities-2": Entry(
+        ERROR, "{score_kind} scores are not probabilities", fix="write them with probability=False"
+    ),
+    "official-file-higher-score": Entry(
+        ERROR,
+        "in an official file a higher score means bonafide, in these trials {positive}",
+        fix="read them with positive='bonafide'",
+    ),
+    "official-file-holds-system": Entry(
+        ERROR, "an official file holds one system and each id once", fix="choose one run, as trials.where(system=…)"
+    ),
+    "ids-hold-tab-quote": Entry(
+        ERROR,
+        "{n_broken} ids hold a tab, a quote or a line end, the first is {quoted}; the official format has no way to write them",
+    ),
+    "values-hold-tab-quote": Entry(
+        ERROR,
+        "{broken} values of {name} hold a tab, a quote or a line end, the first is {value!r}; a TSV cannot hold them: take the run's trials.parquet",
+    ),
 }

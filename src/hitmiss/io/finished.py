@@ -67,14 +67,11 @@ def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:
         return None
     if not all(are_runs):
         other = sources[are_runs.index(False)]
-        raise UsageError(f"{other} is not the folder of a run, unlike the others; give one kind", code="mixed-sources")
+        raise UsageError.of("mixed-sources", other=other)
     first, *others = (_open_run(Path(str(folder)), options) for folder in sources)
     for folder, run in zip(sources[1:], others, strict=True):
         if run.options != first.options:
-            raise UsageError(
-                f"{folder} has other classes, columns or kinds of scores than {sources[0]}; score them one by one",
-                code="runs-differ",
-            )
+            raise UsageError.of("runs-differ", folder=folder, sources=sources[0])
     runs = [first, *others]
     told = {name: fact for name, fact in first.provenance.items() if all(r.provenance.get(name) == fact for r in runs)}
     scored, items = (sum(run.coverage[at] for run in runs if run.coverage) for at in (0, 1))

@@ -63,7 +63,7 @@ def frame_of(source: object) -> pl.DataFrame:
         return source
     if type(source).__module__.partition(".")[0] == "pandas" and hasattr(source, "columns"):
         return _from_pandas(source)
-    raise UsageError(f"trials are read from paths and from polars or pandas frames; found a {type(source).__name__}")
+    raise UsageError.of("trials-read-paths-polars", name=type(source).__name__)
 
 
 def as_text_or_numbers(column: pl.Series, is_number: bool) -> pl.Series:
@@ -75,9 +75,7 @@ def as_text_or_numbers(column: pl.Series, is_number: bool) -> pl.Series:
         try:
             return column.cast(pl.String).fill_null("")
         except pl.exceptions.PolarsError:
-            raise DataError(
-                f"the column {column.name} holds bytes that are not UTF-8 text; write it as text", code="not-text"
-            ) from None
+            raise DataError.of("not-text/column", column_name=column.name) from None
     if kind.is_nested() or kind in (pl.Object, pl.Duration):
         return pl.Series(column.name, ["" if v is None else str(v) for v in column.to_list()], dtype=pl.String)
     texts = column.cast(pl.String)
@@ -95,10 +93,8 @@ def _exact(column: pl.Series) -> pl.Series:
     if column.dtype.is_integer() and not is_plain_number(column.dtype):
         lost = (floats.cast(pl.Int128) != column.cast(pl.Int128)).fill_null(False)
         if lost.any():
-            raise DataError(
-                f"{int(lost.sum()):,} values of {column.name} are whole numbers of more than 15 digits, the first is "
-                f"{column.filter(lost)[0]}: as scores they would lose their last digits; scale them, or write them as floats",
-                code="inexact-number",
+            raise DataError.of(
+                "inexact-number", lost=int(lost.sum()), column_name=column.name, column=column.filter(lost)[0]
             )
     return floats
 

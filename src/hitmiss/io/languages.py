@@ -73,7 +73,7 @@ def files_of(given: Sequence[str]) -> list[str]:
     for path in given:
         folder, colon, tag = path.rpartition(":")
         if Path(path).is_dir():
-            raise UsageError(f"{path} is a folder; say which run in it, as {path}:baseline")
+            raise UsageError.of("folder", path=path)
         is_run = bool(colon) and not Path(path).exists() and Path(folder).is_dir()
         found += [str(file) for file in find_run(folder, tag)[0].values()] if is_run else [path]
     return found
@@ -120,9 +120,9 @@ def find_run(
     """
     directory = Path(folder)
     if not directory.is_dir():
-        raise DataError(f"there is no folder {folder}; say where the predictions are with --pred_dir")
+        raise DataError.of("no-folder-2", folder=folder)
     if not PLAIN_NAME.fullmatch(run_tag):
-        raise UsageError(f"a run tag is the beginning of a file name; found {run_tag!r}")
+        raise UsageError.of("run-tag-beginning-file", run_tag=run_tag)
     run_tag, languages = one_form(run_tag), [one_form(language) for language in languages or ()]
     found = _named(directory, run_tag)
     if not languages:
@@ -152,9 +152,8 @@ def _named(directory: Path, run_tag: str) -> dict[str, list[Path]]:
 def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tuple[dict[str, Path], list[str]]:
     languages = [name for name in found if is_language_tag(name)]
     if not languages:
-        raise DataError(
-            f"there is no file {run_tag}_<language>.csv in {directory.name}: {_there(found, directory)}; "
-            "check --run_tag, or name the languages with --languages"
+        raise DataError.of(
+            "no-file-language-csv", run_tag=run_tag, directory_name=directory.name, found=_there(found, directory)
         )
     notes = [f"languages inferred from file names: {', '.join(languages)}"]
     others = [
@@ -168,7 +167,7 @@ def _inferred(found: dict[str, list[Path]], directory: Path, run_tag: str) -> tu
 def _refuse_twice(languages: Sequence[str]) -> None:
     twice = [language for language in dict.fromkeys(languages) if languages.count(language) > 1]
     if twice:
-        raise UsageError(f"the language {twice[0]!r} was asked for twice; it would count twice in the macro average")
+        raise UsageError.of("language-asked-twice-count", twice=twice[0])
 
 
 def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, run_tag: str) -> DataError:
@@ -199,5 +198,5 @@ def _listed(names: Sequence[str]) -> str:
 
 def _only(paths: list[Path]) -> Path:
     if len(paths) > 1:
-        raise DataError(f"{' and '.join(quoted(p.name) for p in paths)} are the same language; keep one of them")
+        raise DataError.of("same-language", paths=" and ".join(quoted(p.name) for p in paths))
     return paths[0]

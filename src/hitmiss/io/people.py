@@ -48,7 +48,7 @@ def read_verdicts(source: object, positive: str = "fake", negative: str = "real"
     rows = read_rows(source)
     missing = [name for name in NEEDED if name not in rows.frame.columns]
     if missing:
-        raise DataError(f"{rows.name} has no column {missing[0]!r}; give a file that `hitmiss review --export` wrote")
+        raise DataError.of("no-column", rows_name=rows.name, missing=missing[0])
     texts = rows.frame
     _refuse(
         rows, ~texts["model"].is_in([HUMAN, ADJUDICATION]), "model", f"the model is neither {HUMAN} nor {ADJUDICATION}"
@@ -105,9 +105,7 @@ def _per_item(rows: TextRows) -> int:
         return int(people.group_by("id").len()["len"].max() or 1)  # type: ignore[arg-type]
     said = rows.frame["per_item"].unique().to_list()
     if len(said) != 1 or not said[0].isdecimal() or int(said[0]) < 1:
-        raise DataError(
-            f"{rows.name} says per_item {', '.join(sorted(said))}: give the verdicts of one review at a time"
-        )
+        raise DataError.of("says-per-item-give", rows_name=rows.name, said=tuple(sorted(said)))
     return int(said[0])
 
 

@@ -43,7 +43,7 @@ def addresses_in(pattern: str) -> list[str]:
     depth = path.count("/")  # as in a shell, * does not match across folders
     hits = sorted(one for one in found if fnmatch.fnmatchcase(one, path) and one.count("/") == depth)
     if not hits:
-        raise UsageError(f"no file matches {address_shown(pattern)!r}", code="no-match")
+        raise UsageError.of("no-match", pattern=address_shown(pattern))
     return [f"{parts.scheme}://{parts.netloc}/{one}" for one in hits]
 
 
@@ -51,11 +51,7 @@ def remote_pieces(address: str) -> Iterator[bytes]:
     """Yield the bytes of the file at an address, a few megabytes at a time."""
     parts = urlsplit(address)
     if parts.scheme not in (*WEB, *STORES):
-        raise UsageError(
-            f"{address_shown(address)}: files are read from this machine, from {', '.join(f'{s}://' for s in STORES)} and "
-            f"https://; fetch it first and give its path",
-            code="remote-file",
-        )
+        raise UsageError.of("remote-file", address=address_shown(address), STORES=", ".join(f"{s}://" for s in STORES))
     done, name = 0, name_of(address)
     with _in_one_sentence(address):
         for piece in _of_web(address, parts) if parts.scheme in WEB else _of_store(parts):
@@ -89,11 +85,7 @@ def _download(address: str, folder: Path) -> str:
 
 def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:
     if "@" in parts.netloc:
-        raise UsageError(
-            f"{address_shown(address)}: an address with a password in it is not read, since addresses are kept in shells and "
-            f"logs; use a signed link, or fetch the file first",
-            code="password-in-address",
-        )
+        raise UsageError.of("password-in-address", address=address_shown(address))
     import urllib.request  # slow to import, and needed only for the web
 
     request = urllib.request.Request(address, headers={"User-Agent": f"hitmiss/{__version__}"})
@@ -104,7 +96,7 @@ def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:
             yield piece
     # when reading in pieces, Python does not notice a truncated response
     if length is not None and done != int(length):
-        raise DataError(f"{address_shown(address)}: {done:,} of {length} bytes came; try again", code="cut-short")
+        raise DataError.of("cut-short", address=address_shown(address), done=done, length=length)
 
 
 def _of_store(parts: SplitResult) -> Iterator[bytes]:
@@ -118,9 +110,7 @@ def _store(parts: SplitResult) -> ObjectStore:
     try:
         from obstore.store import from_url
     except ImportError as error:
-        raise EnvironmentFault(
-            f"{parts.scheme}:// needs the package 'obstore' ({error}): pip install 'hitmiss[remote]'"
-        ) from None
+        raise EnvironmentFault.of("needs-package-obstore-pip", scheme=parts.scheme, error=error) from None
     more: dict[str, object] = {}
     if parts.scheme == "s3" and not {"AWS_ACCESS_KEY_ID", "AWS_SKIP_SIGNATURE"} & os.environ.keys():
         more = _profile()
@@ -178,10 +168,10 @@ def _refused(address: str, status: int) -> DataError:
         what = (
             "may not be read with the credentials that are set here (AWS_ACCESS_KEY_ID and the like), or is not there"
         )
-        return DataError(f"{address_shown(address)} {what}", code="forbidden-file")
+        return DataError.of("forbidden-file", address=address_shown(address), what=what)
     what = "is not there" if status in (404, 410) else f"is not given out (HTTP status {status})"
-    return DataError(f"{address_shown(address)} {what}", code="missing-file")
+    return DataError.of("missing-file/refused", address=address_shown(address), what=what)
 
 
 def _unreachable(address: str, why: object) -> EnvironmentFault:
-    return EnvironmentFault(f"{address_shown(address)} cannot be reached ({why})", code="unreachable")
+    return EnvironmentFault.of("unreachable", address=address_shown(address), why=why)

@@ -51,7 +51,7 @@ def drop_missing(frame: pl.DataFrame, options: ReadSpec, ledger: Diagnostics) ->
     )
     kept = frame.filter(pl.col("label").is_not_null() & has_score)
     if not kept.height:
-        raise UsageError("no row is left: every one lacks its label, score or decision")
+        raise UsageError.of("no-row-left-lacks")
     if kept.height < frame.height:
         dropped = frame.height - kept.height
         ledger.notes.append(f"{dropped:,} rows without a label or a score were dropped")
@@ -140,11 +140,8 @@ def refuse_other_direction(column: str, reading: Reading, options: ReadSpec) -> 
         return
     if same_class(named, reading.positive):
         return
-    raise UsageError(
-        f"the column {quoted(column)} says that a higher score means {named}, and the positive class is "
-        f"{reading.positive}; say what a higher score means, or make {named} the positive class",
-        code="score-direction",
-        choices=({"higher": named}, {"positive": named}),
+    raise UsageError.of("score-direction", column=quoted(column), named=named, positive=reading.positive).settled_by(
+        ({"higher": named}, {"positive": named})
     )
 
 

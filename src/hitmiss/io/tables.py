@@ -125,11 +125,7 @@ COPIES: Final = 4
 def refuse_many(size: int, memory: int) -> None:
     """Refuse rows that do not fit into memory, given the bytes of those read so far."""
     if size * COPIES > memory:
-        raise UsageError(
-            f"these figures need every row at once, and the rows read so far take {size * COPIES / 1e6:,.0f} MB; raise "
-            "--memory, or give fewer rows",
-            code="rows-beyond-memory",
-        )
+        raise UsageError.of("rows-beyond-memory", size=size * COPIES / 1000000.0)
 
 
 def lines_of(held: Sequence[Table]) -> NDArray[np.int64]:

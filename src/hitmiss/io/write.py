@@ -94,17 +94,14 @@ def _refuse_broken(table: pl.DataFrame, texts: list[str]) -> None:
         broken = table[name].str.contains(r'[\t\n\r"]').fill_null(False)
         if broken.any():
             value = table[name].filter(broken)[0]
-            raise DataError(
-                f"{int(broken.sum())} values of {name} hold a tab, a quote or a line end, the first is {value!r}; "
-                f"a TSV cannot hold them: take the run's trials.parquet"
-            )
+            raise DataError.of("values-hold-tab-quote", broken=int(broken.sum()), name=name, value=value)
 
 
 def _write_unpaired(trials: Trials, path: Path, probability: bool | None) -> None:
     """Write the lines of the BEATs evaluation document. Only its two words are written: real and fake."""
     is_odds = trials.header.score_kind == "logit"
     if probability and trials.header.score_kind not in ("logit", "probability"):
-        raise UsageError(f"{trials.header.score_kind} scores are not probabilities; write them with probability=False")
+        raise UsageError.of("scores-not-probabilities-2", score_kind=trials.header.score_kind)
     score = trials.score
     if probability is not False and is_odds:
         small = np.exp(-np.abs(score))
@@ -121,18 +118,12 @@ def write_official_scores(trials: Trials, path: str | Path) -> None:
     """
     positive = trials.header.positive
     if any(same_class(positive, word) for word in ("spoof", "nontarget")):
-        raise UsageError(
-            f"in an official file a higher score means bonafide, in these trials {positive}; read them with positive='bonafide'"
-        )
+        raise UsageError.of("official-file-higher-score", positive=positive)
     items, scores = trials.items, trials.score.tolist()
     if len(set(items)) != len(items):
-        raise UsageError(
-            "an official file holds one system and each id once; choose one run, as trials.where(system=…)"
-        )
+        raise UsageError.of("official-file-holds-system")
     broken = [item for item in items if any(c in item for c in '\t\n\r"')]
     if broken:
-        raise DataError(
-            f"{len(broken)} ids hold a tab, a quote or a line end, the first is {quoted(broken[0])}; the official format has no way to write them"
-        )
+        raise DataError.of("ids-hold-tab-quote", n_broken=len(broken), quoted=quoted(broken[0]))
     rows = [f"{item}\t{score!r}\n" for item, score in zip(items, scores, strict=True)]
     artifacts.write(path, "".join(["filename\tcm-score\n", *rows]))

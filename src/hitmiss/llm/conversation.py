@@ -195,7 +195,7 @@ def _as_url(media_type: str, data: bytes) -> str:
 def _whole(output: ModelOutput) -> ModelOutput:
     """Return an output that the provider did not refuse."""
     if output.error:
-        raise DataError(f"the provider refused: {output.error}")
+        raise DataError.of("provider-refused", error=output.error)
     return output
 
 

@@ -51,11 +51,9 @@ class Model:
         """What it is taken for; None before its first answer."""
         self._kept: dict[str, Array] = {}
         if self.extraction.kind == "raw":
-            raise UsageError(
-                "a verdict needs a probability: --outputs logit or --outputs probability", code="raw-outputs"
-            )
+            raise UsageError.of("raw-outputs/verdict")
         if not thresholds[0] <= thresholds[1]:
-            raise UsageError(f"--thresholds takes the lower number first; found {thresholds[0]:g} {thresholds[1]:g}")
+            raise UsageError.of("takes-lower-number-first", thresholds=thresholds[0], thresholds_2=thresholds[1])
 
     @property
     def identity(self) -> dict[str, object]:
@@ -78,7 +76,7 @@ class Model:
         try:
             kind = settled_kind(np.concatenate(seen))
         except DataError as error:
-            raise UsageError(f"{self.detector.name}: {error}") from None
+            raise UsageError.of("refused-4", detector_name=self.detector.name, error=error) from None
         self.extraction = replace(self.extraction, kind=kind)
 
     def answer(self, item: Item) -> Answer:
@@ -126,14 +124,12 @@ class Model:
         if isinstance(said, Mapping):
             return answer_of(said)
         if isinstance(said, bool) or not isinstance(said, int | float | np.number):
-            raise DataError(
-                f"the function gave a {type(said).__name__}; a verdict, a mapping or a probability is expected"
-            )
+            raise DataError.of("function-gave-verdict-mapping", name=type(said).__name__)
         return self._from_probability(float(said))
 
     def _from_probability(self, p: float) -> Answer:
         if math.isnan(p) or not 0.0 <= p <= 1.0:
-            raise DataError(f"{p:g} is not a probability of fake")
+            raise DataError.of("not-probability-fake", p=p)
         low, high = self.thresholds
         verdict = "fake" if p >= high else "real" if p < low else "uncertain"
         sureness = {"fake": p, "real": 1.0 - p, "uncertain": max(p, 1.0 - p)}

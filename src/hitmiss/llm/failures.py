@@ -92,7 +92,7 @@ def stopped(said: str, secrets: Secrets) -> EnvironmentFault:
     if full is not None:
         return disk_full(full, then=SAFE)
     why = secrets.redact(" ".join(said.split())[:LONGEST_ERROR])
-    return EnvironmentFault(f"inspect_ai stopped: {why}; what was answered is kept, go on with --resume")
+    return EnvironmentFault.of("inspect-ai-stopped-answered", why=why)
 
 
 def _reasons(error: BaseException | None) -> Iterator[BaseException]:

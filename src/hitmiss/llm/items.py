@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError, message_of
 from hitmiss.io.manifest import inside
 from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 from hitmiss.llm.picture import open_picture
@@ -59,9 +59,9 @@ class Item:
         try:
             data = self.path.read_bytes()
         except OSError as error:
-            raise DataError(f"the file of item {self.id} cannot be read: {error.strerror}") from None
+            raise DataError.of("file-item-cannot-read", id=self.id, strerror=error.strerror) from None
         if _sha(data) != self.sha256:
-            raise DataError(f"the file of item {self.id} has changed since the dataset was read")
+            raise DataError.of("file-item-changed-since", id=self.id)
         return data
 
 
@@ -81,7 +81,7 @@ def read_items(
     path = Path(path)
     base = Path(root) if root is not None else path.parent
     if limit is not None and limit < 1:
-        raise UsageError(f"--limit takes 1 or more; found {limit}")
+        raise UsageError.of("takes-more-2", limit=limit)
     faults: list[Fault] = []
     by_row: dict[int, Item] = {}
     rows = list(_records(path, faults))
@@ -104,7 +104,7 @@ def read_items(
             f"{path.name}: {len(faults):,} row{'' if len(faults) == 1 else 's'} of the dataset cannot be used", faults
         )
     if not items:
-        raise DataError(f"{path.name} holds no item")
+        raise DataError.of("holds-no-item", path_name=path.name)
     return items
 
 
@@ -123,7 +123,7 @@ def _records(path: Path, faults: list[Fault]) -> Iterator[tuple[int, dict[str, o
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise DataError(f"{path.name} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+        raise DataError.of("not-utf-text-byte", path_name=path.name, start=error.start) from None
     for row, line in enumerate(text.split("\n"), start=1):
         if not line.strip():
             continue
@@ -189,9 +189,9 @@ def _file_item(
             return fault("large-file", f"the file is larger than {MOST_BYTES >> 20} MiB", column, value)
         data = path.read_bytes()
     except DataError as error:
-        return fault("path-outside", error.faults[0].message if error.faults else str(error), column, value)
+        return fault("path-outside", error.faults[0].message if error.faults else message_of(error), column, value)
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-        why = getattr(error, "strerror", None) or str(error)
+        why = getattr(error, "strerror", None) or message_of(error)
         return fault("missing-file", f"the file cannot be read: {why}", column, value)
     wanted = "image" if column in PICTURES else "audio"
     media = media_type(data)
@@ -212,7 +212,7 @@ def _unusable(data: bytes) -> str:
             warnings.simplefilter("error")  # Pillow warns about large pictures before it refuses them
             open_picture(data)
     except DataError as error:
-        return str(error)
+        return message_of(error)
     except EnvironmentFault:  # no Pillow: a user's own function may not need it
         return ""
     return ""

@@ -88,20 +88,14 @@ class CallPlan:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise UsageError(f"--trials takes 1 or more; found {self.trials}")
+            raise UsageError.of("takes-more", trials=self.trials)
         if not self.models or len(set(self.models)) != len(self.models) or any("|" in m or not m for m in self.models):
-            raise UsageError(f"--models takes one or more different names without `|`; found {', '.join(self.models)}")
+            raise UsageError.of("takes-more-different-names", models=tuple(self.models))
         alone = [name for name in self.models if name in self.detectors]
         if alone and self.settings.roles:
-            raise UsageError(
-                f"{alone[0]} is not a language model: it needs no other model to see or to structure for it; ask it in a "
-                "run of its own, without --vision-model and --structuring-model",
-                code="one-role",
-            )
+            raise UsageError.of("one-role", alone=alone[0])
         if True in self.modes and not self.tools and set(self.models) - set(self.detectors):
-            raise UsageError(
-                "there are tools for pictures and sounds, and the dataset has neither; ask with --tools no-tools"
-            )
+            raise UsageError.of("tools-pictures-sounds-dataset")
 
     @property
     def kinds(self) -> list[str]:

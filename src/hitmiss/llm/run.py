@@ -81,7 +81,7 @@ def run_llm(
         tell=tell,
     )
     if outcome is None:
-        raise EnvironmentFault(f"other processes still work on {output}; read it when they are done")
+        raise EnvironmentFault.of("other-processes-still-work", output=output)
     return outcome
 
 
@@ -110,11 +110,11 @@ def work_on_calls(
     spec = spec.changed(resume=True) if reparse else spec
     place = Path(folder) if folder is not None else target.with_suffix(".run")
     if not target.parent.is_dir():
-        raise UsageError(f"there is no folder {target.parent} to write {target.name} into")
+        raise UsageError.of("no-folder/write", parent=target.parent, target_name=target.name)
     if target.exists() and not (place / MANIFEST).exists():
-        raise UsageError(f"{target} exists and no run in {place} wrote it; give another --output")
+        raise UsageError.of("exists-no-run-wrote", target=target, place=place)
     if not (spec.resume or spec.join) and (place / MANIFEST).is_file() and load_manifest(place)["state"] == "complete":
-        raise UsageError(f"{place} holds a finished run; give another --output, or write its rows again with --resume")
+        raise UsageError.of("holds-finished-run", place=place)
     worker = CallWorker(
         plan,
         opened,
@@ -125,11 +125,11 @@ def work_on_calls(
         tell=tell,
     )
     if reparse and not (place / MANIFEST).is_file():
-        raise UsageError(f"--reparse reads the answers of a run again, and {place} holds none", code="no-run")
+        raise UsageError.of("no-run", place=place)
     with open_run(worker, place, spec) as run:
         if reparse:
             if not run.is_done:
-                raise IncompleteRun(f"{place}: the run is not finished; go on with --resume before --reparse")
+                raise IncompleteRun.of("run-not-finished-go-2", place=place)
             return _finish(run, plan, target, prices or Prices({}), {}, reading)
         settings = plan.settings
         worker.ledger = Ledger(
@@ -143,10 +143,8 @@ def work_on_calls(
         if not run.is_done:
             return None
         if not end.has_success:
-            raise EnvironmentFault(
-                f"all {len(worker.items):,} calls failed: {end.progress.first_failure or 'see the records'}; fix that and "
-                f"run again with --resume --retry",
-                code="all-failed",
+            raise EnvironmentFault.of(
+                "all-failed", n_items=len(worker.items), first_failure=end.progress.first_failure or "see the records"
             )
         end.require_few_failures(place, int(run.has_error.sum()), spec.fail_rate)
         contracts = {name: m.contract.stored for name, m in opened.items() if m.contract is not None}

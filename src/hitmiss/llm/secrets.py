@@ -80,7 +80,7 @@ def key_of(variable: str | None) -> str | None:
         return None
     value = os.environ.get(variable)
     if not value:
-        raise UsageError(f"--api-key-env names {variable}, which is not set in the environment")
+        raise UsageError.of("names-not-set-environment", variable=variable)
     return value
 
 

@@ -160,7 +160,7 @@ def _plain(axes: Axes) -> Axes:
 
 def _some(results: Sequence[AttackResult]) -> Sequence[AttackResult]:
     if not results:
-        raise DataError("there are no results to draw")
+        raise DataError.of("no-results-draw")
     return results
 
 
@@ -243,15 +243,13 @@ def classwise_metric_bars(
 ) -> tuple[Figure, Axes]:
     """Draw one group of bars per class, one bar per condition; an undefined figure has a cross instead of a bar."""
     if not metrics:
-        raise DataError("there are no metrics to draw")
+        raise DataError.of("no-metrics-draw")
     figure, axes = _axes(ax, (6.4, 3.6))
     first = next(iter(metrics.values()))
     classes = [name for name in first if name != "macro"] + (["macro"] if "macro" in first else [])
     for condition, found in metrics.items():
         if set(found) != set(first):
-            raise DataError(
-                f"{condition} is about other classes ({', '.join(found)}) than the first ({', '.join(first)})"
-            )
+            raise DataError.of("about-other-classes-first", condition=condition, found=tuple(found), first=tuple(first))
     if metric not in first[classes[0]]:
         raise UnknownName("metric of the bars", metric, first[classes[0]])
     width = 0.8 / len(metrics)
@@ -283,7 +281,7 @@ def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, titl
 
     before, after = np.asarray(x, dtype=np.float64), np.asarray(changed, dtype=np.float64)
     if before.shape != after.shape or before.ndim != 2:
-        raise DataError(f"both records are sample × lead; found {before.shape} and {after.shape}")
+        raise DataError.of("both-records-sample-lead", shape=before.shape, shape_2=after.shape)
     t = np.arange(len(before)) / fs
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     rows = figure.subplots(3, 1, sharex=True)
@@ -344,7 +342,7 @@ def minimal_strength_histogram(
 
     least = np.asarray(minimal, dtype=np.float64)
     if not len(least) or np.isnan(least).any():
-        raise DataError("minimal strengths are numbers or infinite, one per record")
+        raise DataError.of("minimal-strengths-numbers-infinite")
     figure, axes = _axes(ax)
     edges = np.linspace(0.0, 1.0, bins + 1)
     axes.hist(least[np.isfinite(least)], edges.tolist(), color=PALETTE[0], alpha=0.6, label="records that flip")

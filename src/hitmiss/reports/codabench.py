@@ -22,7 +22,7 @@ from hitmiss.boards.numbers import BoardNumber
 from hitmiss.boards.plan import BoardPlan, files_of_system, find_keys
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
-from hitmiss.core.errors import DataError
+from hitmiss.core.errors import DataError, message_of
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.reports.board_site import team_page
 
@@ -81,10 +81,7 @@ def score_submission(reference: str | Path, submission: str | Path, design: Desi
     plan = BoardPlan(datasets, {SUBMISSION: files})
     missing = [d.name for d in datasets if d.name not in files]
     if missing:
-        raise DataError(
-            f"the submission has no file for {', '.join(missing)}; it needs one named like each key",
-            code="no-submission",
-        )
+        raise DataError.of("no-submission/file", missing=tuple(missing))
     board = make_board(plan, design, reading)
     if board.rejected:
         raise DataError("\n".join(r.text for r in board.rejected), code=board.rejected[0].code)
@@ -125,7 +122,7 @@ def main(question: str | Path, source: str, target: str) -> int:
     try:
         board = score_submission(Path(source) / "ref", Path(source) / "res", design, reading)
     except HitmissError as error:
-        print(f"hitmiss: {error}", file=sys.stderr)
+        print(f"hitmiss: {message_of(error)}", file=sys.stderr)
         return error.exit_code
     Path(target).mkdir(parents=True, exist_ok=True)
     artifacts.write(Path(target, "scores.json"), json.dumps(scores_of(board), allow_nan=False) + "\n")

@@ -49,7 +49,7 @@ class ReliabilityDisplay(Display):
             return made._by_items(pooled, bins) if pooled.is_repeated else made
         kind, tally = trials.header.score_kind, tally_of(trials, tally)
         if kind == "raw":
-            raise DataError("raw scores state no probability; calibrate them first")
+            raise DataError.of("raw-scores-state")
         shift = float(logit(tally.n_positive / (tally.n_positive + tally.n_negative))) if kind == "llr" else 0.0
         stated = tally if kind == "probability" else tally.rescored(expit(tally.score + shift))
         return cls._from_tally(stated, facts(trials, tally)[:2], bins, "probability")
@@ -96,7 +96,7 @@ class RiskCoverageDisplay(Display):
         """Compute the curve of trials with decisions and confidences."""
         tally = _judged(trials)
         if not len(tally.score):
-            raise DataError("no answered trial has a confidence")
+            raise DataError.of("no-answered-trial-confidence")
         decision = trials.column("decision").fill_null(FAILED).to_numpy()
         confidence = trials.column("confidence").cast(float).fill_null(np.nan).to_numpy()
         curve = risk_coverage(trials.label, decision, confidence, effective_weights(trials))

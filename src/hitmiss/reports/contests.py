@@ -61,9 +61,7 @@ def read_contest(path: str | Path) -> Comparison | Ranking | list[Check]:
             None if data.get("protocol") is None else fit(str, data["protocol"]),
         )
     except (KeyError, InvalidField) as error:
-        raise DataError(
-            f"{Path(path).name} is not of the form of a comparison: {error}", code="not-a-comparison"
-        ) from None
+        raise DataError.of("not-a-comparison", name=Path(path).name, error=error) from None
 
 
 def _rows(kind: type[T], rows: object) -> tuple[T, ...]:

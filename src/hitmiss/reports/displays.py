@@ -72,7 +72,7 @@ class Display:
             given: dict[str, Any] = {name: unplain(name, data[name]) for name in held}
             return cls(**given)
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"this is not the {cls.kind} curve of a results file: {error}") from None
+            raise DataError.of("not-curve-results-file", cls_kind=cls.kind, error=error) from None
 
     def plot(self, ax: Axes | None = None, *, name: str | None = None, color: str | None = None) -> Axes:
         """Draw into these axes, or into new ones with the width of a paper's column."""

@@ -22,12 +22,12 @@ def errors_of(run: Run, group: str, texts: pl.DataFrame | None = None) -> pl.Dat
     `texts` (id, text and perhaps the group) adds the text to files that have none.
     """
     if not run.predictions.raw:
-        raise UsageError("the files were not kept whole; load the run with whole=True")
+        raise UsageError.of("files-not-kept-whole")
     wrong = _wrong(run, group)
     raw = _rows_of(run, wrong)
     clash = [c for c in ("error_type", "margin") if c in raw.columns]
     if clash:
-        raise DataError(f"the predictions have a column {clash[0]!r} already, which the dump would add; rename it")
+        raise DataError.of("predictions-column-already-dump", clash=clash[0])
     if texts is not None and "text" not in raw.columns:
         raw = raw.insert_column(0, _texts(wrong["item"], texts, group))
     whole = raw.with_columns(wrong[name] for name in ADDED)
@@ -63,11 +63,11 @@ def _texts(items: pl.Series, texts: pl.DataFrame, group: str) -> pl.Series:
     own = texts.filter(pl.col("group").is_in([group, ""]))
     if own["item"].is_duplicated().any():
         twice = own.filter(own["item"].is_duplicated())["item"][0]
-        raise DataError(f"{group}: the id {twice!r} has more than one text; give texts with a language column")
+        raise DataError.of("id-more-text", group=group, twice=twice)
     found = pl.DataFrame({"item": items}).join(own, on="item", how="left", maintain_order="left")["text"]
     if found.null_count():
         lacking = items.filter(found.is_null())
-        raise DataError(f"{group}: {len(lacking):,} wrongly decided ids have no text, the first is {lacking[0]!r}")
+        raise DataError.of("wrongly-decided-ids", group=group, n_lacking=len(lacking), lacking=lacking[0])
     return found
 
 
@@ -84,10 +84,10 @@ def dump_errors(
     A group without mistakes gets a file with only a header, so that a dump of an earlier run is not taken for its own.
     """
     if most is not None and most < 0:
-        raise UsageError(f"--max_errors must not be negative; found {most}")
+        raise UsageError.of("not-negative", most=most)
     directory = Path(folder)
     if directory.exists() and not directory.is_dir():
-        raise UsageError(f"{folder} is a file; name a folder for the errors")
+        raise UsageError.of("file", folder=folder)
     directory.mkdir(parents=True, exist_ok=True)
     written: dict[Path, tuple[int, int]] = {}
     for group in run.groups:

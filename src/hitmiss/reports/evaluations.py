@@ -158,7 +158,7 @@ class Evaluation:
 def evaluations(sources: Sequence[RunData]) -> list[Evaluation]:
     """Combine files: those with the same protocol, metrics and number of trials are runs of one evaluation."""
     if not sources:
-        raise UsageError("there is nothing to report on")
+        raise UsageError.of("nothing-report")
     groups: dict[tuple[object, ...], list[RunData]] = {}
     for source in sources:
         groups.setdefault(_kin(source.results), []).append(source)
@@ -224,10 +224,8 @@ def _refuse_two_labels(sources: Sequence[RunData]) -> None:
         own = both.filter(pl.col("item") == both["item"][0]).unique("label", maintain_order=True)
         head = next(iter(named.values())).header
         told = [f"{(head.negative, head.positive)[label]} in {name}" for label, name in own.select("label", RUN).rows()]
-        raise DataError(
-            f"{both['item'].n_unique():,} items have two labels, the first is {both['item'][0]!r}: {' and '.join(told)}; "
-            "an item has one label: correct the files, or report on them one by one",
-            code="both-labels",
+        raise DataError.of(
+            "both-labels/items", item=both["item"].n_unique(), item_2=both["item"][0], told=" and ".join(told)
         )
 
 

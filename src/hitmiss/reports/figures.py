@@ -91,7 +91,7 @@ def save_figures(folder: str | Path, trials: Trials, threshold: float) -> list[P
     """
     label, score = trials.label, trials.score
     if not (np.isfinite(score).any() and 0 < label.sum() < len(label)):
-        raise DataError("pictures of scores need finite scores of both classes", code="one-class")
+        raise DataError.of("one-class/pictures")
     tally, head = Tally.of(label, score, effective_weights(trials)), trials.header
     points = operating_points(tally, threshold=float(np.nextafter(threshold, np.inf)))  # accepted are scores above it
     made: list[Display] = [

@@ -26,7 +26,7 @@ def forest(found: Comparison | Ranking, ax: Axes | None = None) -> Axes | Drawn:
     """
     rows = [row for row in found if _middle(row) is not None]
     if not rows:
-        raise DataError("there is nothing to draw: no row has a number", code="nothing-to-draw")
+        raise DataError.of("nothing-to-draw")
     axes = axes_for(ax, (COLUMN[0], 0.6 + 0.22 * len(rows)))
     for place, row in enumerate(rows):
         if row.low is not None and row.high is not None:

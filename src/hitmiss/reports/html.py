@@ -114,10 +114,10 @@ def _sources(runs: Sequence[Given], keys: Sequence[str], measuring: Measuring, n
     if not made:
         return open_sources([str(run) for run in runs], keys, measuring, names)
     if len(made) < len(runs):
-        raise UsageError("give results or files, not both; results.save(FILE) writes a file", code="mixed-runs")
+        raise UsageError.of("mixed-runs")
     called = list(names) or (["results"] if len(made) == 1 else [f"run {i + 1}" for i in range(len(made))])
     if len(called) != len(made):
-        raise UsageError(f"{len(called)} names were given for {len(made)} runs; name each or none", code="option-count")
+        raise UsageError.of("option-count/names", n_called=len(called), n_made=len(made))
     return [_source(run, name, measuring) for run, name in zip(made, called, strict=True)]
 
 
@@ -125,14 +125,10 @@ def _source(run: object, name: str, measuring: Measuring) -> RunData:
     if isinstance(run, Results):
         return of_results(run, name)
     if isinstance(run, Comparison | Ranking):
-        raise UsageError("a comparison or a ranking has a page of its own: give one of them alone", code="mixed-runs")
+        raise UsageError.of("mixed-runs/comparison")
     design = measuring.design
     if not design.metrics and design.protocol is None:
-        raise UsageError(
-            f"report takes results, and this is a {type(run).__name__}: measure it first, as hm.report(hm.evaluate(table, "
-            "metrics='eer')), or say what to measure with design=hm.Design(metrics='eer')",
-            code="not-results",
-        )
+        raise UsageError.of("not-results/report", name=type(run).__name__)
     return measured(demanded(run, "report"), name, measuring)
 
 
@@ -163,10 +159,7 @@ def print_pdf(path: str | Path, pdf: str | Path) -> None:
 
     chromium = next(filter(None, map(shutil.which, CHROMIUMS)), None)
     if chromium is None:
-        raise EnvironmentFault(
-            "a PDF is printed by Chromium, and there is none here; install it, or print the HTML page",
-            code="no-chromium",
-        )
+        raise EnvironmentFault.of("no-chromium")
     words = [
         chromium,
         "--headless",
@@ -179,7 +172,7 @@ def print_pdf(path: str | Path, pdf: str | Path) -> None:
         [*words, Path(path).resolve().as_uri()], capture_output=True, text=True, timeout=120, check=False
     )
     if ended.returncode or not Path(pdf).is_file():
-        raise EnvironmentFault(f"Chromium did not print the report: {ended.stderr.strip()[-200:]}", code="no-chromium")
+        raise EnvironmentFault.of("no-chromium/not", stderr=ended.stderr.strip()[-200:])
 
 
 def render(page: Page, *, static: bool = False) -> str:

@@ -57,10 +57,7 @@ class BayesErrorDisplay(Display):
 
 def _llrs(trials: Trials, what: str) -> Trials:
     if trials.header.score_kind != "llr":
-        raise DataError(
-            f"{what} needs llr scores and these are declared {trials.header.score_kind!r}; declare the kind if you know "
-            "better, or calibrate on a development set"
-        )
+        raise DataError.of("needs-llr-scores-declared", what=what, score_kind=trials.header.score_kind)
     return trials
 
 

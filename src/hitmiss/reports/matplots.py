@@ -54,10 +54,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:
-        raise EnvironmentFault(
-            f"drawing figures needs the package matplotlib ({error}): pip install 'hitmiss[plots]'",
-            code="missing-package",
-        ) from None
+        raise EnvironmentFault.of("missing-package/drawing", error=error) from None
 
 
 def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
@@ -67,7 +64,7 @@ def save(figure: Figure | Axes, path: str | Path, *, dpi: int = 300) -> None:
 
     target = Path(path)
     if target.suffix.lower() not in FORMATS:
-        raise UsageError(f"{target.name} must end in one of {', '.join(FORMATS)}", code="figure-format")
+        raise UsageError.of("figure-format/end", target_name=target.name, FORMATS=tuple(FORMATS))
     whole = cast("Figure", getattr(figure, "figure", None) or figure)
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(target.suffix.lower(), {})
     with rc_context(STYLE):

@@ -18,7 +18,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import user_name
 from hitmiss.core.convert import InvalidField, fit
-from hitmiss.core.errors import DataError
+from hitmiss.core.errors import DataError, message_of
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
@@ -133,7 +133,7 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, o
     except InvalidField as fault:
         raise artifacts.malformed("pictures", fault) from None
     except DataError as error:
-        raise DataError(f"{Path(path).name}: {error}", code=error.code) from None
+        raise DataError(f"{Path(path).name}: {message_of(error)}", code=error.code) from None
 
 
 def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
@@ -146,9 +146,7 @@ def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:
             for p in stored
         ]
     except (TypeError, KeyError, AttributeError, ValueError, IndexError) as error:
-        raise DataError(
-            f"its pictures are not of the form that hitmiss writes: {error}", code="malformed-pictures"
-        ) from None
+        raise DataError.of("malformed-pictures", error=error) from None
 
 
 def read_display(data: Mapping[str, object]) -> Display:
@@ -159,5 +157,5 @@ def read_display(data: Mapping[str, object]) -> Display:
     )  # fmt: skip
     kinds = {display.kind: display for display in known}
     if data.get("kind") not in kinds:
-        raise DataError(f"unknown kind of curve {data.get('kind')!r}; known: {', '.join(kinds)}")
+        raise DataError.of("unknown-kind-curve-known", data=data.get("kind"), kinds=tuple(kinds))
     return kinds[str(data["kind"])].from_dict(data)

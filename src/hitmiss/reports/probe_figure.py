@@ -27,7 +27,7 @@ def plot_probe(results: Results, path: str | Path) -> None:
 def check_format(path: str | Path) -> None:
     """Refuse an extension that is not a picture format, before any work is done."""
     if Path(path).suffix.lower() not in FORMATS:
-        raise UsageError(f"{Path(path).name} must end in one of {', '.join(FORMATS)}", code="figure-format")
+        raise UsageError.of("figure-format", name=Path(path).name, FORMATS=tuple(FORMATS))
 
 
 def probe_figure(results: Results) -> Figure:
@@ -44,7 +44,7 @@ def probe_plate(results: Results) -> Plate:
     """Draw accuracy and balanced accuracy along the layers, the share of the largest class, and shuffled labels."""
     layers = list(dict.fromkeys(e.slice.get("layer", "") for e in results if e.metric == "probe_accuracy"))
     if not layers:
-        raise DataError("these results hold no probe_accuracy; make them with `hitmiss probe`", code="no-probe")
+        raise DataError.of("no-probe")
     at = np.arange(len(layers), dtype=np.float64)
     accuracy, low, high = (_along(results, "probe_accuracy", layers, part) for part in ("value", "low", "high"))
     marks: list[Mark] = [

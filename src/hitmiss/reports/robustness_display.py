@@ -70,7 +70,7 @@ class RobustnessDisplay:
                 attack = attack_name({k: v for k, v in e.run.items() if k != "run"})
                 groups.setdefault((attack, e.run.get("run", ""), control), []).append((strength, e))
         if not groups:
-            raise DataError(f"these results hold no {metric} of an attack at a strength")
+            raise DataError.of("results-hold-no-attack", metric=metric)
         order = list(dict.fromkeys(name for name, _, _ in groups))
         lines = []
         for name, run, control in sorted(groups, key=lambda key: (order.index(key[0]), runs.index(key[1]), key[2])):

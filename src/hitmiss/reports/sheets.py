@@ -81,9 +81,7 @@ def workbook(shown: pl.DataFrame, facts: Sequence[tuple[str, str]]) -> bytes:
     try:
         import xlsxwriter
     except ImportError:
-        raise EnvironmentFault(
-            "XLSX needs the package xlsxwriter: pip install 'hitmiss[xlsx]', or export to csv"
-        ) from None
+        raise EnvironmentFault.of("xlsx-needs-package-xlsxwriter") from None
     packed = io.BytesIO()
     settings = {"in_memory": True, "strings_to_formulas": False, "strings_to_urls": False, "strings_to_numbers": False}
     with xlsxwriter.Workbook(packed, settings) as book:

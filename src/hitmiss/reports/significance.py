@@ -40,15 +40,13 @@ def read_marks(path: str | Path, estimates: Sequence[Estimate]) -> Marks:
     """Read the marks of a saved comparison of two runs (stars) or more (letters)."""
     data = artifacts.load(path, "comparison")
     if data.get("schema") != SCHEMA or data.get("kind") not in ("comparison", "ranking"):
-        raise DataError(
-            f"{Path(path).name} is not a comparison; write one with `hitmiss compare A B -o {Path(path).name}`"
-        )
+        raise DataError.of("not-comparison", name=Path(path).name)
     try:
         made = _stars(data) if data["kind"] == "comparison" else _letters(data)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise DataError(f"{Path(path).name} is not of the form of a comparison: {error}") from None
+        raise DataError.of("not-a-comparison", name=Path(path).name, error=error) from None
     if not any(_belongs(data, e) for e in estimates):
-        raise DataError(f"{Path(path).name} compares other runs: none of its figures is in these results")
+        raise DataError.of("compares-other-runs-none", name=Path(path).name)
     return made
 
 

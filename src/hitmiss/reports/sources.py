@@ -69,23 +69,16 @@ def open_sources(
     }
     scored = [p for p in paths if not is_results(p)]
     if len(keys) not in (0, 1, len(scored)):
-        raise UsageError(
-            f"--key was given {len(keys)} times for {len(scored)} score files; give it once, or once per file",
-            code="option-count",
-        )
+        raise UsageError.of("option-count/given", n_keys=len(keys), n_scored=len(scored))
     if names and len(names) != len(paths):
-        raise UsageError(
-            f"--name was given {len(names)} times for {len(paths)} runs; name each or none", code="option-count"
-        )
+        raise UsageError.of("option-count/given-times", n_names=len(names), n_paths=len(paths))
     key_of = dict(zip(scored, list(keys) * (len(scored) if len(keys) == 1 else 1), strict=False))
     called = list(names) or [_short(n, p) for n, p in zip(name_runs(paths), paths, strict=True)]
     pairs = list(zip(paths, called, strict=True))
     found = [_open(p, n, key_of.get(p), own.get(p, measuring)) for p, n in progress.each(pairs, "runs")]
     if measuring.human is not None and not any(s.extras is not None and s.extras.people is not None for s in found):
         name = Path(measuring.human).name
-        raise UsageError(
-            f"--human {name}: no run here is a triage of the items that people judged", code="unused-human"
-        )
+        raise UsageError.of("unused-human", name=name)
     return found
 
 
@@ -115,9 +108,7 @@ def open_results(texts: Sequence[str], names: Sequence[str] = ()) -> list[RunDat
     for path in (path for text in texts for path in _expanded(text)):
         if not is_results(path):
             kind = "is not there" if not Path(path).exists() else "holds no results"
-            raise DataError(
-                f"{Path(path).name} {kind}; an export takes what `hitmiss score … -o FILE` writes", code="no-results"
-            )
+            raise DataError.of("no-results/export", name=Path(path).name, kind=kind)
     return open_sources(texts, [], Measuring(), names)
 
 
@@ -128,9 +119,7 @@ def _expanded(text: str) -> list[str]:
         return [text]
     inside = sorted(str(p) for p in folder.rglob("*.json") if is_results(p))
     if not inside:
-        raise DataError(
-            f"the folder {folder.name} holds no results; write some there with `hitmiss score … -o`", code="no-results"
-        )
+        raise DataError.of("no-results/folder", folder_name=folder.name)
     return inside
 
 
@@ -153,14 +142,11 @@ def _open(path: str, name: str, key: str | None, measuring: Measuring) -> RunDat
     if is_results(path):
         results, drawn, data = load_whole(path)
         if not len(results):
-            raise DataError(f"{Path(path).name} holds no figure, so there is nothing to show", code="no-results")
+            raise DataError.of("no-results/holds-figure", name=Path(path).name)
         made = RunData(name, results, tuple(drawn), dossier=dossier_of(path), extras=TriageExtras.from_dict(data))
         return _marked(made, path)
     if Path(path).suffix == ".json" and Path(path).is_file() and measuring.reading.layout is None:
-        raise DataError(
-            f"{Path(path).name} holds no results; a report takes what `hitmiss score -o` writes, or score files",
-            code="no-results",
-        )
+        raise DataError.of("no-results/holds", name=Path(path).name)
     trials = open_run(path, key, measuring.design.protocol, measuring.reading)
     made = replace(
         measured(trials, name, measuring),
@@ -212,10 +198,7 @@ def measured(trials: Trials, name: str, measuring: Measuring) -> RunData:
     else:
         results = measure_trials(decided, design)
     if not len(results):
-        raise UsageError(
-            f"{name}: no metric that was asked for fits these trials, so there is nothing to report; name one with -m",
-            code="no-figures",
-        )
+        raise UsageError.of("no-figures", name=name)
     people = _people(decided, measuring) if extras is not None and extras.people is not None else {}
     return RunData(name, results, tuple(pictures(decided, results)), decided, extras=extras, people=people)
 

@@ -30,18 +30,18 @@ def load_manifest(folder: str | Path) -> dict[str, object]:
         data = path.read_bytes()
         manifest = json.loads(data)
     except FileNotFoundError:
-        raise UsageError(f"{folder} is not a run: it has no {MANIFEST}") from None
+        raise UsageError.of("not-run", folder=folder, MANIFEST=MANIFEST) from None
     except ValueError:
-        raise DataError(f"{path} is not JSON: the run was edited or damaged") from None
+        raise DataError.of("not-json-run-edited", path=path) from None
     schema = manifest.get("schema") if isinstance(manifest, dict) else None
     if schema != SCHEMA:
-        raise DataError(f"{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}")
+        raise DataError.of("run-schema-version-hitmiss", folder=folder, schema=schema, SCHEMA=SCHEMA)
     try:
         is_sound = data == sealed(manifest)
     except ValueError:  # NaN or a number beyond every float, which no manifest holds
         is_sound = False
     if not is_sound:
-        raise DataError(f"{path} does not match its own seal: the run was edited or damaged")
+        raise DataError.of("not-match-own-seal", path=path)
     _check_form(manifest)
     return dict(manifest)
 
@@ -99,9 +99,9 @@ def _check_form(manifest: Mapping[str, object]) -> None:
     """Refuse a manifest whose fields differ from what this version writes: anyone can make a valid seal."""
     known, facts = as_manifest(manifest), run_facts(manifest)
     if facts.rows is not None and facts.rows not in known.files:
-        raise DataError(f"the run names rows ({facts.rows}) that are not among its files", code="malformed-run-facts")
+        raise DataError.of("malformed-run-facts", rows=facts.rows)
     if facts.rows is not None and None in (facts.layout, facts.positive, facts.negative):
-        raise DataError("the run names rows and not how to read them", code="malformed-run-facts")
+        raise DataError.of("malformed-run-facts/names")
 
 
 def require_complete(folder: str | Path) -> dict[str, object]:
@@ -109,14 +109,13 @@ def require_complete(folder: str | Path) -> dict[str, object]:
     manifest = load_manifest(folder)
     if manifest["state"] != "complete":
         done = len({record.get("item") for _, record in _all(Path(folder), None)})
-        raise IncompleteRun(
-            f"{folder}: the run is not finished ({manifest['state']}, {done:,} of {manifest['n_items']:,} items); "
-            f"go on with the same command and --resume"
+        raise IncompleteRun.of(
+            "run-not-finished-items", folder=folder, state=manifest["state"], done=done, n_items=manifest["n_items"]
         )
     manifest.setdefault("facts", {})
     wrong = verify(folder)
     if wrong:
-        raise DataError(f"{folder}: the run was changed after it was finished: {'; '.join(wrong[:5])}")
+        raise DataError.of("run-changed-after-finished", folder=folder, wrong="; ".join(wrong[:5]))
     return manifest
 
 
@@ -209,7 +208,7 @@ class Places:
 
 
 def _foreign(path: Path, name: object) -> DataError:
-    return DataError(f"{path.name} holds a record of {name!r}, which is not among the items of the run")
+    return DataError.of("holds-record-not-among", path_name=path.name, name=name)
 
 
 def _sha(path: Path) -> str:

@@ -32,9 +32,7 @@ class Owner:
         """Become the owner; an owner that no longer runs is replaced."""
         standing = self.standing()
         if standing is not None:
-            raise EnvironmentFault(
-                f"process {standing[0]} on {standing[1]} works on this run; wait for it, or work beside it with --join"
-            )
+            raise EnvironmentFault.of("process-works-run", standing=standing[0], standing_2=standing[1])
         self.path.unlink(missing_ok=True)
         fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)
         os.write(fd, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode())
@@ -120,9 +118,5 @@ def file_locks() -> ModuleType | None:
 def _needed_locks() -> ModuleType:
     found = file_locks()
     if found is None:
-        raise EnvironmentFault(
-            "runs are written with file locks, which this system does not have (detect, attack and llm run on Linux and macOS); "
-            "score, toxicity, triage, compare, gate and report need none",
-            code="no-file-locks",
-        )
+        raise EnvironmentFault.of("no-file-locks")
     return found

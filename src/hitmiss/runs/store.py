@@ -242,14 +242,14 @@ def start(
 def _is_fresh(folder: Path, may_exist: bool) -> bool:
     if not (folder / MANIFEST).exists():
         if folder.is_dir() and any(p.name not in (CLAIMS, OWNER) for p in folder.iterdir()):
-            raise UsageError(f"{folder} exists and holds no run; give an empty or a new folder")
+            raise UsageError.of("exists-holds-no-run", folder=folder)
         return True
     if may_exist or _has_no_success(folder):
         return False
     state = load_manifest(folder)["state"]
     if state == "complete":
-        raise UsageError(f"{folder} holds a finished run; give another folder")
-    raise IncompleteRun(f"{folder} holds a run that is not finished ({state}); go on with --resume")
+        raise UsageError.of("holds-finished-run-2", folder=folder)
+    raise IncompleteRun.of("holds-run-not-finished", folder=folder, state=state)
 
 
 def _has_no_success(folder: Path) -> bool:
@@ -303,11 +303,7 @@ def _continue(
         _require_growth(folder, before, wanted, items, grows)
     differing = differences(before, wanted)
     if differing:
-        raise IncompleteRun(
-            f"{folder} was begun with another configuration: {'; '.join(differing)}; "
-            f"give what it was begun with, or another folder",
-            code="other-configuration",
-        )
+        raise IncompleteRun.of("other-configuration", folder=folder, differing="; ".join(differing))
     if manifest["state"] != "complete" or has_grown:
         manifest |= {**now, "state": "running"}
         replace_file(folder / MANIFEST, sealed(manifest))

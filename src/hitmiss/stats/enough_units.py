@@ -40,6 +40,11 @@ def effective(sizes: Array) -> float:
     return float(held.sum() ** 2 / (held**2).sum()) if len(held) else 0.0
 
 
+def effective_squares(sizes: Array) -> float:
+    """Return how many units of equal size know an error as well if all variance is between units."""
+    return max(effective(sizes.astype(np.float64) ** 2), 1.0)
+
+
 def error_units(sizes: Array) -> float:
     """Return how many units of equal size would know the error of a figure as well; at most their effective number.
 

@@ -33,12 +33,16 @@ class LeftOut:
         Whether units are drawn within each group; otherwise the sizes of the groups vary too.
     cells
         For crossed units, the figures without one block of pairs of units each.
+    between
+        For one group of unequal units, the effective number of units if all variance is between units and if all is
+        inside them; what units add shows where in between the truth lies. None: `effective` is known.
     """
 
     groups: tuple[Floats, ...]
     effective: tuple[float, ...]
     apart: bool = True
     cells: Floats | None = None
+    between: tuple[float, float] | None = None
 
     @classmethod
     def mean(cls, several: Sequence[LeftOut]) -> LeftOut:
@@ -46,12 +50,12 @@ class LeftOut:
         groups = tuple(np.mean(own, axis=0) for own in zip(*(one.groups for one in several), strict=True))
         cells = [one.cells for one in several if one.cells is not None]
         effective = tuple(max(own) for own in zip(*(one.effective for one in several), strict=True))
-        return cls(groups, effective, several[0].apart, np.mean(cells, axis=0) if cells else None)
+        return cls(groups, effective, several[0].apart, np.mean(cells, axis=0) if cells else None, several[0].between)
 
     def each(self, change: Callable[[Floats], Floats]) -> LeftOut:
         """Return the same with all figures changed alike."""
         cells = None if self.cells is None else change(self.cells)
-        return LeftOut(tuple(map(change, self.groups)), self.effective, self.apart, cells)
+        return LeftOut(tuple(map(change, self.groups)), self.effective, self.apart, cells, self.between)
 
     @cached_property
     def _shares(self) -> list[float]:
@@ -81,7 +85,19 @@ class LeftOut:
 
     @property
     def degrees(self) -> float:
-        """The degrees of freedom of the variance (Satterthwaite 1946): each group counts by its share."""
+        """The degrees of freedom of the variance (Satterthwaite 1946): each group counts by its share.
+
+        For unequal units of one group they lie halfway (as a product) between what is known beforehand and what units
+        show: 3 (Σ d²)² / Σ d⁴ over what they add, d, which is their number if that is normal, within the two ends that
+        their sizes allow.
+        """
+        if self.between is not None and len(self.groups) == 1 and len(self.groups[0]) > 1:
+            gained = self.groups[0] - self.groups[0].mean()
+            largest = float(np.max(np.abs(gained)))
+            scaled = gained / largest if largest > 0.0 else gained
+            fourths = float(np.sum(scaled**4))
+            seen = 3.0 * float(np.sum(scaled**2)) ** 2 / fourths if fourths > 0.0 else 0.0
+            return math.sqrt(min(max(seen, self.between[0]), self.between[1]) * min(self.effective)) - 1.0
         total = sum(self._shares)
         lost = 1.0 if self.apart else 0.0
         # an effective number close to 1 would divide by nearly 0 and let one group decide alone, hence the floor

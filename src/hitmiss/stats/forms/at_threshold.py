@@ -33,13 +33,13 @@ class AtThreshold(Form):
 
     def value(self, tally: Tally) -> float:
         """Return the figure at the threshold; NaN without both classes."""
-        return float(self.combine(*self._counts(tally))) if tally.has_both_classes else float("nan")
+        return float(self.combine(*self.counts(tally))) if tally.has_both_classes else float("nan")
 
     def errors(self, sample: Sampled) -> tuple[Errors, ...]:
         """Return the errors at the threshold."""
         if not sample.tally.has_both_classes:
             return ()
-        missed, positives, accepted, negatives = self._counts(sample.tally)
+        missed, positives, accepted, negatives = self.counts(sample.tally)
         now = self.combine(missed, positives, accepted, negatives)
         one_missed = self.combine(missed + 1, positives, accepted, negatives) - now
         one_accepted = self.combine(missed, positives, accepted + 1, negatives) - now
@@ -51,7 +51,8 @@ class AtThreshold(Form):
             Errors("false alarm", int(accepted), abs(float(one_accepted))),
         )
 
-    def _counts(self, tally: Tally) -> tuple[float, float, float, float]:
+    def counts(self, tally: Tally) -> tuple[float, float, float, float]:
+        """Return missed positives, positives, accepted negatives and negatives."""
         point = tally.point_at(self.threshold)
         accepted = tally.n_negative - tally.negatives[point].item()
         return tally.positives[point].item(), tally.n_positive, accepted, tally.n_negative

@@ -184,6 +184,10 @@ class Form(Functional):
         """Return a second form whose replicates the interval needs as well."""
         return None
 
+    def linearised(self, tally: Tally) -> Form | None:
+        """Return a smooth form with the same influence of each trial, if this one is read at a quantile."""
+        return None
+
     def merits(self, sample: Sampled, best: str) -> Floats | None:
         """Return the share of the other class that each score is ordered correctly against."""
         return sample.placements

@@ -12,14 +12,15 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from hitmiss.core.errors import UnknownName
-from hitmiss.core.sorting import Floats, Number
+from hitmiss.core.sorting import Array, Floats, Number
 from hitmiss.core.tally import Tally
 from hitmiss.stats.unseen import equal_error_at_most
 
 if TYPE_CHECKING:
     from hitmiss.stats.curve import Curve
     from hitmiss.stats.search import Stretches
-from hitmiss.stats.forms.base import Located, Mask
+from hitmiss.stats.forms.at_threshold import AtThreshold
+from hitmiss.stats.forms.base import Form, Located, Mask
 
 Ties = Literal["grouped", "official", "interpolated"]
 
@@ -36,6 +37,8 @@ class Crossing(Located):
     passed: Callable[[Number, Number, Number, Number], bool | Mask]
     read: Callable[[Number, Number, Number, Number, Number, Number], Number]
     unseen: Callable[[int, int, float], float] | None = None
+    linear: Callable[[Tally, int], Form] | None = None
+    """For a tally and the point before the crossing: a form at a fixed threshold that changes alike, to first order."""
 
     def value(self, tally: Tally) -> float:
         """Return the figure at the crossing; NaN without both classes."""
@@ -109,6 +112,10 @@ class Crossing(Located):
         """See `unseen`."""
         return None if self.unseen is None else self.unseen(n_positive, n_negative, level)
 
+    def linearised(self, tally: Tally) -> Form | None:
+        """Return a smooth form with the same influence of each trial, whose jackknife is valid; None if none is known."""
+        return None if self.linear is None or not tally.has_both_classes else self.linear(tally, self.point(tally))
+
     def points(self, tally: Tally) -> list[int]:
         """Return both sides of the sample's own crossing."""
         low = self.point(tally)
@@ -150,7 +157,51 @@ def equal_error(ties: Ties) -> Crossing:
     if ties not in _AT_TIES:
         raise UnknownName("tie rule", ties, (*_AT_TIES, "hull"))
     # Strictly above: a point with equal rates is then the near end of the group that is read, and gives its own rate.
-    return Crossing(lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties], equal_error_at_most)
+    return Crossing(
+        lambda cp, cn, n1, n0: cp / n1 > (n0 - cn) / n0, _AT_TIES[ties], equal_error_at_most, _linear_equal_error
+    )
+
+
+LEAST_NEAR = 4
+"""Trials of a class on each side of the threshold by which its density there is estimated, at least."""
+
+
+def _linear_equal_error(tally: Tally, point: int) -> Form:
+    """Return w₁ · miss rate + w₀ · false-alarm rate at the threshold of the EER, w₁ = f₀ / (f₁ + f₀), w₀ = f₁ / (f₁ + f₀).
+
+    f are the densities of the scores of the classes there: more misses move the crossing the less, the steeper the
+    false alarms fall. They are estimated from the nearest trials, half as many on each side as there are errors.
+    """
+    rates = [abs(_miss_rate(tally, at) - _alarm_rate(tally, at)) for at in (point, point + 1)]
+    best = point if rates[0] <= rates[1] else point + 1
+    miss, alarm = _miss_rate(tally, best), _alarm_rate(tally, best)
+    positives = _density(tally.score, tally.positives, best, miss)
+    negatives = _density(tally.score, tally.negatives, best, alarm)
+    total = positives + negatives
+    weight = negatives / total if total > 0.0 and math.isfinite(total) else 0.5
+
+    def cost(missed: Number, n1: Number, accepted: Number, n0: Number) -> Number:
+        return weight * (missed / n1) + (1.0 - weight) * (accepted / n0)
+
+    return AtThreshold(tally.threshold_of(best), cost)
+
+
+def _miss_rate(tally: Tally, point: int) -> float:
+    return float(tally.positives[point]) / float(tally.n_positive)
+
+
+def _alarm_rate(tally: Tally, point: int) -> float:
+    return 1.0 - float(tally.negatives[point]) / float(tally.n_negative)
+
+
+def _density(score: Floats, below: Array, point: int, errors: float) -> float:
+    """Return the density of a class at a point, from its cumulative counts and its error rate there."""
+    n, here = float(below[-1]), float(below[point])
+    near = max(LEAST_NEAR, math.ceil(errors * n / 2.0))
+    first, last = max(here - near, 0.0), min(here + near, n) - 1.0
+    ends = score[np.minimum(np.searchsorted(below, [first, last], side="right") - 1, len(score) - 1)]
+    width = float(ends[1] - ends[0])
+    return (last - first) / (n * width) if width > 0.0 else math.inf
 
 
 def _nearest_end(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:

@@ -1,0 +1,47 @@
+"""What `runs` finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from hitmiss.core.finding import ERROR, Entry
+
+ENTRIES: Final[Mapping[str, Entry]] = {
+    "no-file-locks": Entry(
+        ERROR,
+        "runs are written with file locks, which this system does not have (detect, attack and llm run on Linux and macOS)",
+        fix="score, toxicity, triage, compare, gate and report need none",
+    ),
+    "other-configuration": Entry(
+        ERROR,
+        "{folder} was begun with another configuration: {differing}",
+        fix="give what it was begun with, or another folder",
+    ),
+    "malformed-run-facts": Entry(ERROR, "the run names rows ({rows}) that are not among its files"),
+    "malformed-run-facts/names": Entry(ERROR, "the run names rows and not how to read them"),
+    "process-works-run": Entry(
+        ERROR,
+        "process {standing} on {standing_2} works on this run",
+        fix="wait for it, or work beside it with {--join}",
+    ),
+    "holds-run-not-finished": Entry(
+        ERROR, "{folder} holds a run that is not finished ({state}); go on with {--resume}"
+    ),
+    "holds-finished-run-2": Entry(ERROR, "{folder} holds a finished run", fix="give another folder"),
+    "exists-holds-no-run": Entry(ERROR, "{folder} exists and holds no run", fix="give an empty or a new folder"),
+    "holds-record-not-among": Entry(
+        ERROR, "{path_name} holds a record of {name!r}, which is not among the items of the run"
+    ),
+    "run-schema-version-hitmiss": Entry(
+        ERROR, "{folder}: the run has schema {schema!r}; this version of hitmiss reads schema {SCHEMA}"
+    ),
+    "not-match-own-seal": Entry(ERROR, "{path} does not match its own seal: the run was edited or damaged"),
+    "run-not-finished-items": Entry(
+        ERROR,
+        "{folder}: the run is not finished ({state}, {done:,} of {n_items:,} items); go on with the same command and {--resume}",
+    ),
+    "run-changed-after-finished": Entry(ERROR, "{folder}: the run was changed after it was finished: {wrong}"),
+    "not-run": Entry(ERROR, "{folder} is not a run: it has no {MANIFEST}"),
+    "not-json-run-edited": Entry(ERROR, "{path} is not JSON: the run was edited or damaged"),
+}
