@@ -155,7 +155,7 @@ def test_odd_models(model: str, words: str, folder: Path, tmp_path: Path, capsys
         (("--target", "XX"), "unknown class 'XX'"),
         (("--seed", "-1"), "--seed is at least 0"),
         (("--batch", "0"), "--batch is at least 1"),
-        (("--limit", "0"), "--limit is at least 1"),
+        (("--limit", "0"), "--limit must be greater than 0"),
         (("--threshold", "2"), "0 to 1"),
         (("--strengths", "0.5"), "asked for twice"),
         (("--strengths", "-0.5"), "from 0 to 1"),

@@ -27,7 +27,7 @@ from hitmiss.attacks.recordings import Recordings, not_finite
 from hitmiss.attacks.result import describe
 from hitmiss.attacks.signals import read_signals
 from hitmiss.attacks.windows import hann_windows
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError, message_of
 from hitmiss.core.results import finite
 from hitmiss.core.trials import Trials
 from hitmiss.detection.classifier_contract import agree, classifier_contract, exclusive_classes
@@ -140,7 +140,7 @@ class Campaigner:
             return self._search(config, rows) if is_search else self._attack([config] * len(rows), rows, name)
         except DataError as error:  # a fault of one record: the others continue without it
             if len(rows) == 1:
-                return [{"error": str(error)}]
+                return [{"error": message_of(error)}]
             half = len(rows) // 2
             made = [*self.step(at, rows[:half]), *self.step(at, rows[half:])]
             if all("error" in record for record in made):
@@ -313,7 +313,7 @@ def _answered(model: Classifier, x: Floats, rows: Sequence[int]) -> tuple[dict[i
         return dict(zip(rows, model.raw(x[list(rows)]), strict=True)), {}
     except DataError as error:
         if len(rows) < 2:
-            return {}, {at: str(error) for at in rows}
+            return {}, {at: message_of(error) for at in rows}
         half = len(rows) // 2
         (some, bad), (others, worse) = _answered(model, x, rows[:half]), _answered(model, x, rows[half:])
         if not some and not others:

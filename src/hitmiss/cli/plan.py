@@ -168,7 +168,7 @@ def _widths(pilot: str, key: str | None, asked: Design, reading: ReadSpec, wish:
     else:
         trials = read_trials(pilot, key, asked.protocol, reading)
         refuse_sampling(trials, "a plan")
-        results = measure_trials(trials, asked.filled())
+        results = measure_trials(trials, asked)
     whole = [e for e in results if not e.slice and e.average is None and e.low is not None]
     wanted = [e for e in whole if not asked.metrics or e.metric in asked.metrics]
     unit = " × ".join(asked.unit or (results.design.unit if results.design is not None else ())) or "units"
@@ -198,7 +198,7 @@ def _differences(pilot: list[str], key: str | None, asked: Design, reading: Read
     for run in runs.values():
         refuse_sampling(run, "a plan")
     contest = ComparisonRules(test="bootstrap", allow_missing=reading.allow_missing, force=True)
-    made = compare_trials(runs, replace(asked.filled(), contest=contest))
+    made = compare_trials(runs, replace(asked, contest=contest))
     if not isinstance(made, Comparison):
         raise UsageError("a difference is planned from two runs", code="pilot-runs")
     trials = next(iter(runs.values()))

@@ -294,8 +294,9 @@ class Results(Presented):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """The warnings as data: code, severity and values of each; `warnings` has their sentences."""
-        return tuple(f for warning in self.warnings for f in findings_of(warning))
+        """Everything that was found, as data: what the verdict concludes and checks, and the warnings behind it."""
+        warned = (f for warning in self.warnings for f in findings_of(warning))
+        return (*self.verdict.findings, *warned)
 
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)

@@ -9,7 +9,7 @@ from typing import Final, cast
 
 import numpy as np
 
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError, message_of
 from hitmiss.detection.ahead import Ahead
 from hitmiss.detection.batches import Budget, Piece, Pool, collate
 from hitmiss.detection.clock import Clock
@@ -267,7 +267,7 @@ class BatchWorker:
             except DataError as error:
                 if self._n_unclear < UNCLEAR:  # a few numbers in 0..1 may be chance; the next batch may decide
                     return
-                raise UnclearOutputs(str(error), code=error.code) from None
+                raise UnclearOutputs(message_of(error), code=error.code) from None
         self._has_checked_width = True
         self.announce(outputs)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import polars as pl
@@ -42,6 +42,11 @@ PERCENT: Final = re.compile(r"percent|per_cent|pct|%")
 DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,\d+([eE][-+]?\d+)?\s*")
 IN_PERCENT: Final = re.compile(r"\s*[-+]?[\d.,]+\s*%\s*")
 NAN_FIX: Final = "fix them, or choose --on-nan drop, or --on-nan worst (the worst score for the trial's own class)"
+KIND_FIX: Final = "declare another score kind (raw, logit or llr), or fix them"
+ROWS_FIX: Final = "fix them, or leave such rows out with --missing drop; or choose --on-nan worst"
+LOGITS_FIX: Final = (
+    "if they are logits, allow them with --scores any and give a --threshold; nothing is converted by guess"
+)
 OUTSIDE: Final = "it is outside 0..1"
 
 
@@ -102,31 +107,46 @@ def _fix_of(cells: Sequence[str]) -> str:
     return f"fix them (the first is {quoted(cells[0])})"
 
 
-def check_scores(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
-    """Convert scores to numbers; report NaN, empty and impossible ones. If they are allowed, empty ones become NaN."""
-    for name in score_names(stack.frame):
-        is_probability = says_probability(stack.title(name).removeprefix(SYSTEM_PREFIX), options.score_kind)
-        numbers = read_scores(stack, name, options, ledger, is_probability=is_probability)
-        stack = stack.put(numbers.fill_null(float("nan")).alias(name))
-    return stack
+def read_cells(rows: LoadedRows, rules: Mapping[str, str], options: ReadSpec, diagnostics: Diagnostics) -> LoadedRows:
+    """Read the cells of columns by their rules, in the order given; columns that the rows lack are passed over."""
+    for name, rule in rules.items():
+        if name in rows.frame.columns:
+            rows = rows.put(RULES[rule](rows, name, options, diagnostics).alias(name))
+    return rows
 
 
-def read_scores(
-    stack: LoadedRows,
+def score_rules(frame: pl.DataFrame) -> dict[str, str]:
+    """Return the rule of each column with scores: one, or one per system."""
+    return dict.fromkeys(score_names(frame), "score")
+
+
+def read_score(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
+    """Return scores; NaN where missing. Those of a column that is named as probabilities lie in 0..1."""
+    is_probability = says_probability(rows.title(name).removeprefix(SYSTEM_PREFIX), options.score_kind)
+    return _scores(rows, name, options, diagnostics, is_probability, NAN_FIX, KIND_FIX).fill_null(float("nan"))
+
+
+def read_probability(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
+    """Return the scores of a classifier, null where missing: probabilities, unless the caller says otherwise."""
+    is_probability = options.score_kind in (None, "probability")
+    return _scores(rows, name, options, diagnostics, is_probability, ROWS_FIX, LOGITS_FIX).fill_nan(None)
+
+
+def _scores(
+    rows: LoadedRows,
     name: str,
     options: ReadSpec,
-    ledger: Diagnostics,
-    *,
+    diagnostics: Diagnostics,
     is_probability: bool,
-    fix: str = NAN_FIX,
-    range_fix: str = "declare another score kind (raw, logit or llr), or fix them",
+    fix: str,
+    range_fix: str,
 ) -> pl.Series:
     """Return scores as exact float64, null or NaN where missing, which is reported unless such rows are left out."""
-    numbers, wrong = numbers_of(stack, name, options.decimal_sign, ledger, what="score{s}")
+    numbers, wrong = numbers_of(rows, name, options.decimal_sign, diagnostics, what="score{s}")
     if options.nan_rule == "refuse" and options.missing != "drop":
-        _refuse_missing(stack, name, numbers, wrong, fix, ledger)
+        _refuse_missing(rows, name, numbers, wrong, fix, diagnostics)
     if is_probability:
-        refuse_outside(stack, name, numbers, "not-a-probability", "score{s}", range_fix, ledger)
+        refuse_outside(rows, name, numbers, "not-a-probability", "score{s}", range_fix, diagnostics)
     return numbers
 
 
@@ -153,15 +173,15 @@ def refuse_outside(
         ledger.add(kind, f"{{n}} {what} outside 0..1", fix, stack.places(outside, name), stack.title(name), OUTSIDE)
 
 
-def read_thresholds(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics, *, is_probability: bool) -> pl.Series:
-    """Return the threshold given in each row, null where blank."""
-    numbers = numbers_of(stack, "threshold", options.decimal_sign, ledger)[0].fill_nan(None)
-    if is_probability:
-        refuse_outside(stack, "threshold", numbers, "bad-threshold", "threshold{s}", "fix them", ledger)
+def read_threshold(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
+    """Return the threshold given in each row, null where blank; on probabilities it lies in 0..1 too."""
+    numbers = numbers_of(rows, name, options.decimal_sign, diagnostics)[0].fill_nan(None)
+    if options.score_kind in (None, "probability"):
+        refuse_outside(rows, name, numbers, "bad-threshold", "threshold{s}", "fix them", diagnostics)
     return numbers
 
 
-def read_shares(stack: LoadedRows, name: str, options: ReadSpec, ledger: Diagnostics) -> pl.Series:
+def read_share(stack: LoadedRows, name: str, options: ReadSpec, ledger: Diagnostics) -> pl.Series:
     """Return a column of shares from 0 to 1, null where blank; yes and no, in any spelling, are 1 and 0."""
     cells = stack.frame[name]
     if cells.dtype == pl.Boolean:
@@ -191,35 +211,28 @@ def cut_labels(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> Loa
     return stack.put(pl.select(made.alias("label")).to_series())
 
 
-def check_numbers(stack: LoadedRows, names: Sequence[str], options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
-    """Check further numeric columns; empty, `NA` and the like, and `-` count as absent."""
-    for name in names:
-        if name == "confidence":
-            stack = stack.put(_confidences(stack, options, ledger))
-            continue
-        what = f"value{{s}} of {user_name(name)}"
-        numbers, _ = numbers_of(stack, name, options.decimal_sign, ledger, (*ABSENT, "-"), what)
-        stack = stack.put(numbers.alias(name))
-    return stack
+def read_number(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
+    """Return a further numeric column; empty, `NA` and the like, and `-` count as absent."""
+    what = f"value{{s}} of {user_name(name)}"
+    return numbers_of(rows, name, options.decimal_sign, diagnostics, (*ABSENT, "-"), what)[0]
 
 
-def check_weight(stack: LoadedRows, name: str | None, options: ReadSpec, ledger: Diagnostics) -> LoadedRows:
-    """Check the column of weights, if this side has one; every row needs a weight that its kind allows."""
-    if name is None or options.weight_kind is None:
-        return stack
-    numbers, unread = numbers_of(stack, name, options.decimal_sign, ledger, what="weight{s}")
+def read_weight(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
+    """Return the weights; every row needs one that its kind allows."""
+    numbers, unread = numbers_of(rows, name, options.decimal_sign, diagnostics, what="weight{s}")
+    assert options.weight_kind is not None  # a weight is never read without its kind
     wrong, allowed = not_allowed(numbers, options.weight_kind)
     wrong &= ~unread
     if wrong.any():
-        places = stack.places(wrong, name)
+        places = rows.places(wrong, name)
         fix = f"a {options.weight_kind} weight is {allowed}"
-        ledger.add("bad-weight", "{n} weight{s} that cannot be used", fix, places, stack.title(name), fix)
-    return stack.put(numbers.alias(name))
+        diagnostics.add("bad-weight", "{n} weight{s} that cannot be used", fix, places, rows.title(name), fix)
+    return numbers
 
 
-def _confidences(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> pl.Series:
+def read_confidence(stack: LoadedRows, name: str, options: ReadSpec, ledger: Diagnostics) -> pl.Series:
     """Return confidences from 0 to 1, null if absent: such a verdict counts, but is left out of calibration."""
-    column, title = stack.frame["confidence"], stack.title("confidence")
+    column, title = stack.frame[name], stack.title(name)
     if column.dtype == pl.String:
         column = column.str.strip_chars()
         is_share = column.str.ends_with("%")
@@ -227,7 +240,7 @@ def _confidences(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> p
         absent = column.str.to_lowercase().is_in(list(ABSENT))
         wrong &= ~absent
         if wrong.any():
-            first = quoted(stack.places(wrong, "confidence")[0].value)
+            first = quoted(stack.places(wrong, name)[0].value)
             ledger.notes.append(
                 f"{wrong.sum():,} values of {title} are not numbers, the first is {first}: "
                 "these answers count, and are left out of calibration"
@@ -241,8 +254,8 @@ def _confidences(stack: LoadedRows, options: ReadSpec, ledger: Diagnostics) -> p
         f"if they are in per cent, say --column confidence_percent={title}; "
         f"if they are something else, --column rating={title}"
     )
-    refuse_outside(stack, "confidence", numbers, "not-a-probability", "confidence{s}", fix, ledger)
-    return numbers.alias("confidence")
+    refuse_outside(stack, name, numbers, "not-a-probability", "confidence{s}", fix, ledger)
+    return numbers
 
 
 UNITS: Final = {
@@ -283,6 +296,12 @@ def without_false(errors: pl.Series) -> pl.Series:
     return pl.select(pl.when(nothing).then(pl.lit("")).otherwise(errors).alias(errors.name)).to_series()
 
 
+def read_error(rows: LoadedRows, name: str, options: ReadSpec, diagnostics: Diagnostics) -> pl.Series:
+    """Return why calls failed, empty where they did not."""
+    del options, diagnostics  # every text is an error or none
+    return without_false(rows.frame[name])
+
+
 def plain_numbers(texts: pl.Series) -> pl.Series:
     """Return whole numbers in one spelling; other texts unchanged.
 
@@ -293,3 +312,18 @@ def plain_numbers(texts: pl.Series) -> pl.Series:
     is_whole = numbers.is_finite() & (numbers == numbers.round(0)) & (numbers.abs() < 2**53)
     whole = pl.when(is_whole).then(numbers.fill_nan(None).cast(pl.Int64, strict=False).cast(pl.String))
     return pl.select(whole.otherwise(texts).alias(texts.name)).to_series()
+
+
+Rule = Callable[[LoadedRows, str, ReadSpec, Diagnostics], pl.Series]
+RULES: Final[Mapping[str, Rule]] = {
+    "score": read_score,
+    "probability": read_probability,
+    "threshold": read_threshold,
+    "share": read_share,
+    "number": read_number,
+    "weight": read_weight,
+    "confidence": read_confidence,
+    "error": read_error,
+}
+"""How the cells of a column are read: each rule owns words, range, missing values and codes. Labels and decisions, which
+are understood together, have theirs in `labels`."""

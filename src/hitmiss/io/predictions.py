@@ -29,11 +29,11 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.weights import not_by_sampling, weigh
 from hitmiss.io import loaded, tables
 from hitmiss.io.aliases import OURS, PREDICTED, may_name_runs, numbers_repetitions, plain
-from hitmiss.io.cells import check_numbers, check_weight, cut_labels, read_scores, read_shares, read_thresholds
+from hitmiss.io.cells import cut_labels, read_cells
 from hitmiss.io.checks import check_ids, check_repeats
 from hitmiss.io.columns import Match, no_column, no_weight, recognise
 from hitmiss.io.diagnostics import Diagnostics, Place, Stop, listed, quoted
-from hitmiss.io.labels import DROP, check_labels, read_words
+from hitmiss.io.labels import check_labels, read_words
 from hitmiss.io.languages import language_of, one_spelling
 from hitmiss.io.layouts import Layout
 from hitmiss.io.nested_fields import paths_in, with_fields
@@ -351,23 +351,20 @@ def _clean(
 ) -> pl.DataFrame:
     """Return the values of one file in their types; missing ones are null, impossible ones are in the ledger."""
     has, height = stack.frame.columns, stack.frame.height
-    scores = _scores(stack, spec, ledger)
-    thresholds = _repeated("threshold", None, pl.Float64, height)
-    if "threshold" in has:
-        thresholds = read_thresholds(stack, spec, ledger, is_probability=not any_scores(spec))
-    shares = [read_shares(stack, prefixed(name), spec, ledger) for name in spec.identities]
-    stack = _classes(stack, spec, ledger)
+    weight = {match.weight: "weight"} if match.weight is not None and spec.weight_kind is not None else {}
+    shares = dict.fromkeys(map(prefixed, spec.identities), "share")
+    numbers = {name: "number" for name in match.numbers if name in spec.numbers}
+    stack = read_cells(stack, {"score": "probability", "threshold": "threshold", **shares}, spec, ledger)
+    stack = read_cells(_classes(stack, spec, ledger), {**numbers, **weight}, spec, ledger)
     columns = [
         stack.frame.get_column("item"),
         stack.frame.get_column("group") if group is None else _repeated("group", group, pl.String, height),
         stack.frame.get_column("label"),
-        scores,
+        stack.frame.get_column("score"),
         stack.frame.get_column("decision") if "decision" in has else _repeated("decision", None, pl.Int8, height),
-        thresholds,
-        *shares,
+        stack.frame.get_column("threshold") if "threshold" in has else _repeated("threshold", None, pl.Float64, height),
+        *(stack.frame.get_column(name) for name in shares),
     ]
-    stack = check_numbers(stack, [n for n in match.numbers if n in spec.numbers], spec, ledger)
-    stack = check_weight(stack, match.weight, spec, ledger)
     further = dict.fromkeys((*match.slices, *spec.runs, *spec.numbers, *filter(None, (match.weight,))))
     # Not `select`: on frames with many chunks it copies every column.
     return pl.DataFrame(
@@ -415,15 +412,6 @@ def _are_codes(cells: pl.Series, spec: ReadSpec) -> bool:
     if cells.dtype == pl.String or cells.null_count() or spec.positive_value != ONE:
         return False
     return bool(cells.is_in([0, 1]).all())
-
-
-def _scores(stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> pl.Series:
-    """Return scores as exact float64, null where missing; they must be probabilities unless any number is allowed."""
-    range_fix = "if they are logits, allow them with --scores any and give a --threshold; nothing is converted by guess"
-    is_probability, fix = not any_scores(spec), f"{DROP}; or choose --on-nan worst"
-    return read_scores(
-        stack, "score", spec, ledger, is_probability=is_probability, fix=fix, range_fix=range_fix
-    ).fill_nan(None)
 
 
 def check_thresholds(frame: pl.DataFrame, stack: loaded.LoadedRows, spec: ReadSpec, ledger: Diagnostics) -> None:

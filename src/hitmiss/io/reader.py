@@ -28,13 +28,11 @@ from hitmiss.io.aliases import (
     plain,
 )
 from hitmiss.io.cells import (
-    check_numbers,
-    check_scores,
-    check_weight,
     cut_labels,
     plain_numbers,
+    read_cells,
     score_names,
-    without_false,
+    score_rules,
 )
 from hitmiss.io.checks import check_ids, check_one_label, check_repeats
 from hitmiss.io.columns import Role, no_weight, refuse_undeclared
@@ -432,10 +430,8 @@ def _distinct(column: pl.Series, options: ReadSpec) -> list[str]:
 
 def _check_answers(stack: loaded.LoadedRows, side: Side, reading: Words, visit: ReadState) -> loaded.LoadedRows:
     options, ledger = visit.options, visit.ledger
-    stack = check_scores(stack, options, ledger)
-    names = [*side.match.numbers, *(["confidence"] if "confidence" in stack.frame.columns else [])]
-    stack = check_numbers(stack, names, options, ledger)
-    stack = check_weight(stack, side.match.weight, options, ledger)
+    rules = {**score_rules(stack.frame), **_number_rules(side, options), "confidence": "confidence"}
+    stack = read_cells(stack, rules, options, ledger)
     stack = check_repeats(_keep_words(stack, visit), _identity(stack.frame, options), False, options, ledger)
     if options.runs and {"item", "label"} <= {*stack.frame.columns}:
         question = [name for name in ("item", "target") if name in stack.frame.columns]
@@ -444,17 +440,20 @@ def _check_answers(stack: loaded.LoadedRows, side: Side, reading: Words, visit: 
         if column in stack.frame.columns:
             is_dropped = options.missing == "drop"
             stack = check_labels(stack, column, reading[column], ledger, options.abstain, is_dropped=is_dropped)
-    if "error" in stack.frame.columns:
-        stack = stack.put(without_false(stack.frame["error"]))
-    return stack
+    return read_cells(stack, {"error": "error"}, options, ledger)
+
+
+def _number_rules(side: Side, options: ReadSpec) -> dict[str, str]:
+    """Return the rules of the further columns with numbers: those to summarise, and the weight."""
+    weight = side.match.weight if options.weight_kind is not None else None
+    return {**dict.fromkeys(side.match.numbers, "number"), **({} if weight is None else {weight: "weight"})}
 
 
 def _check_key(
     stack: loaded.LoadedRows, side: Side, answers: loaded.LoadedRows, reading: Words, visit: ReadState
 ) -> loaded.LoadedRows:
     options, ledger = visit.options, visit.ledger
-    stack = check_numbers(stack, side.match.numbers, options, ledger)
-    stack = check_weight(stack, side.match.weight, options, ledger)
+    stack = read_cells(stack, _number_rules(side, options), options, ledger)
     key = [name for name in ("item", "target") if name in stack.frame.columns]
     stack = check_repeats(stack, key, True, options, ledger, twin=answers)
     is_dropped = options.missing == "drop"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -29,7 +30,7 @@ from hitmiss.io.layouts import is_number
 from hitmiss.io.nested_fields import field_at, opened, paths_in, with_columns, with_fields
 from hitmiss.io.sides import look
 from hitmiss.io.source import SourceHead
-from hitmiss.io.tables import load_all
+from hitmiss.io.tables import lines_of, load_all, look_at_head
 from hitmiss.io.texts import TEXTS
 from hitmiss.io.words import flag, is_absent
 
@@ -189,11 +190,21 @@ def find_wide(scores: Sequence[SourceHead], key: Sequence[SourceHead] | None, op
 
 def are_wide(paths: Sequence[str], options: ReadSpec) -> bool:
     """Return whether files have several labels of a text side by side; what is wrong with a file is said when it is read."""
+    if options.layout is not None or not all(Path(path).is_file() for path in paths):
+        return False
     try:
-        heads = [spread(with_fields(look(path, "both", options, Diagnostics()), paths_in(options))) for path in paths]
+        heads = [spread(with_fields(_first_look(path, options), paths_in(options))) for path in paths]
     except (Stop, OSError):
         return False
     return find_wide(heads, None, options) is not None
+
+
+def _first_look(path: str, options: ReadSpec) -> SourceHead:
+    """Return the head of a file, of which no more is read if its format allows it."""
+    try:
+        return look_at_head(path, options, Diagnostics())
+    except Stop:
+        return look(path, "both", options, Diagnostics())
 
 
 def _ids(shape: SourceHead) -> list[str]:
@@ -275,7 +286,7 @@ def long_rows(
                 own.append(pl.lit(frame[wide.scores[name]]).alias(wide.titles[1]))
             parts.append(beside.with_columns(own))
         long = pl.concat(parts)
-        lines = np.array([table.line(row) for row in range(frame.height)], dtype=np.int64)
+        lines = lines_of([table])
         made.append(
             replace(
                 shape,

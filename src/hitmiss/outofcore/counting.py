@@ -19,7 +19,7 @@ from hitmiss.core import progress
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.score_keys import keys_of
 from hitmiss.io.blocks import digest
-from hitmiss.io.cells import check_scores
+from hitmiss.io.cells import read_cells, score_rules
 from hitmiss.io.checks import (
     check_ids,
 )
@@ -179,7 +179,7 @@ def look_closely(sheet: ShardReader, seen: Counting, ledger: Diagnostics) -> Non
             ledger.add("repeated-group", what, fix, [Place(p.file, p.row) for p in stack.places(again)])
         if "item" in stack.frame.columns:
             check_ids(stack, ledger)
-        stack = check_scores(stack, options, ledger)
+        stack = read_cells(stack, score_rules(stack.frame), options, ledger)
         if sheet.plan.is_counted:
             check_counts(stack, ledger)
         if sheet.key is not None:

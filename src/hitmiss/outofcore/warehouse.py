@@ -16,7 +16,7 @@ from hitmiss.core.read_spec import ReadSpec
 from hitmiss.evaluation.protocol import measure_trials
 from hitmiss.io.addresses import TableAddress
 from hitmiss.io.aliases import says_probability
-from hitmiss.io.cells import check_scores
+from hitmiss.io.cells import read_cells, score_rules
 from hitmiss.io.columns import Match, Role, recognise, refuse_undeclared
 from hitmiss.io.diagnostics import Diagnostics, Finding, Place, Stop
 from hitmiss.io.frames import as_text_or_numbers, head_of
@@ -177,7 +177,8 @@ class _Asking:
         code, own = cell_codes(frame, cells)
         found = seen.cells(Piece(own, code, frame[SCORE], frame[COUNT]))
         if seen.is_odd:
-            check_scores(LoadedRows.of([Table(self.address.name, frame)], match.theirs), plan.options, ledger)
+            rows_read = LoadedRows.of([Table(self.address.name, frame)], match.theirs)
+            read_cells(rows_read, score_rules(frame), plan.options, ledger)
         facts = {"layout": self.address.engine, "columns": dict(match.theirs), "has_ids": bool(identity)}
         rows = int(frame[COUNT].sum())
         fact = ShardFact(self.address.name, _digest(frame), rows, 0, facts)
@@ -215,7 +216,8 @@ class _Asking:
         found = self._answer(f"SELECT {selected} FROM {self.source} WHERE {' OR '.join(bad)} LIMIT {FAULTS}")
         found = pl.DataFrame([as_text_or_numbers(column, column.name == SCORE) for column in found])
         ledger = Diagnostics()
-        check_scores(LoadedRows.of([Table(self.address.name, found)], shown_columns), options, ledger)
+        rows_read = LoadedRows.of([Table(self.address.name, found)], shown_columns)
+        read_cells(rows_read, score_rules(found), options, ledger)
         if words:
             labels = LoadedRows.of([Table(self.key or self.address.name, found)], shown_columns)
             check_labels(labels, "label", told, ledger)

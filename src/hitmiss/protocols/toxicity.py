@@ -34,7 +34,7 @@ from hitmiss.engine.signature import render
 from hitmiss.evaluation.protocol import find_protocol, measure_trials
 from hitmiss.findings.render import brief
 from hitmiss.io.aliases import PREDICTED, plain
-from hitmiss.io.cells import read_shares, read_thresholds
+from hitmiss.io.cells import read_share, read_threshold
 from hitmiss.io.diagnostics import Diagnostics
 from hitmiss.io.languages import files_of, find_run, language_of, without_own_outputs
 from hitmiss.io.loaded import LoadedRows
@@ -373,13 +373,13 @@ def _predictions(trials: Trials, groups: pl.Series, spec: ReadSpec, whole: bool)
     thresholds = pl.Series("threshold", [None], pl.Float64).new_from_index(0, frame.height)
     if bound is not None:
         renamed = rows.renamed({bound: "threshold"})
-        thresholds = read_thresholds(renamed, spec, ledger, is_probability=not any_scores(spec))
+        thresholds = read_threshold(renamed, "threshold", spec, ledger)
     shares = []
     for name in spec.identities:
         if plain(name) not in known:
             raise UnknownName("identity column", name, known)
         renamed = rows.renamed({known[plain(name)]: prefixed(name)})
-        shares.append(read_shares(renamed, prefixed(name), spec, ledger))
+        shares.append(read_share(renamed, prefixed(name), spec, ledger))
     decided = frame["decision"] if "decision" in frame.columns else thresholds.cast(pl.Int8).clear(frame.height)
     further = [name for name in header.slices if name not in (bound, TYPE) and spec.slices and name in spec.slices]
     count = pl.int_range(frame.height, dtype=pl.UInt32, eager=True).alias("row")

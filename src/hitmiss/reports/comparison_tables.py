@@ -60,7 +60,7 @@ def _overall(rows: Sequence[Difference], comparison: Comparison, numbers: Compar
         )
         for d in rows
     ]
-    return Table("all pairs", (*header, VERDICT, ""), tuple(lines)).trimmed()
+    return _arranged(Table("all pairs", (*header, VERDICT, ""), tuple(lines)), 3, numbers)
 
 
 def _by_slice(
@@ -84,12 +84,23 @@ def _by_slice(
     def row(key: tuple[str, ...], d: Difference) -> tuple[TableCell, ...]:
         return _slice_row(key, d, _values(d, comparison, numbers), draws_behind(comparison))
 
-    rows = [row(tuple(d.slice.values()), d) for d in own if not d.average]
+    slices, macro = [d for d in own if not d.average], [d for d in own if d.average]
+    rows = [row(tuple(d.slice.values()), d) for d in slices]
     blank = ("",) * (len(names) - 1)
     rows += [row(("pooled", *blank), d) for d in pooled]
-    rows += [row(("macro", *blank), d) for d in own if d.average]
+    rows += [row(("macro", *blank), d) for d in macro]
     title = f"{_titled(own[0], comparison)} by {' × '.join(names)}"
-    return Table(title, (*header, VERDICT, ""), tuple(rows), len(names)).trimmed()
+    kinds = ("",) * len(slices) + ("pooled",) * len(pooled) + ("macro",) * len(macro)
+    made = Table(title, (*header, VERDICT, ""), tuple(rows), len(names), kinds=kinds)
+    return _arranged(made, len(names) + 4, numbers)
+
+
+def _arranged(table: Table, difference: int, numbers: ComparedNumbers) -> Table:
+    """Return the table without empty columns; on a page the verdict stands next to the difference, to be seen at once."""
+    if not numbers.is_page:
+        return table.trimmed()
+    at, to = table.header.index(VERDICT), difference + 1
+    return table.columns([*range(to), at, *(i for i in range(to, len(table.header)) if i != at)]).trimmed()
 
 
 def _p(p: float | None, d: Difference, draws: int | None) -> str:

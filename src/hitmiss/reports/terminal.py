@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from hitmiss.core.verdict import Verdict
 from hitmiss.reports.table import Table, TableCell
 
-AVERAGE_ROWS: Final = ("pooled", "macro")
-"""The rows with which the averages begin."""
 GAP: Final = 2
 """Spaces between columns."""
 LEAST_TEXT: Final = 14
@@ -262,6 +260,5 @@ def _ruled(plain: Sequence[str], table: Table) -> list[TextRow]:
 
 def _last_slice(table: Table) -> int | None:
     """Return the index of the row before the averages, where a rule is drawn."""
-    names = [row[0].text for row in table.rows]
-    first = next((i for i, name in enumerate(names) if name in AVERAGE_ROWS), 0)
+    first = next((i for i, kind in enumerate(table.kinds) if kind), 0)
     return first - 1 if first > 0 else None

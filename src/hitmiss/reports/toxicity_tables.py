@@ -9,7 +9,7 @@ from typing import Final
 
 from hitmiss.core.finding import has_code
 from hitmiss.core.results import Estimate, number
-from hitmiss.protocols.toxicity import Board, Row
+from hitmiss.protocols.toxicity import AVERAGES, Board, Row
 from hitmiss.reports.table import ARROW, Table, TableCell
 from hitmiss.reports.table_style import short_interval
 
@@ -95,12 +95,16 @@ def _ranking(board: Board) -> Table:
         sizes = (_count(row.n or None), _count(row.n_positive), _share(row.positive_rate))
         rows.append((TableCell(row.name), *sizes, *_cells(board, row, FIRST[:2]), _share(row.always_f1)))
     header = (board.run.group, "n", "toxic", "rate", *map(_titled, FIRST[:2]), "always")
-    return Table(f"by {board.run.group} (always: the F1 of calling every text toxic)", header, tuple(rows))
+    return Table(
+        f"by {board.run.group} (always: the F1 of calling every text toxic)", header, tuple(rows), kinds=_kinds(board)
+    )
 
 
 def _decided(board: Board) -> Table:
     rows = [(TableCell(row.name), TableCell(_threshold(row)), *_cells(board, row, FIRST[2:])) for row in board.rows]
-    return Table("decisions", (board.run.group, "threshold", *map(_titled, FIRST[2:])), tuple(rows))
+    return Table(
+        "decisions", (board.run.group, "threshold", *map(_titled, FIRST[2:])), tuple(rows), kinds=_kinds(board)
+    )
 
 
 def _counted(board: Board) -> Table:
@@ -112,7 +116,14 @@ def _counted(board: Board) -> Table:
         )
         shares = _cells(board, row, LATER)
         rows.append((TableCell(row.name), *four, *(c if row.name == "worst" else TableCell(c.text) for c in shares)))
-    return Table("errors", (board.run.group, "TP", "FP", "FN", "TN", *map(_titled, LATER)), tuple(rows))
+    return Table(
+        "errors", (board.run.group, "TP", "FP", "FN", "TN", *map(_titled, LATER)), tuple(rows), kinds=_kinds(board)
+    )
+
+
+def _kinds(board: Board) -> tuple[str, ...]:
+    """Return for each row which average it is; empty for a group."""
+    return tuple(row.name if row.name in AVERAGES else "" for row in board.rows)
 
 
 def _titled(name: str) -> str:

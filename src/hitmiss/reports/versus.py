@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hitmiss.claims.open import runs_inside
 from hitmiss.core.design import Design
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError, message_of
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
@@ -16,7 +16,6 @@ from hitmiss.engine.ranking import Ranking
 from hitmiss.evaluation.protocol import comparable
 from hitmiss.reports import comparison_tables, ranking_tables
 from hitmiss.reports.compared_numbers import ComparedNumbers
-from hitmiss.reports.comparison_tables import VERDICT
 from hitmiss.reports.evaluations import Evaluation
 from hitmiss.reports.grids import groupings
 from hitmiss.reports.table import Table
@@ -58,28 +57,19 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
     try:
         made = compare_runs(trials, replace(design, protocol=evaluation.protocol, metrics=metrics))
     except (DataError, UsageError) as error:
-        return Versus(notes=(f"These runs were not compared: {error}",))
+        return Versus(notes=(f"These runs were not compared: {message_of(error)}",))
     numbers = ComparedNumbers(True, evaluation.results)
     if isinstance(made, Comparison):
         shown = comparison_tables.tables(made, evaluation.classes[0], numbers)
         notes = (f"A = {made.names[0]}, B = {made.names[1]}.", comparison_tables.LEGEND, *made.warnings)
-        drawn = tuple(map(_verdict_first, shown))
-        return Versus(verdicts_of(made), drawn, notes, made.signature, made)
+        return Versus(verdicts_of(made), tuple(shown), notes, made.signature, made)
     shown = ranking_tables.ranking_tables(made, numbers)
     return Versus((), tuple(shown), made.warnings, made.signature, made)
 
 
-def _verdict_first(table: Table) -> Table:
-    """Put the verdict next to the difference, where it can be read even on a narrow screen."""
-    if VERDICT not in table.header:
-        return table
-    at, to = table.header.index(VERDICT), next(i for i, head in enumerate(table.header) if head.startswith("B − A")) + 1
-    return table.columns([*range(to), at, *(i for i in range(to, len(table.header)) if i != at)])
-
-
 def contenders(evaluation: Evaluation) -> dict[str, Trials]:
     """Return the runs to compare by name; repetitions of one run (seeds, trials) stay together."""
-    sources = list(dict.fromkeys(member.source for member in evaluation.members))
+    sources = evaluation.sources
     found: dict[str, Trials] = {}
     for source in sources:
         assert source.trials is not None
