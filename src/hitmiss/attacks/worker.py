@@ -7,7 +7,7 @@ effect of a mere disturbance of that size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypedDict, cast
@@ -363,7 +363,7 @@ class StepWorker:
     """The work of a campaign: positions are step by step, record by record; those of one step go together."""
 
     kind = "attack"
-    grows = ()
+    grows: Collection[str] = ()
 
     def __init__(self, campaigner: Campaigner, save_signals: bool = False) -> None:
         self.campaigner, self.save_signals = campaigner, save_signals
@@ -406,6 +406,10 @@ class StepWorker:
     def _step(self, positions: Sequence[int], n: int) -> Iterator[Result]:
         made = self.campaigner.step(positions[0] // n, [at % n for at in positions])
         yield from (Result(at, cast("Mapping[str, object]", facts)) for at, facts in zip(positions, made, strict=True))
+
+    def leftovers(self) -> list[Result]:
+        """Return nothing: the results of a step are made together."""
+        return []
 
     def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
         """Return nothing: the digest of the data is part of the configuration."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
@@ -44,7 +44,7 @@ class BatchWorker:
     """The work of a detector in this process: items are loaded, batched, sent through the model, and yielded."""
 
     kind = "detect"
-    grows = ()
+    grows: Collection[str] = ()
 
     def __init__(self, detector: Detector, manifest: Manifest, preparation: Prepare, settings: Settings) -> None:
         self.detector, self.manifest = detector, manifest
@@ -111,6 +111,12 @@ class BatchWorker:
         finally:
             if ahead is not None:
                 ahead.close()
+
+    def leftovers(self) -> list[Result]:
+        """Return the results of the last batch that were not yielded yet."""
+        left = list(self._ready)
+        self._ready.clear()
+        return left
 
     def _scored(self, events: Iterator[Failed | tuple[list[Piece], Batch]]) -> Iterator[None]:
         """Take events one by one; what is ready after each is in `_ready`."""
