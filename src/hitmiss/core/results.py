@@ -292,12 +292,6 @@ class Results(Presented):
     def _runs(self) -> dict[int, Mapping[str, str]]:
         return {place: e.run for place, e in enumerate(self.estimates)}
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """Everything that was found, as data: what the verdict concludes and checks, and the warnings behind it."""
-        warned = (f for warning in self.warnings for f in findings_of(warning))
-        return (*self.verdict.findings, *warned)
-
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)
         rows, warnings = self.estimates + other.estimates, merged(self.warnings, other.warnings)
