@@ -188,7 +188,6 @@ def test_what_is_shown_reported_and_drawn(results: hm.Results, trials: hm.Trials
         assert found.report(tmp_path / "x.html").stat().st_size > 10_000
         assert found.plot()._repr_png_()[:4] == b"\x89PNG"
         assert found.verdict.claim in found.findings and len(found.findings) > 1
-        assert {check.finding.code for check in found.verdict.checks} <= {f.code for f in found.findings}
     page = hm.report({"ours": results, "theirs": results}, tmp_path / "two.html").read_text(encoding="utf-8")
     assert "ours" in page and "theirs" in page
 

@@ -364,3 +364,15 @@ def test_streamed_trials_give_the_digits_of_memory() -> None:
     )
     numbers = {(e.metric, tuple(e.slice.items()), e.average): e.value for e in whole}
     assert {(e.metric, tuple(e.slice.items()), e.average): e.value for e in found.results} == numbers
+
+
+def test_validate_says_what_score_says(capsys: pytest.CaptureFixture[str]) -> None:
+    from hitmiss.cli.main import run
+
+    files = FOLDER / "track2_tandem" / "01_plain"
+    asked = [str(files / "sasv_scores.tsv"), "--key", str(files / "sasv_key_full.txt")]
+    assert [run([verb, *asked, "-p", "asvspoof5-track2"]) for verb in ("validate", "score")] == [0, 0]
+    plain = [str(files / "sasv_scores.tsv"), "--key", str(files / "sasv_key.tsv"), "-p", "asvspoof5"]
+    capsys.readouterr()
+    assert [run([verb, *plain]) for verb in ("validate", "score")] == [3, 3]
+    assert capsys.readouterr().err.count("asvspoof5-track2-single") == 2

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, EnvironmentFault
+from hitmiss.core.errors import DataError, EnvironmentFault, message_of
 from hitmiss.detection.detector import need as need_package
 from hitmiss.detection.opening import find_object
 from hitmiss.media.audio import Clip, frame_samples, need
@@ -60,7 +60,7 @@ class Engine:
         try:
             package = need(self.by)
         except EnvironmentFault as error:
-            return str(error)
+            return message_of(error)
         return _av_lacks(package, self.encoder) if self.by == "av" else None
 
     def round_trip(self, clip: Clip, rate: int, kbps: float) -> tuple[Clip, int, float]:

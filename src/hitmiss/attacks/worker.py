@@ -7,7 +7,7 @@ effect of a mere disturbance of that size.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, TypedDict, cast
@@ -27,7 +27,7 @@ from hitmiss.attacks.recordings import Recordings, not_finite
 from hitmiss.attacks.result import describe
 from hitmiss.attacks.signals import read_signals
 from hitmiss.attacks.windows import hann_windows
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError, message_of
 from hitmiss.core.results import finite
 from hitmiss.core.trials import Trials
 from hitmiss.detection.classifier_contract import agree, classifier_contract, exclusive_classes
@@ -140,7 +140,7 @@ class Campaigner:
             return self._search(config, rows) if is_search else self._attack([config] * len(rows), rows, name)
         except DataError as error:  # a fault of one record: the others continue without it
             if len(rows) == 1:
-                return [{"error": str(error)}]
+                return [{"error": message_of(error)}]
             half = len(rows) // 2
             made = [*self.step(at, rows[:half]), *self.step(at, rows[half:])]
             if all("error" in record for record in made):
@@ -313,7 +313,7 @@ def _answered(model: Classifier, x: Floats, rows: Sequence[int]) -> tuple[dict[i
         return dict(zip(rows, model.raw(x[list(rows)]), strict=True)), {}
     except DataError as error:
         if len(rows) < 2:
-            return {}, {at: str(error) for at in rows}
+            return {}, {at: message_of(error) for at in rows}
         half = len(rows) // 2
         (some, bad), (others, worse) = _answered(model, x, rows[:half]), _answered(model, x, rows[half:])
         if not some and not others:
@@ -363,7 +363,7 @@ class StepWorker:
     """The work of a campaign: positions are step by step, record by record; those of one step go together."""
 
     kind = "attack"
-    grows = ()
+    grows: Collection[str] = ()
 
     def __init__(self, campaigner: Campaigner, save_signals: bool = False) -> None:
         self.campaigner, self.save_signals = campaigner, save_signals
@@ -406,6 +406,10 @@ class StepWorker:
     def _step(self, positions: Sequence[int], n: int) -> Iterator[Result]:
         made = self.campaigner.step(positions[0] // n, [at % n for at in positions])
         yield from (Result(at, cast("Mapping[str, object]", facts)) for at, facts in zip(positions, made, strict=True))
+
+    def leftovers(self) -> list[Result]:
+        """Return nothing: the results of a step are made together."""
+        return []
 
     def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
         """Return nothing: the digest of the data is part of the configuration."""

@@ -14,7 +14,7 @@ from hitmiss.boards.numbers import BoardNumber
 from hitmiss.boards.plan import BoardPlan, Dataset
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import Design
-from hitmiss.core.errors import DataError, HitmissError
+from hitmiss.core.errors import DataError, HitmissError, message_of
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import CONSTANT, REVERSED, Results, code_of
 from hitmiss.core.trials import Trials
@@ -85,10 +85,10 @@ class SystemMeasurer:
                 _refuse_alarms(results)
                 replicates[dataset.name] = self.draws[dataset.name].replicate(trials)
             except HitmissError as error:
-                rejected.append(Rejected(name, dataset.name, path, error.code, str(error)))
+                rejected.append(Rejected(name, dataset.name, path, error.code, message_of(error)))
                 continue
             except OSError as error:
-                rejected.append(Rejected(name, dataset.name, path, "unreadable", str(error)))
+                rejected.append(Rejected(name, dataset.name, path, "unreadable", message_of(error)))
                 continue
             found[dataset.name] = trials
             numbers[dataset.name] = numbers_of(results)

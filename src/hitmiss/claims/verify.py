@@ -19,7 +19,7 @@ from hitmiss.claims.open import open_run, runs_inside
 from hitmiss.claims.shown import Recomputed, shown_differences, unknown_fields
 from hitmiss.core import artifacts
 from hitmiss.core.design import Bands, ComparisonRules, Design, Drift, Languages, LeastConfidence, Side, TriageRules
-from hitmiss.core.errors import DataError, GateFailed, UsageError
+from hitmiss.core.errors import DataError, GateFailed, UsageError, message_of
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -138,7 +138,7 @@ def load_claim(text: str) -> Claim:
         results = Results.load(text)
     except DataError as error:
         if error.code == "edited-artifact":
-            raise GateFailed(str(error), code=error.code) from None
+            raise GateFailed(message_of(error), code=error.code) from None
         raise
     return Claim(results.signature, _document(results), results.design, results.reading, data)
 

@@ -19,7 +19,7 @@ from dataclasses import asdict
 
 import click
 
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, HitmissError, message_of
 from hitmiss.core.options import option_name, option_words
 from hitmiss.core.text import escape_invisible
 
@@ -48,11 +48,11 @@ def sentence(error: BaseException) -> str:
     'ZeroDivisionError: division by zero; this is a bug in hitmiss, run again with --debug and report what it prints'
     """
     if isinstance(error, DataError):
-        return "\n".join([escape_invisible(str(error)), *_fault_lines(error)])
+        return "\n".join([escape_invisible(message_of(error)), *_fault_lines(error)])
     if isinstance(error, click.ClickException):
         return escape_invisible(f"{error.format_message()} See `{_command(error)} --help`.")
     if isinstance(error, HitmissError):
-        return escape_invisible(str(error))
+        return escape_invisible(message_of(error))
     if isinstance(error, KeyboardInterrupt | click.Abort):
         return "interrupted"
     if isinstance(error, OSError):
@@ -127,7 +127,7 @@ def _fault_lines(error: DataError) -> list[str]:
     >>> _fault_lines(DataError("2 scores are NaN", [one, Fault("nan-score", "a score is NaN", file="s.csv", row=9)]))
     ['  s.csv, row 7: a score is NaN', '  s.csv, row 9: a score is NaN']
     """
-    if len(error.faults) == 1 and all(part in str(error) for part in _told(error.faults[0])):
+    if len(error.faults) == 1 and all(part in message_of(error) for part in _told(error.faults[0])):
         return []
     lines = [f"  {escape_invisible(str(fault))}" for fault in error.faults[:SHOWN_FAULTS]]
     left = len(error.faults) - SHOWN_FAULTS

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from hitmiss._version import __version__
 from hitmiss.cli import printing, progress_bar
-from hitmiss.core import artifacts, errors
+from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError
 from hitmiss.core.text import escape_invisible
 
@@ -103,16 +103,6 @@ def _split(words: Sequence[str]) -> tuple[list[str], str, list[str]]:
     return list(words[:at]), words[at] if at < len(words) else "", list(words[at + 1 :])
 
 
-@contextmanager
-def _as_options() -> Iterator[None]:
-    """Let messages name options as the command line spells them."""
-    before, errors.is_command = errors.is_command, True
-    try:
-        yield
-    finally:
-        errors.is_command = before
-
-
 class _State:
     """What is known about a command before it ends: it decides how a failure is reported."""
 
@@ -125,7 +115,6 @@ class _State:
         self.verbose = self.verbose or "verbose" in everywhere
 
 
-@_as_options()
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code; only a result, or with `--json` an error, goes to stdout.
 

@@ -32,12 +32,19 @@ def validate(
     """
     from hitmiss.io import examine
 
+    chosen = None
     if protocol is not None:
-        from hitmiss.evaluation.protocol import find_protocol
+        from hitmiss.evaluation.protocol import find_protocol, refuse_layouts
+        from hitmiss.evaluation.tandem import complete, with_speaker_column
 
-        rules = find_protocol(protocol).read.changed(itself={})  # the summary shows the values as they are in the files
+        chosen = find_protocol(protocol)
+        rules = chosen.read.changed(itself={})  # the summary shows the values as they are in the files
         reading = reading.over(rules)
+        if chosen.claims_speaker:
+            reading = with_speaker_column(reading, key)
     seen = examine(scores, key, reading)
+    if chosen is not None and seen.trials is not None and seen.is_clean:
+        refuse_layouts(complete(seen.trials, key, chosen, reading), chosen)  # what `score` would say
     if json:
         printing.out_json(
             {"schema": 1, "clean": seen.is_clean, **printing.plain_object(_report(seen)), **printing.taken()}

@@ -15,7 +15,16 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from hitmiss._version import __version__
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, GateFailed, HitmissError, IncompleteRun, UsageError
+from hitmiss.core.errors import (
+    DataError,
+    EnvironmentFault,
+    Fault,
+    GateFailed,
+    HitmissError,
+    IncompleteRun,
+    UsageError,
+    message_of,
+)
 
 T = TypeVar("T")
 KINDS: Final = {kind.__name__: kind for kind in (GateFailed, UsageError, IncompleteRun, EnvironmentFault, HitmissError)}
@@ -81,8 +90,10 @@ def refusal_of(error: HitmissError) -> Refusal:
     UsageError("unknown metric 'eeer'; did you mean 'eer'? Known: eer")
     """
     if isinstance(error, DataError):
-        return Refusal(DataError.__name__, str(error), error.faults, error.code)
-    return Refusal(next(name for name, kind in KINDS.items() if isinstance(error, kind)), str(error), (), error.code)
+        return Refusal(DataError.__name__, message_of(error), error.faults, error.code)
+    return Refusal(
+        next(name for name, kind in KINDS.items() if isinstance(error, kind)), message_of(error), (), error.code
+    )
 
 
 def attempted(call: Callable[[], T]) -> T | Refusal:

@@ -115,8 +115,6 @@ class HitmissError(Exception):
         return self.finding.text if self.finding is not None else super().__str__()
 
     def __str__(self) -> str:
-        if is_command:
-            return self.message
         # values may still hold texts with options, which are not findings yet
         text = in_python(self.message if self.finding is None else str(self.finding))
         return "\n".join([text, *map(_keywords, self.choices)])
@@ -234,6 +232,15 @@ class AssumedMeaning(UserWarning):
     """Warns that labels were read as documented because the caller did not say what they mean; it names the mapping."""
 
 
+def message_of(error: BaseException) -> str:
+    """Return what an error says, with options as the command line writes them if it is one of ours.
+
+    >>> message_of(UsageError("say --unit")), message_of(KeyError("a"))
+    ('say --unit', "'a'")
+    """
+    return error.message if isinstance(error, HitmissError) else str(error)
+
+
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """Return the known name that is most similar to `name`, or None if no name is similar enough.
 
@@ -259,8 +266,6 @@ def _similar(name: str, known: Mapping[str, str], most: int, least: float) -> li
 # ----------------------------------------------------------------------
 # Messages name options as the command line spells them. Someone who calls a function reads its keywords instead.
 
-is_command = False
-"""Whether a command line is running; it sets this."""
 _OPTION: Final = re.compile(
     r"(?P<command>`[^`]*`)|(?P<leave>\bleave )?(?<![\w'\"-])(?:--(?P<name>[a-z][a-z_-]*)|-(?P<short>[mpo])(?= ))"
     r"(?: (?P<value>[^\s,;:()?'-][^\s,;:()?]*|-?\d[^\s,;:()?]*|,)"

@@ -110,7 +110,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-signature": Entry(ERROR, "{file_name} is not what {names} signed: {done}"),
     "no-ssh-keygen": Entry(ERROR, "signatures need {PROGRAM} of OpenSSH, which is not on this machine"),
     "bad-pair/write": Entry(ERROR, "{spelling} {fault}: write name=value, for example item=utt"),
-    "bad-settings/refused": Entry(ERROR, "{place}: {args}"),
     "not-a-column": Entry(
         ERROR, "{name} is taken for a column and needs one value per trial, {n:,} in all; found {found}{hint}"
     ),

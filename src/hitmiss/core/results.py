@@ -292,11 +292,6 @@ class Results(Presented):
     def _runs(self) -> dict[int, Mapping[str, str]]:
         return {place: e.run for place, e in enumerate(self.estimates)}
 
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The warnings as data: code, severity and values of each; `warnings` has their sentences."""
-        return tuple(f for warning in self.warnings for f in findings_of(warning))
-
     def __add__(self, other: Results) -> Results:
         signature = "\n".join(s for s in merged((self.signature,), (other.signature,)) if s)
         rows, warnings = self.estimates + other.estimates, merged(self.warnings, other.warnings)

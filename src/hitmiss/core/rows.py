@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from hitmiss.core.errors import UsageError
+from hitmiss.core.finding import Finding, findings_of
 from hitmiss.core.registry import known_text
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from hitmiss.core.finding import Finding
     from hitmiss.core.verdict import Verdict
 
 HOW = "results['eer'], results['eer', 'codec=C01'] or results['eer', 'worst']"
@@ -42,6 +42,11 @@ class Presented:
     if TYPE_CHECKING:
 
         @property
+        def warnings(self) -> tuple[str, ...]:
+            """What a reader should know."""
+            ...
+
+        @property
         def verdict(self) -> Verdict:
             """What the rows allow to conclude."""
             ...
@@ -52,11 +57,9 @@ class Presented:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Everything that was found, as data: what is claimed, where it fails, and every check with its state."""
-        verdict = self.verdict
-        found = (verdict.claim, *verdict.answers, *verdict.fails, *verdict.looked)
-        checks = (check.finding for check in verdict.checks)
-        return tuple(each for i, each in enumerate((*found, *checks)) if each not in (*found, *checks)[:i])
+        """Everything that was found, as data: what the verdict concludes and checks, and the warnings behind it."""
+        warned = (f for warning in self.warnings for f in findings_of(warning))
+        return (*self.verdict.findings, *warned)
 
     def to_frame(self) -> pl.DataFrame:
         """Return a polars frame, as `to_polars` does; `to_pandas` returns one of pandas."""

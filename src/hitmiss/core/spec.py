@@ -188,7 +188,7 @@ def make(kind: type[S], *layers: Layer) -> tuple[S, dict[str, str]]:
         except UsageError as error:
             if not layer.place:
                 raise
-            raise UsageError.of("bad-settings/refused", place=layer.place, args=error.args[0]) from None
+            raise UsageError.of("bad-settings/placed", place=layer.place, what=error.found) from None
         for name, value in said.items():
             inner = [f"{name}.{key}" for key in value] if isinstance(value, Mapping) else [name]
             origins |= dict.fromkeys(inner, layer.origin)

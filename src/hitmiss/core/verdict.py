@@ -123,6 +123,11 @@ class Verdict:
         return next((str(worst) for worst in OUTCOMES if worst in found), None)
 
     @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Every finding of the verdict: answers, failures, what was looked at, requirements and checks."""
+        return (*self.answers, *self.fails, *self.looked, *self.requirements, *(c.finding for c in self.checks))
+
+    @property
     def slices(self) -> tuple[Subject, ...]:
         """The slices and averages in which a test shows a failure, each once for each run."""
         found: dict[tuple[object, ...], Subject] = {}

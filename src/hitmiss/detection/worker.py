@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final, cast
 
 import numpy as np
 
-from hitmiss.core.errors import DataError, EnvironmentFault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, UsageError, message_of
 from hitmiss.detection.ahead import Ahead
 from hitmiss.detection.batches import Budget, Piece, Pool, collate
 from hitmiss.detection.clock import Clock
@@ -44,7 +44,7 @@ class BatchWorker:
     """The work of a detector in this process: items are loaded, batched, sent through the model, and yielded."""
 
     kind = "detect"
-    grows = ()
+    grows: Collection[str] = ()
 
     def __init__(self, detector: Detector, manifest: Manifest, preparation: Prepare, settings: Settings) -> None:
         self.detector, self.manifest = detector, manifest
@@ -111,6 +111,12 @@ class BatchWorker:
         finally:
             if ahead is not None:
                 ahead.close()
+
+    def leftovers(self) -> list[Result]:
+        """Return the results of the last batch that were not yielded yet."""
+        left = list(self._ready)
+        self._ready.clear()
+        return left
 
     def _scored(self, events: Iterator[Failed | tuple[list[Piece], Batch]]) -> Iterator[None]:
         """Take events one by one; what is ready after each is in `_ready`."""
@@ -267,7 +273,7 @@ class BatchWorker:
             except DataError as error:
                 if self._n_unclear < UNCLEAR:  # a few numbers in 0..1 may be chance; the next batch may decide
                     return
-                raise UnclearOutputs(str(error), code=error.code) from None
+                raise UnclearOutputs(message_of(error), code=error.code) from None
         self._has_checked_width = True
         self.announce(outputs)
 

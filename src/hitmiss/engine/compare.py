@@ -52,7 +52,7 @@ from hitmiss.engine.contrasts import (
 from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.interval import area_interval, choose_interval
-from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, USUAL_UNITS, natural_unit, ratios_said
+from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, USUAL_UNITS, natural_unit, ratios_said
 from hitmiss.engine.notes import FEW
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, columns_of, outcomes, slices, wholes
@@ -472,7 +472,7 @@ def unused_unit(
     pairs = zip(cheap, drawn.deltas(cheap, whole), strict=True)
     errors = {q.text: detectable(float(np.nanstd(d, ddof=1)), plan.level) for (q, _), d in pairs}
     ratios = {name: e / own for name, e in errors.items() if e and (own := now.get(name))}
-    if not ratios:
+    if not ratios or max(ratios.values()) <= NOTABLE:
         return []
     return [Remark.of("unit-not-used", name=names, unit=option, ratios=ratios_said(ratios), factors=ratios)]
 

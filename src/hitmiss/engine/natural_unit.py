@@ -24,6 +24,8 @@ USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")
 HINTED: Final = 100
 """Number of replicates from which a warning estimates roughly how much wider an interval would be."""
 HINTED_METRICS: Final = 4
+NOTABLE: Final = 1.1
+"""Intervals that would be wider by no more than this over units speak for independent trials."""
 
 
 def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
@@ -72,6 +74,8 @@ def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> 
     if not ratios:
         why = next((e.note for e in wider if has_code(e.note, "no-interval")), None)
         return [Remark.of("unit-not-used/no-interval", name=name, unit=option, why=why)] if why else []
+    if max(ratios.values()) <= NOTABLE:
+        return []  # units that change nothing fail no check
     return [Remark.of("unit-not-used", name=name, unit=option, ratios=ratios_said(ratios), factors=ratios)]
 
 

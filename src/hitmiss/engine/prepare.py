@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cache
 
-from hitmiss.core import errors
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric import Metric
@@ -80,7 +79,7 @@ def refuse_absent(name: str, entry: Metric, trials: Trials) -> None:
     if not absent:
         return
     if absent[0] == "decision":
-        how = f"decide at a threshold: {'--threshold 0.5' if errors.is_command else 'hm.decide(trials, 0.5)'}"
+        how = "decide at a threshold: --threshold 0.5, in Python hm.decide(trials, 0.5)"
         raise UsageError.of("no-decisions", name=name, how=how)
     own = sorted({*trials.frame.columns} - {"item", "target"})
     raise UnknownName(f"column that {name} needs", absent[0], own)

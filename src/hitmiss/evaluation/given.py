@@ -131,7 +131,7 @@ def trials_of(value: object, verb: str) -> Trials:
     try:
         return read(value)
     except HitmissError as error:
-        if error.code in ("nameless-array", "nothing-to-read", "usage"):
+        if error.code in ("nameless-array", "nothing-to-read", "trials-read-paths-polars", "usage"):
             raise UsageError.of("not-trials", verb=verb, name=type(value).__name__) from None
         error.add_note(f"{verb} read this as hm.read(…) does; with options, read it first: hm.read(…, label='NAME')")
         raise

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError
+from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError, message_of
 from hitmiss.io.manifest import inside
 from hitmiss.io.verdicts import UNCERTAIN, read_verdict
 from hitmiss.llm.picture import open_picture
@@ -189,9 +189,9 @@ def _file_item(
             return fault("large-file", f"the file is larger than {MOST_BYTES >> 20} MiB", column, value)
         data = path.read_bytes()
     except DataError as error:
-        return fault("path-outside", error.faults[0].message if error.faults else str(error), column, value)
+        return fault("path-outside", error.faults[0].message if error.faults else message_of(error), column, value)
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-        why = getattr(error, "strerror", None) or str(error)
+        why = getattr(error, "strerror", None) or message_of(error)
         return fault("missing-file", f"the file cannot be read: {why}", column, value)
     wanted = "image" if column in PICTURES else "audio"
     media = media_type(data)
@@ -212,7 +212,7 @@ def _unusable(data: bytes) -> str:
             warnings.simplefilter("error")  # Pillow warns about large pictures before it refuses them
             open_picture(data)
     except DataError as error:
-        return str(error)
+        return message_of(error)
     except EnvironmentFault:  # no Pillow: a user's own function may not need it
         return ""
     return ""

@@ -11,7 +11,7 @@ import gc
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
@@ -41,7 +41,7 @@ class CallWorker:
     """Asks models."""
 
     kind = "llm"
-    grows = ("dataset", "canaries", "prompts", "models", "modes", "tools", "trials", "thresholds")
+    grows: Collection[str] = ("dataset", "canaries", "prompts", "models", "modes", "tools", "trials", "thresholds")
     """Items, trials, models and modes may be added; what was answered is not asked again."""
 
     def __init__(
@@ -63,6 +63,7 @@ class CallWorker:
         self.items = [call.key for call in self.calls]
         self.n_unparsed = 0
         self._has_settled: set[str] = set()
+        self._under_way: _Conversations | None = None
 
     @property
     def config(self) -> dict[str, object]:
@@ -80,7 +81,7 @@ class CallWorker:
 
     def work(self, todo: Iterator[int]) -> Results:
         """Ask, and yield answers as they arrive."""
-        under_way = _Conversations(self)
+        under_way = self._under_way = _Conversations(self)
         try:
             for at in todo:
                 call = self.calls[at]
@@ -94,6 +95,10 @@ class CallWorker:
                 yield from under_way.finished()
         finally:
             under_way.close()
+
+    def leftovers(self) -> list[Result]:
+        """Return the answers that had arrived when the work was interrupted: they are paid for."""
+        return list(self._under_way.arrived()) if self._under_way is not None else []
 
     def _call_model(self, at: int, call: Call) -> Result:
         """Ask a function or a detector; say once what it is taken for."""
@@ -171,13 +176,23 @@ class _Conversations:
         self.tasks[task] = (at, call)
 
     def finished(self) -> Results:
-        """Wait for an answer, and yield what is there; interrupted, what is there is yielded first."""
-        try:
-            self._wait()
-        except KeyboardInterrupt:
-            yield from self._there()
-            raise
-        yield from self._there()
+        """Wait for an answer, and yield what is there; a fault of the machine ends the run."""
+        assert self._loop is not None
+        with _quiet():
+            self._loop.run_until_complete(asyncio.wait(list(self.tasks), return_when=asyncio.FIRST_COMPLETED))
+        for error in [task.exception() for task in self.tasks if task.done() and not task.cancelled()]:
+            if isinstance(error, HitmissError | KeyboardInterrupt):
+                raise error
+            if error is not None:
+                raise broken(error, self.worker.secrets) from None
+        yield from self.arrived()
+
+    def arrived(self) -> Results:
+        """Yield the answers that are there."""
+        for task in [task for task in self.tasks if task.done()]:
+            at, call = self.tasks.pop(task)
+            if not task.cancelled() and task.exception() is None:
+                yield self.worker.result(at, call, task.result())
 
     def close(self) -> None:
         """Give up what is under way, and close the connections."""
@@ -207,24 +222,6 @@ class _Conversations:
             self._models = open_language_models(names, *given)
             self._roles = open_roles(*given)
             self._loop = asyncio.new_event_loop()
-
-    def _wait(self) -> None:
-        assert self._loop is not None
-        with _quiet():
-            self._loop.run_until_complete(asyncio.wait(list(self.tasks), return_when=asyncio.FIRST_COMPLETED))
-
-    def _there(self) -> Results:
-        """Yield the results of the conversations that have ended; a fault of the machine ends the run."""
-        for task in [task for task in self.tasks if task.done()]:
-            at, call = self.tasks.pop(task)
-            if task.cancelled():
-                continue
-            error = task.exception()
-            if isinstance(error, HitmissError | KeyboardInterrupt):
-                raise error
-            if error is not None:
-                raise broken(error, self.worker.secrets) from None
-            yield self.worker.result(at, call, task.result())
 
 
 async def _all(waiting: tuple[object, ...]) -> None:

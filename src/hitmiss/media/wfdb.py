@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError, message_of
 
 Ints = NDArray[np.int64]
 LIST: Final = "RECORDS"
@@ -82,7 +82,7 @@ def read_records(path: str | Path) -> tuple[list[Record], dict[str, str]]:
         try:
             found.append(read_record(header, name))
         except (DataError, OSError, ValueError) as error:
-            failures[name] = str(error)
+            failures[name] = message_of(error)
     return found, failures
 
 

@@ -22,7 +22,7 @@ from hitmiss.boards.numbers import BoardNumber
 from hitmiss.boards.plan import BoardPlan, files_of_system, find_keys
 from hitmiss.core import artifacts
 from hitmiss.core.design import Design
-from hitmiss.core.errors import DataError
+from hitmiss.core.errors import DataError, message_of
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.reports.board_site import team_page
 
@@ -122,7 +122,7 @@ def main(question: str | Path, source: str, target: str) -> int:
     try:
         board = score_submission(Path(source) / "ref", Path(source) / "res", design, reading)
     except HitmissError as error:
-        print(f"hitmiss: {error}", file=sys.stderr)
+        print(f"hitmiss: {message_of(error)}", file=sys.stderr)
         return error.exit_code
     Path(target).mkdir(parents=True, exist_ok=True)
     artifacts.write(Path(target, "scores.json"), json.dumps(scores_of(board), allow_nan=False) + "\n")

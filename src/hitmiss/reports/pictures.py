@@ -18,7 +18,7 @@ import polars as pl
 from hitmiss.core import artifacts
 from hitmiss.core.columns import user_name
 from hitmiss.core.convert import InvalidField, fit
-from hitmiss.core.errors import DataError
+from hitmiss.core.errors import DataError, message_of
 from hitmiss.core.results import Results, load_results
 from hitmiss.core.trials import Trials
 from hitmiss.reports.confidence_displays import ReliabilityDisplay, RiskCoverageDisplay
@@ -133,7 +133,7 @@ def load_whole(path: str | Path) -> tuple[Results, list[Picture], Mapping[str, o
     except InvalidField as fault:
         raise artifacts.malformed("pictures", fault) from None
     except DataError as error:
-        raise DataError(f"{Path(path).name}: {error}", code=error.code) from None
+        raise DataError(f"{Path(path).name}: {message_of(error)}", code=error.code) from None
 
 
 def read_pictures(stored: Sequence[Mapping[str, object]]) -> list[Picture]:

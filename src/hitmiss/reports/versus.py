@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from hitmiss.claims.open import runs_inside
 from hitmiss.core.design import Design
-from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.errors import DataError, UsageError, message_of
 from hitmiss.core.metric_spec import parse
 from hitmiss.core.registry import find_metric
 from hitmiss.core.trials import Trials
@@ -57,7 +57,7 @@ def versus(evaluation: Evaluation, asked: Design) -> Versus:
     try:
         made = compare_runs(trials, replace(design, protocol=evaluation.protocol, metrics=metrics))
     except (DataError, UsageError) as error:
-        return Versus(notes=(f"These runs were not compared: {error}",))
+        return Versus(notes=(f"These runs were not compared: {message_of(error)}",))
     numbers = ComparedNumbers(True, evaluation.results)
     if isinstance(made, Comparison):
         shown = comparison_tables.tables(made, evaluation.classes[0], numbers)

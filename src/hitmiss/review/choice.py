@@ -10,7 +10,7 @@ import polars as pl
 
 from hitmiss.claims.open import split_choice
 from hitmiss.core.classes import same_class
-from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError
+from hitmiss.core.errors import DataError, Fault, UnknownName, UsageError, message_of
 from hitmiss.io.finished import files_of, run_behind
 from hitmiss.io.text_rows import read_rows
 from hitmiss.io.verdicts import UNCERTAIN
@@ -119,7 +119,7 @@ def _entries(
             kind, source = _source(item, rows[item], wish, library)
             entries.append(Entry(item, kind, source, {} if wish.blind else _told(rows[item])))
         except DataError as error:
-            faults.append(Fault("cannot-be-shown", str(error), value=item))
+            faults.append(Fault("cannot-be-shown", message_of(error), value=item))
     return entries, faults
 
 

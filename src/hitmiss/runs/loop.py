@@ -69,12 +69,16 @@ def run_loop(worker: Worker, store: Store, spec: RunSpec, report: Report = lambd
     with stop_on_terminate():
         if not store.is_done or spec.retry:
             with closing(worker.work(budget.within(store.todo(spec.retry)))) as results:
-                for result in results:
-                    store.add(result.at, result.record)
-                    _count(progress, result, store.items[result.at])
-                    report(progress)
-                    if patience.is_lost(result):
-                        return End("hopeless", progress, patience.has_success)
+                try:
+                    for result in results:
+                        _keep(store, progress, result)
+                        report(progress)
+                        if patience.is_lost(result):
+                            return End("hopeless", progress, patience.has_success)
+                except KeyboardInterrupt:
+                    for result in worker.leftovers():
+                        _keep(store, progress, result)
+                    raise
         report(progress)
         if budget.used_up and not store.is_done:
             return End("over budget", progress, patience.has_success, budget.used_up)
@@ -183,7 +187,10 @@ class Patience:
         return self._last.count("refused") >= REFUSALS or has_broken_down
 
 
-def _count(progress: Progress, result: Result, item: str) -> None:
+def _keep(store: Store, progress: Progress, result: Result) -> None:
+    """Write a result, and count it."""
+    store.add(result.at, result.record)
+    item = store.items[result.at]
     progress.n_done += 1
     progress.calls += result.calls
     progress.tokens += result.tokens

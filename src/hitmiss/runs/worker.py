@@ -55,6 +55,9 @@ class Worker(Protocol):
     def work(self, todo: Iterator[int]) -> Results:
         """Take as many positions as it likes, and yield their results in any order; closed, it stops at once."""
 
+    def leftovers(self) -> list[Result]:
+        """Return the results that were ready and not yielded yet when the work was interrupted."""
+
     def changed_inputs(self, records: Iterator[tuple[int, dict[str, object]]]) -> list[str]:
         """Return the names of inputs that are not what they were when these records were made."""
 
