@@ -198,29 +198,6 @@ def _rate(results: Results, file: str, name: str, plain: str, opposite: str, whe
     raise DataError.of("no-rates", file=file, name=name, plain=plain)
 
 
-def effective_size(value: float, n: float, low: float | None, high: float | None) -> float:
-    """Return how many independent items have an interval of this width, at most n.
-
-    >>> round(effective_size(0.9, 200, *share_interval(180, 200))), round(effective_size(0.9, 200, 0.80, 0.95))
-    (200, 64)
-    """
-    if low is None or high is None:
-        return n
-    width = high - low
-
-    def too_narrow(size: float) -> bool:
-        ends = share_interval(value * size, size)
-        return ends[1] - ends[0] < width
-
-    if not too_narrow(n):
-        return n
-    least, most = 1.0, float(n)
-    for _ in range(60):
-        middle = (least + most) / 2
-        least, most = (least, middle) if too_narrow(middle) else (middle, most)
-    return most
-
-
 def _whole(value: object, file: str, row: int, column: str) -> int:
     try:
         number = float(str(value))
