@@ -248,7 +248,7 @@ def _as_known(found: Contrast, too_little: str | None) -> Contrast:
         return found
     alike = found.delta == 0.0 and not found.wins and not found.losses
     why = Remark.of("no-interval/alike", part="the answers are alike" if alike else NO_WIDTH)
-    return replace(found, low=math.nan, high=math.nan, note=joined(found.note, why))
+    return replace(found, low=math.nan, high=math.nan, note=joined(found.note, why) or why)
 
 
 def _deviation(deltas: Floats) -> float:

@@ -177,6 +177,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "zero-by-convention": Entry(
         NOTE, "0 by convention: nothing to divide by in {metric_name}", "0 by convention: nothing to divide by"
     ),
+    "over-trials/some": Entry(NOTE, "over {n_values} trials, {left_out} that lack items left out"),
     "over-trials": Entry(NOTE, "over {n_values} trials"),
     "no-interval/undrawn": Entry(NOTE, "no interval: add {--bootstrap 1000}", short="add {--bootstrap 1000}"),
     "no-interval/unit-alone": Entry(NOTE, "no interval: one unit alone", short="one unit alone"),

@@ -445,7 +445,7 @@ def _at_level(form: Functional, drawn: Drawn, plan: SamplingPlan, level: float) 
     plan = replace(plan, level=level)
     found = choose_interval(form, drawn, plan)
     beyond = plan.bootstrap * (1.0 - level) / 2.0
-    if plan.unit or beyond >= BEYOND or not Method.read(found.method).is_drawn:
+    if plan.unit or beyond >= BEYOND or found.method is None or not Method.read(found.method).is_drawn:
         return found
     own, value = drawn.for_averages(form), float(drawn.value)
     low, high = intervals.student(_known(own), own.middle, MANY, drawn.bounds, level)
