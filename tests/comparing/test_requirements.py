@@ -190,3 +190,15 @@ def test_a_gate_passes_only_what_is_shown() -> None:
         NOT_SHOWN,
         FAIL,
     ]
+
+
+def test_a_report_ends_in_what_is_required(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    label = np.tile([1, 0], 200)
+    results = hm.measure(
+        Trials.of(label, rng.normal(size=400) + label), ["eer"], bootstrap=100
+    )  # the true EER is 30.9 %
+    results.save(tmp_path / "r.json")
+    page = tmp_path / "r.html"
+    assert hm.run(["report", str(tmp_path / "r.json"), "--require", "eer <= 0.1", "-o", str(page)]) == 0
+    assert "FAIL: eer &lt;= 0.1" in page.read_text(encoding="utf-8")

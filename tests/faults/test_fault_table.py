@@ -110,7 +110,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "C2": (
         "torn tails are cut, at whatever byte",
-        ("io/test_runs.py::test_a_tail_torn_at_any_byte_is_cut_and_the_rest_kept",),
+        ("runs/test_store.py::test_a_tail_torn_at_any_byte_is_cut_and_the_rest_kept",),
     ),
     "C3": (
         "a full disk: exit 5 with a sentence, what was there before is untouched, by every verb that writes",
@@ -249,7 +249,7 @@ TABLE: dict[str, tuple[str, tuple[str, ...]]] = {
             "test_artifacts.py::test_every_edit_of_a_comparison_is_noticed",
             "test_artifacts.py::test_every_edit_of_a_run_is_noticed",
             "test_artifacts.py::test_every_verb_notices_edits_of_other_runs",
-            "io/test_runs.py::test_every_changed_byte_of_a_finished_run_is_seen",
+            "runs/test_store.py::test_every_changed_byte_of_a_finished_run_is_seen",
             "test_signatures.py::test_what_a_command_writes_is_signed_and_verified",
         ),
     ),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
 
 from hitmiss.cli import printing
 from hitmiss.cli.options import arg, fields
@@ -11,6 +12,9 @@ from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.report_spec import ReportSpec
 from hitmiss.core.spec import READING, WRITING, opt
+
+if TYPE_CHECKING:
+    from hitmiss.reports.evaluations import RunData
 
 RUNS = (
     "Results (`hitmiss score -o`), folders with results, run folders, or score files with --key and -p; or one comparison "
@@ -47,10 +51,18 @@ def report(
         return
     measuring = Measuring(asked, reading, page.media, page.human, page.lossless)
     sources = open_sources(runs, key or [], measuring, page.name)
+    if asked.require:
+        sources = [_requiring(source, asked.require) for source in sources]
     shown = Options(page.title, not page.no_samples, not page.redact_text, page.samples, page.budget, asked)
     size = write_report(sources, output, shown, static=page.static)
     tell(output, size, [source.name for source in sources], json)
     _printed(output, page.pdf)
+
+
+def _requiring(source: RunData, require: tuple[str, ...]) -> RunData:
+    """Return a run of which something is required."""
+    design = replace(source.results.design or Design(), require=require)
+    return replace(source, results=replace(source.results, design=design))
 
 
 def _printed(path: str, pdf: str | None) -> None:

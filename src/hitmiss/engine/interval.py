@@ -212,7 +212,7 @@ def ends_of_draws(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Ends:
     replicates, value, bounds, level = drawn.replicates, float(drawn.value), drawn.bounds, plan.level
     assert replicates is not None
     if plan.method == "bca" and not isinstance(form, Form):
-        raise UsageError("a BCa interval of this metric is not available; use percentile")
+        raise UsageError.of("bca-interval-metric")
     # Without a value there is nothing to correct towards; replicates may still be defined.
     if plan.method == "percentile" or math.isnan(value):
         return intervals.percentile(replicates, level)
@@ -445,7 +445,7 @@ def _at_level(form: Functional, drawn: Drawn, plan: SamplingPlan, level: float) 
     plan = replace(plan, level=level)
     found = choose_interval(form, drawn, plan)
     beyond = plan.bootstrap * (1.0 - level) / 2.0
-    if plan.unit or beyond >= BEYOND or not Method.read(found.method).is_drawn:
+    if plan.unit or beyond >= BEYOND or found.method is None or not Method.read(found.method).is_drawn:
         return found
     own, value = drawn.for_averages(form), float(drawn.value)
     low, high = intervals.student(_known(own), own.middle, MANY, drawn.bounds, level)

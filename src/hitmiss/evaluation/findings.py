@@ -71,15 +71,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-metric/protocol": Entry(ERROR, "no metric of the protocol fits these runs", fix="name one with -m"),
     "two-runs": Entry(ERROR, "{protocol_name} compares two runs, each of one model", fix="give two"),
-    "no-metric/say-rank": Entry(ERROR, "say what to rank by: a protocol or metrics"),
-    "one-run": Entry(ERROR, "a board ranks two submissions or more; found {n_runs}"),
-    "same-name/submissions": Entry(ERROR, "two submissions are called {twice!r}", fix="give each its own name"),
     "missing-protocol": Entry(ERROR, "no protocol file {path}"),
     "bad-protocol": Entry(ERROR, "{name} is not TOML: {error}"),
     "bad-protocol/refused": Entry(ERROR, "{name}: {fault}"),
     "read-twice": Entry(ERROR, "these trials are read already; a key and read options belong to files"),
     "wrong-layout": Entry(ERROR, "{part} does not score these files: {why}"),
-    "no-folder": Entry(ERROR, "{folder} is not a folder", fix="give the folder of the submissions"),
     "wants-sound-hz-says": Entry(ERROR, "{model_name} wants sound at {own} Hz; {--sample-rate?} says {asked}"),
     "runs-clip-goes-through": Entry(
         ERROR, "{--codecs?} and {--manipulate?} are two runs; a clip goes through one of them"

@@ -42,7 +42,9 @@ def summarize(evaluation: Evaluation, compared: Comparison | Ranking | None = No
     heads = heads or tuple(_worst_slice(evaluation))
     others = [e for e in whole if e.metric != evaluation.primary] if len(primary) == 1 else []
     extras = tuple(s.extras for s in evaluation.sources if s.extras is not None)
-    verdict = conclude(evaluation.results, evaluation.primary, beside=Beside(compared, asides=extras))
+    designs = [s.results.design for s in evaluation.sources]
+    required = tuple(dict.fromkeys(text for design in designs if design is not None for text in design.require))
+    verdict = conclude(evaluation.results, evaluation.primary, beside=Beside(compared, require=required, asides=extras))
     ranked, left_out = (heads[:MOST_RANKS], len(heads) - MOST_RANKS) if len(heads) > MOST_RANKS else (heads, 0)
     tiles = tuple(map(shown, others[:TILES]))
     return Summary(evaluation.title, _tested(evaluation), ranked, tiles, verdict, left_out)

@@ -181,8 +181,8 @@ def _deviations(each: Results, column: str, lacking: Mapping[Cell, int]) -> list
 def _deviation(own: list[Estimate], questions: int | None) -> Estimate:
     whole = own if questions is None else [e for e in own if e.n == questions]
     values = [e.value for e in whole if e.value is not None]
-    note = Remark.of("over-trials", n_values=len(values))
-    note += f", {len(own) - len(whole)} that lack items left out" if len(whole) < len(own) else ""
+    left_out = len(own) - len(whole)
+    note = Remark.of("over-trials/some" if left_out else "over-trials", n_values=len(values), left_out=left_out)
     row = replace(own[0], average="sd", low=None, high=None, method=None, of=None, note=note)
     return replace(row, value=float(np.std(values, ddof=1)) if len(values) > 1 else None)
 
