@@ -13,7 +13,13 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results, load_results
 from hitmiss.engine.interval import share_interval
-from hitmiss.stats.prevalence import Prevalence, corrected_prevalence, labelled_prevalence
+from hitmiss.stats.prevalence import (
+    Prevalence,
+    corrected_prevalence,
+    effective_size,
+    labelled_prevalence,
+    share_interval,
+)
 
 __all__ = ["CountedGroup", "DetectorRates", "GroupPrevalence", "measure_prevalence", "read_counts", "read_rates"]
 
