@@ -18,7 +18,6 @@ from hitmiss.stats.prevalence import (
     corrected_prevalence,
     effective_size,
     labelled_prevalence,
-    share_interval,
 )
 
 __all__ = ["CountedGroup", "DetectorRates", "GroupPrevalence", "measure_prevalence", "read_counts", "read_rates"]

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from hitmiss.core.errors import DataError
 from hitmiss.stats.intervals import wilson
 
-__all__ = ["Prevalence", "corrected_prevalence", "effective_size", "labelled_prevalence", "share_interval"]
+__all__ = ["Prevalence", "corrected_prevalence", "effective_size", "labelled_prevalence"]
 
 
 @dataclass(frozen=True)
@@ -175,11 +175,6 @@ def effective_size(value: float, n: float, low: float | None, high: float | None
         middle = (least + most) / 2
         least, most = (least, middle) if too_narrow(middle) else (middle, most)
     return most
-
-
-def share_interval(hits: int, of: int, level: float = 0.95) -> tuple[float, float]:
-    """Return the interval of a rate that is stated as counts (Wilson)."""
-    return wilson(hits, of, level)
 
 
 def _check_counts(flagged: int, n: int) -> None:
