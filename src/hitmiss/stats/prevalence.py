@@ -157,7 +157,7 @@ def labelled_prevalence(
 def effective_size(value: float, n: float, low: float | None, high: float | None) -> float:
     """Return how many independent items have an interval of this width, at most n.
 
-    >>> round(effective_size(0.9, 200, *share_interval(180, 200))), round(effective_size(0.9, 200, 0.80, 0.95))
+    >>> round(effective_size(0.9, 200, *wilson(180, 200))), round(effective_size(0.9, 200, 0.80, 0.95))
     (200, 64)
     """
     if low is None or high is None:
@@ -165,7 +165,7 @@ def effective_size(value: float, n: float, low: float | None, high: float | None
     width = high - low
 
     def too_narrow(size: float) -> bool:
-        ends = share_interval(value * size, size)
+        ends = wilson(value * size, size)
         return ends[1] - ends[0] < width
 
     if not too_narrow(n):
