@@ -96,3 +96,12 @@ def test_every_sentence_fits_two_lines(entry: Entry) -> None:
         len(p.literal) + (len(p.field) if p.field.startswith("-") else OF_A_VALUE * bool(p.field)) for p in parts
     )
     assert size <= 2 * LINE
+
+
+MADE = {"requirement-met", "requirement-broken", "vain-rule/never", "vain-rule/always"}
+"""Codes that the source puts together from two words."""
+
+
+def test_no_entry_is_left_over() -> None:
+    source = "\n".join(p.read_text(encoding="utf-8") for p in SOURCE.rglob("*.py") if p.name != "findings.py")
+    assert {code for code in CODES - MADE if f'"{code}"' not in source} == set()

@@ -95,7 +95,7 @@ def detect(
     """
     given = dict(locals())
     if scores is None and score_form != "table":
-        raise UsageError("--score-form goes with --scores", code="option-unused")
+        raise UsageError.of("option-unused/2")
     devices = [name.strip() for name in device.split(",") if name.strip()]
     if len(devices) > 1:
         _share(given, devices)
@@ -166,7 +166,7 @@ def _share(given: dict[str, Any], devices: list[str]) -> None:
     from hitmiss.runs.manifest import MANIFEST
 
     if given["cluster"] is not None:
-        raise UsageError("--cluster distributes the work itself; give one --device", code="devices-cluster")
+        raise UsageError.of("devices-cluster")
     begun = Path(str(given["output"])) / MANIFEST
     running: RunSpec = given["running"]
     if begun.exists() and not (running.resume or running.join):
@@ -224,7 +224,7 @@ def _opened(
 
     if cluster is None:
         if actors is not None:
-            raise UsageError("--actors goes with --cluster")
+            raise UsageError.of("goes")
         yield opening()
         return
     from hitmiss.cluster.ray import joined

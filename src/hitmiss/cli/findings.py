@@ -104,4 +104,16 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "workbook-cannot-printed": Entry(ERROR, "a workbook cannot be printed", fix="write it with {-o FILE.xlsx}"),
     "machine-needs-attention": Entry(ERROR, "this machine needs attention: {broken}"),
+    "claim-differs": Entry(ERROR, "the claim does not hold: {n_differences} differences"),
+    "no-scores/give": Entry(ERROR, "give the score files that the claim was made from, or {--signers?}"),
+    "no-plan": Entry(ERROR, "say what to plan for: {--width 0.02}, or {--difference 0.01}"),
+    "no-pilot": Entry(ERROR, "without a pilot, say the metric and the value that you expect: {-m eer} {--value 0.05}"),
+    "pilot-runs": Entry(ERROR, "a width is planned from one pilot run, a difference from two on the same trials"),
+    "bare-pilot": Entry(
+        ERROR, "no figure of the pilot has an interval to plan from", fix="add {--bootstrap 1000}, or give more trials"
+    ),
+    "pilot-runs/difference": Entry(ERROR, "a difference is planned from two runs"),
+    "option-unused/2": Entry(ERROR, "{--score-form?} goes with {--scores?}"),
+    "devices-cluster": Entry(ERROR, "{--cluster?} distributes the work itself", fix="give one {--device?}"),
+    "goes": Entry(ERROR, "{--actors?} goes with {--cluster?}"),
 }

@@ -81,7 +81,7 @@ def plan(
     from hitmiss.core.errors import UsageError
 
     if (width is None) == (difference is None):
-        raise UsageError("say what to plan for: --width 0.02, or --difference 0.01", code="no-plan")
+        raise UsageError.of("no-plan")
     wish = Wish(width, difference, power, asked.level)
     assumed = Assumed(value, positives, correlation, per_unit, alike)
     found = _from_pilot(pilot, key, asked, reading, wish) if pilot else _from_assumptions(asked, wish, assumed)
@@ -115,9 +115,7 @@ def _from_assumptions(asked: Design, wish: Wish, assumed: Assumed) -> list[Plann
     from hitmiss.stats.planning import Error, by_units, deviation, of_difference
 
     if assumed.value is None or not asked.metrics:
-        raise UsageError(
-            "without a pilot, say the metric and the value that you expect: -m eer --value 0.05", code="no-pilot"
-        )
+        raise UsageError.of("no-pilot")
     found = []
     for metric in asked.metrics:
         own, basis = deviation(metric, assumed.value, assumed.positives), f"{metric} = {assumed.value:g}"
@@ -142,19 +140,14 @@ def _from_pilot(pilot: list[str], key: str | None, asked: Design, reading: ReadS
     from hitmiss.core.errors import DataError, UsageError
 
     if len(pilot) > 2 or (wish.difference is not None) != (len(pilot) == 2):
-        raise UsageError(
-            "a width is planned from one pilot run, a difference from two on the same trials", code="pilot-runs"
-        )
+        raise UsageError.of("pilot-runs")
     found = (
         _differences(pilot, key, asked, reading, wish)
         if len(pilot) == 2
         else _widths(pilot[0], key, asked, reading, wish)
     )
     if not found:
-        raise DataError(
-            "no figure of the pilot has an interval to plan from; add --bootstrap 1000, or give more trials",
-            code="bare-pilot",
-        )
+        raise DataError.of("bare-pilot")
     return found
 
 
@@ -200,7 +193,7 @@ def _differences(pilot: list[str], key: str | None, asked: Design, reading: Read
     contest = ComparisonRules(test="bootstrap", allow_missing=reading.allow_missing, force=True)
     made = compare_trials(runs, replace(asked, contest=contest))
     if not isinstance(made, Comparison):
-        raise UsageError("a difference is planned from two runs", code="pilot-runs")
+        raise UsageError.of("pilot-runs/difference")
     trials = next(iter(runs.values()))
     count = float(len(trials))
     if asked.unit:

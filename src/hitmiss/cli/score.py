@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from hitmiss.cli import printing
-from hitmiss.cli.options import arg
+from hitmiss.cli.options import arg, fields
 from hitmiss.cli.shared import CALIBRATE_KEY, JSON, KEY, RESULTS
 from hitmiss.core.design import Design
 from hitmiss.core.read_spec import ReadSpec
@@ -29,7 +29,7 @@ def score(
     scores: Annotated[list[str], arg(FILES)],
     key: Annotated[str | None, KEY] = None,
     *,
-    asked: Design,
+    asked: Annotated[Design, fields(bootstrap=1000)],
     seeds: Annotated[bool, opt("Each file is one seed: mean, sd, min, max.", MEASURING)] = False,
     reading: ReadSpec,
     calibrate_on: Annotated[str | None, opt("Development scores to fit a calibration on.", MEASURING)] = None,

@@ -44,7 +44,7 @@ def verify(
         printing.note(f"signed by {_signer(claim, signers)}")
     if not scores:
         if signers is None:
-            raise UsageError("give the score files that the claim was made from, or --signers", code="no-scores")
+            raise UsageError.of("no-scores/give")
         return
     checked = recompute(claim, scores, key, reading, calibrate_on=calibrate_on, calibrate_key=calibrate_key)
     if json:
@@ -62,7 +62,7 @@ def verify(
         for line in checked.differences[:20]:
             printing.out(f"differs: {line}")
     if not checked.holds:
-        raise GateFailed(f"the claim does not hold: {len(checked.differences)} differences", code="claim-differs")
+        raise GateFailed.of("claim-differs", n_differences=len(checked.differences))
 
 
 def _signer(claim: str, signers: str) -> str:

@@ -8,8 +8,8 @@ from typing import Final
 from hitmiss.core.finding import ERROR, INFO, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
-    "bad-bands/numbers": Entry(ERROR, "bands are a column and numbers, as seconds:0,2,5,10; found {text!r}"),
-    "bad-bands/order": Entry(ERROR, "the edges of bands ascend, as in seconds:0,2,5,10; found {text!r}"),
+    "bad-bands/numbers": Entry(ERROR, "bands are a column and numbers, as seconds:0,2,5,10; found {bands!r}"),
+    "bad-bands/order": Entry(ERROR, "the edges of bands ascend, as in seconds:0,2,5,10; found {bands!r}"),
     "not-a-number/bands": Entry(
         ERROR,
         "{column} cannot be cut into bands: {value!r} in row {row} is not a number",

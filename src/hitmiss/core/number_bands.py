@@ -34,9 +34,9 @@ class NumberBands:
         try:
             edges = tuple(float(number) for number in numbers.split(","))
         except ValueError:
-            raise UsageError.of("bad-bands/numbers", text=text) from None
+            raise UsageError.of("bad-bands/numbers", bands=text) from None
         if not column or any(low >= high for low, high in pairwise(edges)):
-            raise UsageError.of("bad-bands/order", text=text)
+            raise UsageError.of("bad-bands/order", bands=text)
         return cls(column, edges, text)
 
     @property

@@ -151,9 +151,7 @@ def choose_test(question: Both, sample: PairedSample, wanted: str, by_units: boo
     fits = {"mcnemar": is_share and independent, "delong": is_area and independent}
     if not fits.get(wanted, True):
         needs = {"mcnemar": "a share of the same trials in both runs", "delong": "the ROC AUC"}[wanted]
-        raise UsageError(
-            f"the test {wanted!r} is for {needs}, each trial once and independent; {question[0].text} does not qualify here; choose another test"
-        )
+        raise UsageError.of("test-trial-once-independent", wanted=wanted, needs=needs, text=question[0].text)
     return wanted
 
 

@@ -368,14 +368,11 @@ class RunUnits:
         """Number the units that some rows hold."""
         codes, values = columns.asked_codes(name)
         if len(values) < 2:
-            raise DataError(f"there is only one {name} ({values[0]!r}); units can be drawn only from two or more")
+            raise DataError.of("only-units-drawn", name=name, values_2=values[0])
         blank = [at for at, value in enumerate(values) if not value.strip()]
         if blank:
             n = int(np.isin(codes, blank).sum())
-            raise DataError(
-                f"{n:,} trials have no {name}: they would all be drawn as one; fill the cells, or leave them out with --where",
-                code="blank-unit",
-            )
+            raise DataError.of("blank-unit", n=n, name=name)
         code = codes[rows]
         held = np.bincount(code, minlength=len(values)) > 0
         # Units of other runs have no number here: a run is drawn as if it were alone in its table.

@@ -323,4 +323,33 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "this figure needs the {name} of every trial at once, which counted trials do not have",
         fix="leave {--stream?} out",
     ),
+    "blank-unit": Entry(
+        ERROR,
+        "{n:,} trials have no {name}: they would all be drawn as one; fill the cells, or leave them out with {--where?}",
+    ),
+    "no-metric/2": Entry(ERROR, "say what to compare: one metric or several, as hm.rank(runs, 'eer')"),
+    "not-runs": Entry(
+        ERROR, "rank takes runs by name or in a list, as hm.rank({{'ours': a, 'theirs': b}}, 'eer'); found a {name}"
+    ),
+    "one-run/comparison": Entry(ERROR, "a comparison needs two runs; {n_runs} was found"),
+    "ranking-test": Entry(
+        ERROR,
+        "the test {test!r} is for two runs; a ranking judges all pairs at once on shared replicates: leave {--test?} out, or compare two runs",
+    ),
+    "one-run/comparison-needs": Entry(ERROR, "a comparison needs two runs or more; found {n_runs}"),
+    "incomparable/compares": Entry(
+        ERROR, "{wrong}{more}. {--force} compares them anyway, with a warning in the report"
+    ),
+    "only-units-drawn": Entry(
+        ERROR, "there is only one {name} ({values_2!r}); units can be drawn only from two or more"
+    ),
+    "bca-interval-metric": Entry(ERROR, "a BCa interval of this metric is not available", fix="use percentile"),
+    "test-trial-once-independent": Entry(
+        ERROR,
+        "the test {wanted!r} is for {needs}, each trial once and independent; {text} does not qualify here",
+        fix="choose another test",
+    ),
+    "runs-same-name": Entry(
+        ERROR, "two runs have the same name", fix="give them by name, as hm.rank({{'ours': a, 'theirs': b}}, 'eer')"
+    ),
 }

@@ -212,7 +212,7 @@ def ends_of_draws(form: Functional, drawn: Drawn, plan: SamplingPlan) -> Ends:
     replicates, value, bounds, level = drawn.replicates, float(drawn.value), drawn.bounds, plan.level
     assert replicates is not None
     if plan.method == "bca" and not isinstance(form, Form):
-        raise UsageError("a BCa interval of this metric is not available; use percentile")
+        raise UsageError.of("bca-interval-metric")
     # Without a value there is nothing to correct towards; replicates may still be defined.
     if plan.method == "percentile" or math.isnan(value):
         return intervals.percentile(replicates, level)

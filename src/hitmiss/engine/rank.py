@@ -123,7 +123,7 @@ def compare_all(
     named = runs if isinstance(runs, Mapping) else _named(runs)
     trials = {str(name): demanded(run, "rank") for name, run in named.items()}
     if not metrics:
-        raise UsageError("say what to compare: one metric or several, as hm.rank(runs, 'eer')", code="no-metric")
+        raise UsageError.of("no-metric/2")
     contest = ComparisonRules(test=test, correction=correction, allow_missing=allow_missing, force=force)
     asked = Design.of(
         metrics, by=by, unit=unit, bootstrap=bootstrap, seed=seed, level=level, protocol=protocol, contest=contest
@@ -134,14 +134,10 @@ def compare_all(
 def _named(runs: object) -> dict[str, TrialsLike | Results]:
     """Return the runs of a list by name."""
     if isinstance(runs, str) or not isinstance(runs, Sequence):
-        raise UsageError(
-            "rank takes runs by name or in a list, as hm.rank({'ours': a, 'theirs': b}, 'eer'); found "
-            f"a {type(runs).__name__}",
-            code="not-runs",
-        )
+        raise UsageError.of("not-runs", name=type(runs).__name__)
     names = [Path(run).stem if isinstance(run, str | Path) else f"run {i}" for i, run in enumerate(runs, 1)]
     if len({*names}) < len(names):
-        raise UsageError("two runs have the same name; give them by name, as hm.rank({'ours': a, 'theirs': b}, 'eer')")
+        raise UsageError.of("runs-same-name")
     return dict(zip(names, runs, strict=True))
 
 
@@ -153,7 +149,7 @@ def compare_runs(runs: Mapping[str, Trials], design: Design, derived: Sequence[D
         said = (f"{left} left out: a ranking tests metrics, and this is made of several",) if left else ()
         return replace(made, warnings=(*made.warnings, *said))
     if len(runs) < 2:
-        raise UsageError(f"a comparison needs two runs; {len(runs) or 'none'} was found", code="one-run")
+        raise UsageError.of("one-run/comparison", n_runs=len(runs) or "none")
     (name_a, a), (name_b, b) = runs.items()
     return compare_design(a, b, design, (name_a, name_b), derived)
 
@@ -199,11 +195,7 @@ def _correction(wanted: str, test: str) -> str:
     if test not in TESTS:
         raise UnknownName("test", test, TESTS)
     if test not in ("auto", "bootstrap"):
-        raise UsageError(
-            f"the test {test!r} is for two runs; a ranking judges all pairs at once on shared replicates: leave --test out, "
-            "or compare two runs",
-            code="ranking-test",
-        )
+        raise UsageError.of("ranking-test", test=test)
     if wanted == "auto":
         return MAX_T
     if wanted != MAX_T and wanted not in CORRECTIONS:
@@ -295,7 +287,7 @@ class Field:
     ) -> Field:
         """Match every run with the first; if allowed, leave out questions that not every run has."""
         if len(runs) < 2:
-            raise UsageError(f"a comparison needs two runs or more; found {len(runs)}", code="one-run")
+            raise UsageError.of("one-run/comparison-needs", n_runs=len(runs))
         on_scores = any("score" in resolve(m)[1].columns for m in metrics)
         names, given = tuple(runs), list(runs.values())
         base, trials = given[0], given
@@ -313,7 +305,7 @@ class Field:
             if all(len(t) == len(base) for t in trials) and len(base) == len(given[0]):
                 break
         if not len(base):
-            raise DataError("there are no pairs to compare", code="no-pairs")
+            raise DataError.of("no-pairs/compare")
         untouched = all(t is own for t, own in zip(trials, given, strict=True))  # only if the same rows were found
         alike = untouched or all(t.frame[name].equals(base.frame[name]) for t in trials[1:] for name in key)
         trials = in_order(trials, key) if alike else [own for t in trials for own in in_order([t], key)]
@@ -350,9 +342,7 @@ class Field:
         """Refuse runs that cannot be compared; if forced, return the reasons as the first warning instead."""
         if wrong and not force:
             more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-            raise DataError(
-                f"{wrong[0]}{more}. --force compares them anyway, with a warning in the report", code="incomparable"
-            )
+            raise DataError.of("incomparable/compares", wrong=wrong[0], more=more)
         return [Remark.of("comparison-forced/invalid", breach=text) for text in wrong]
 
     def remarks(self) -> list[str]:

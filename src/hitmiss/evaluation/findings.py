@@ -71,7 +71,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-metric/protocol": Entry(ERROR, "no metric of the protocol fits these runs", fix="name one with -m"),
     "two-runs": Entry(ERROR, "{protocol_name} compares two runs, each of one model", fix="give two"),
-    "one-run": Entry(ERROR, "a board ranks two submissions or more; found {n_runs}"),
     "missing-protocol": Entry(ERROR, "no protocol file {path}"),
     "bad-protocol": Entry(ERROR, "{name} is not TOML: {error}"),
     "bad-protocol/refused": Entry(ERROR, "{name}: {fault}"),

@@ -131,4 +131,14 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR,
         "{broken} values of {name} hold a tab, a quote or a line end, the first is {value!r}; a TSV cannot hold them: take the run's trials.parquet",
     ),
+    "several-systems": Entry(
+        ERROR, "a table of predictions is of one system: give one {--score-column?}, or score the systems one by one"
+    ),
+    "no-rows/2": Entry(ERROR, "{empty}: no row has {name}={values_2}", fix="check {--where?}, or leave the file out"),
+    "several-runs/table": Entry(
+        ERROR, "a table of predictions is of one run, and {name} names several ({values_2}): choose one with {--where?}"
+    ),
+    "unread-option/refused": Entry(ERROR, "{option_name} {why}", fix="leave it out"),
+    "unread-option/applies": Entry(ERROR, "{name} applies only to predictions ({-p toxicity})"),
+    "missing-column/2": Entry(ERROR, "{--pair?}: there is no column {absent!r}; there are {there}"),
 }

@@ -174,10 +174,7 @@ def read_predictions(
 def _understood(spec: ReadSpec) -> ReadSpec:
     """Adapt the spec to prediction files: a single score column is the score; other columns are ours or requested."""
     if len(spec.score_columns) > 1:
-        raise UsageError(
-            "a table of predictions is of one system: give one --score-column, or score the systems one by one",
-            code="several-systems",
-        )
+        raise UsageError.of("several-systems")
     if spec.weight is not None and spec.weight_kind == "sampling":
         raise not_by_sampling(spec.weight, "the table of predictions by language")
     if spec.score_columns:
@@ -507,9 +504,7 @@ def _sum_up(files: Sequence[_File], spec: ReadSpec, ledger: Diagnostics) -> None
         kept, total = sum(c.kept for c in own), sum(c.total for c in own)
         empty = [f.stack.tables[0].name for f, choice in zip(files, own, strict=True) if not choice.kept]
         if empty:
-            raise DataError(
-                f"{empty[0]}: no row has {name}={values[0]}; check --where, or leave the file out", code="no-rows"
-            )
+            raise DataError.of("no-rows/2", empty=empty[0], name=name, values_2=values[0])
         ledger.choices.append(f"where:{name}={' & '.join(values)}({kept}/{total})")
 
 
@@ -519,10 +514,7 @@ def _refuse_runs(frame: pl.DataFrame, spec: ReadSpec) -> None:
             raise UnknownName("column of runs", name, frame.columns)
         if frame[name].n_unique() > 1:
             values = ", ".join(map(str, frame[name].unique().sort().to_list()[:5]))
-            raise UsageError(
-                f"a table of predictions is of one run, and {name} names several ({values}): choose one with --where",
-                code="several-runs",
-            )
+            raise UsageError.of("several-runs/table", name=name, values_2=values)
 
 
 def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Diagnostics) -> pl.DataFrame:
@@ -544,5 +536,5 @@ def _without_missing(frame: pl.DataFrame, spec: ReadSpec, ledger: Diagnostics) -
         ledger.notes.append(f"{dropped:,} rows without a label, score or decision were dropped ({parts})")
         ledger.choices.append(f"{'missing' if spec.missing == 'drop' else 'on-nan'}:drop({dropped})")
     if not kept.height:
-        raise UsageError("no row is left: every one lacks its label, score or decision")
+        raise UsageError.of("no-row-left-lacks")
     return kept

@@ -203,7 +203,7 @@ def _refuse_unread(options: ReadSpec) -> None:
     """Refuse options for prediction files, which have no effect in this reader."""
     for name in ("threshold_rule", "identities"):
         if getattr(options, name):
-            raise UsageError(f"{name} applies only to predictions (-p toxicity)", code="unread-option")
+            raise UsageError.of("unread-option/applies", name=name)
 
 
 def _read_sides(given: object, key_given: object, visit: ReadState) -> Trials | None:
@@ -332,7 +332,7 @@ def refuse_unread(options: ReadSpec, honoured: Collection[str], why: str) -> Non
     """Refuse options that do not apply to this kind of file."""
     other = [name for name in options.stated if name not in honoured]
     if other:
-        raise UsageError(f"{option_name(other[0])} {why}; leave it out", code="unread-option")
+        raise UsageError.of("unread-option/refused", option_name=option_name(other[0]), why=why)
 
 
 def _chosen_rows(scores: Side, key: Side | None, options: ReadSpec, ledger: Diagnostics) -> tuple[Side, Side | None]:

@@ -215,9 +215,7 @@ def _declared(scores: Sequence[SourceHead], truths: Sequence[SourceHead], option
     for names, there in ((options.pairs.keys(), _names(truths[0])), (options.pairs.values(), _names(scores[0]))):
         absent = [name for name in names if name not in there]
         if absent:
-            raise UsageError(
-                f"--pair: there is no column {absent[0]!r}; there are {listed(there)}", code="missing-column"
-            )
+            raise UsageError.of("missing-column/2", absent=absent[0], there=listed(there))
     return Wide({name: name for name in options.pairs}, dict(options.pairs))
 
 

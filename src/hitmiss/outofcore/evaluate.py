@@ -121,7 +121,7 @@ def memory_size(text: str) -> int:
     except ValueError:
         n = 0
     if n < LEAST_MEMORY:
-        raise UsageError.of("bad-memory", text=text)
+        raise UsageError.of("bad-memory", size=text)
     return n
 
 

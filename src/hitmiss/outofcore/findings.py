@@ -107,7 +107,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "figures of some units alone need every score, and these are too many", fix="raise {--memory?}"
     ),
     "needs-every-trial/once": Entry(ERROR, "{given} needs every trial at once", fix="leave it or {flag} out"),
-    "bad-memory": Entry(ERROR, "{--memory <text>}: write a size of at least 10MB, as 500MB or 2GB"),
+    "bad-memory": Entry(ERROR, "{--memory?} {size!r}: write a size of at least 10MB, as 500MB or 2GB"),
     "several-tables": Entry(ERROR, "one table is counted at a time", fix="give it alone"),
     "key-not-a-table/same": Entry(
         ERROR,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from hitmiss.core.results import Estimate, Results
@@ -19,13 +19,16 @@ class ComparedNumbers:
     is_page: bool = False
     known: Results | None = None
 
-    def value(self, e: Estimate, run: str = "") -> str:
-        """Format the value of one run, in the slice of the estimate."""
+    def value(self, e: Estimate, run: str = "", like: Difference | None = None) -> str:
+        """Format the value of one run, in the slice of the estimate; `like`: the difference that gives it its digits."""
         if e.value is None:
             return "–"
         if not self.is_page:
             return f"{e.value:.4f}"
-        return PAGE.value(e if e.low is not None else self._known(e, run), PLACES) + PAGE.unit(e.metric)
+        found = e if e.low is not None else self._known(e, run)
+        if found.low is None and like is not None:
+            found = replace(found, low=like.low, high=like.high)
+        return PAGE.value(found, PLACES) + PAGE.unit(e.metric)
 
     def ends(self, e: Estimate) -> str:
         """Format the interval of a value."""

@@ -127,7 +127,7 @@ def _slice_row(
 def _values(d: Difference, comparison: Comparison, numbers: ComparedNumbers) -> tuple[TableCell, TableCell, TableCell]:
     """Return the cells of both runs and of their difference."""
     shown = [
-        TableCell(numbers.value(Estimate(d.metric, value, slice=d.slice), run))
+        TableCell(numbers.value(Estimate(d.metric, value, slice=d.slice), run, d))
         for value, run in zip((d.a, d.b), comparison.names, strict=True)
     ]
     return shown[0], shown[1], TableCell(*numbers.difference(d), strong=True)

@@ -44,4 +44,20 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "run-changed-after-finished": Entry(ERROR, "{folder}: the run was changed after it was finished: {wrong}"),
     "not-run": Entry(ERROR, "{folder} is not a run: it has no {MANIFEST}"),
     "not-json-run-edited": Entry(ERROR, "{path} is not JSON: the run was edited or damaged"),
+    "changed-files": Entry(
+        ERROR,
+        "{n_changed:,} files are missing or have changed since they were scored: {names}{more}; restore them, or begin a new run with another {--output?}",
+    ),
+    "option-unused/goes": Entry(ERROR, "{--retry?} goes with {--resume}"),
+    "over-budget": Entry(ERROR, "{folder}: stopped at {limit}: {progress}; go on with {--resume} and a new limit"),
+    "service-failed": Entry(
+        ERROR,
+        "{folder}: stopped, because what came back last were failures that no item can cause: {why}",
+        fix="fix that and go on with {--resume} {--retry}",
+    ),
+    "too-many-failures": Entry(
+        ERROR,
+        "{folder}: {n_failed:,} of {n_total:,} failed ({share:.1%}), more than {--fail-rate <most>}; the first: {first_failure}",
+        fix="go on with {--resume} {--retry}",
+    ),
 }

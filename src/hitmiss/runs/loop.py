@@ -40,7 +40,7 @@ SHOWN: Final = 5
 def open_run(worker: Worker, folder: str | Path, spec: RunSpec) -> Iterator[Run]:
     """Begin, continue or join the run of a worker; refuse to continue if the inputs of what is done have changed."""
     if spec.retry and not spec.resume:
-        raise UsageError("--retry goes with --resume", code="option-unused")
+        raise UsageError.of("option-unused/goes")
     with (
         stop_on_terminate(),
         start(
@@ -102,19 +102,12 @@ class End:
         Everything that was done is kept.
         """
         if self.state == "over budget":
-            raise IncompleteRun(
-                f"{folder}: stopped at {self.limit}: {self.progress.line()}; go on with --resume and a new limit",
-                code="over-budget",
-            )
+            raise IncompleteRun.of("over-budget", folder=folder, limit=self.limit, progress=self.progress.line())
         if self.state != "hopeless":
             return
         why = self.progress.first_failure
         if self.has_success:
-            raise IncompleteRun(
-                f"{folder}: stopped, because what came back last were failures that no item can cause: {why}; "
-                f"fix that and go on with --resume --retry",
-                code="service-failed",
-            )
+            raise IncompleteRun.of("service-failed", folder=folder, why=why)
         n = self.progress.n_failed
         many = f"the first {n} {noun} all" if n > 1 else f"the first {noun.removesuffix('s')}"
         many = f"all {n:,} {noun}" if n == self.progress.n_total else many
@@ -124,10 +117,14 @@ class End:
         """Raise if a larger share of the items failed than is allowed."""
         share = n_failed / max(self.progress.n_total, 1)
         if self.state == "complete" and most is not None and share > most:
-            raise IncompleteRun(
-                f"{folder}: {n_failed:,} of {self.progress.n_total:,} failed ({share:.1%}), more than --fail-rate "
-                f"{most:g}; the first: {self.progress.first_failure or 'see the records'}; go on with --resume --retry",
-                code="too-many-failures",
+            raise IncompleteRun.of(
+                "too-many-failures",
+                folder=folder,
+                n_failed=n_failed,
+                n_total=self.progress.n_total,
+                share=share,
+                most=f"{most:g}",
+                first_failure=self.progress.first_failure or "see the records",
             )
 
 
@@ -206,8 +203,4 @@ def _refuse_other_inputs(changed: list[str]) -> None:
         return
     names = ", ".join(changed[:SHOWN])
     more = f" and {len(changed) - SHOWN:,} more" if len(changed) > SHOWN else ""
-    raise IncompleteRun(
-        f"{len(changed):,} files are missing or have changed since they were scored: {names}{more}; restore them, or "
-        f"begin a new run with another --output",
-        code="changed-files",
-    )
+    raise IncompleteRun.of("changed-files", n_changed=len(changed), names=names, more=more)
