@@ -377,7 +377,7 @@ def as_value(value: object) -> Value:
         return value
     if isinstance(value, Mapping):
         return {str(k): v for k, v in value.items()}
-    if isinstance(value, Iterable) and getattr(value, "ndim", 1):  # an array of no dimensions is one number
+    if isinstance(value, Iterable) and getattr(value, "ndim", True):  # an array of no dimensions is one number
         return tuple(one if isinstance(one, str | Option | Finding) else str(one) for one in value)
     return str(value)
 

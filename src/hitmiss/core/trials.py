@@ -162,9 +162,10 @@ class Trials:
             _refuse_one_value(name, values, len(is_positive))
             data[names[name]] = np.array(values, dtype=np.float64) if names[name] in head.numbers else _texts(values)
         for name, given in data.items():
-            if len(given) != len(is_positive):  # type: ignore[arg-type]
+            n_given = len(given)  # type: ignore[arg-type]
+            if n_given != len(is_positive):
                 raise DataError.of(
-                    "unequal-length", name=user_name(name), n_is_positive=len(is_positive), n_given=len(given)
+                    "unequal-length", name=user_name(name), n_is_positive=len(is_positive), n_given=n_given
                 )
         if weight is None and weight_kind is None:
             return cls.from_frame(pl.DataFrame(data), head, is_unique=item is None)
