@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import hitmiss as hm
-from hitmiss.evaluation.prevalence import effective_size, read_rates
+from hitmiss.evaluation.prevalence import read_rates
 from hitmiss.stats.intervals import wilson
-from hitmiss.stats.prevalence import corrected_prevalence, labelled_prevalence
+from hitmiss.stats.prevalence import corrected_prevalence, effective_size, labelled_prevalence
 
 
 def run(*words: object) -> int:

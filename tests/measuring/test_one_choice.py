@@ -16,7 +16,7 @@ from hitmiss.engine.measure import measure_design
 
 SOURCE = Path(__file__).parents[2] / "src" / "hitmiss"
 CHOOSER = SOURCE / "engine" / "interval.py"
-FORMULAS = (SOURCE / "stats" / "intervals.py", SOURCE / "stats" / "prevalence.py")
+FORMULAS = tuple(SOURCE / "stats" / f"{name}.py" for name in ("intervals", "prevalence", "changed_rate"))
 """Formulas, and those that are made of formulas."""
 
 

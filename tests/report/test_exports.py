@@ -24,6 +24,7 @@ from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
 from hitmiss.reports.evaluations import RunData
 from hitmiss.reports.exports import FORMATS, Export, export
+from hitmiss.reports.page import compose
 from hitmiss.reports.pictures import pictures, to_json
 from hitmiss.reports.schema import results_schema
 from hitmiss.reports.sheets import csv_text, frame_of, xlsx_bytes
@@ -192,3 +193,19 @@ def test_a_triage_is_exported_with_what_people_add(tmp_path: Path, to: str) -> N
     assert "what was left to people" in text.lower() and "Krippendorff" in text
     (line,) = [x for x in text.splitlines() if x.strip("| ").startswith(f"{load.n} ") and f"{load.settled}" in x]
     assert f"{float(load.share):.4f}" in line
+
+
+def test_every_export_for_people_begins_with_the_verdict() -> None:
+    """The headline of the page stands in each form, and a failure is called one."""
+    source = stories.one_bad_slice()
+    verdict = compose([source]).parts[0].summary.verdict
+    assert verdict.headline == "Better than chance, but weak on codec c07."
+    for to, failed in (("latex", r"\item FAILED: codec c07: "), ("markdown", "- FAILED: codec c07: ")):
+        text = str(export([source], Export(to)))
+        assert verdict.headline in text and text.index(verdict.headline) < text.index("c00") and failed in text
+        assert failed not in str(export([source], Export(to, tables=("all",)))), "a part has the headline alone"
+    assert f"# {verdict.headline}" in str(export([source], Export("model-card")))
+    made = export([source], Export("xlsx"))
+    assert isinstance(made, bytes)
+    about = {row[0].value: row[1].value for row in openpyxl.load_workbook(io.BytesIO(made))["about"].iter_rows()}
+    assert about["verdict"] == verdict.headline and about["status"] == "shown"

@@ -289,3 +289,29 @@ def test_many_slices_and_many_systems_stay_small() -> None:
     assert len(render(compose([one])).encode()) <= 500_000
     many = render(compose(stories.systems(30, size=300), Options(compare=Design(bootstrap=50))))
     assert len(many.encode()) <= 1_000_000
+
+
+def test_a_page_of_several_evaluations_begins_with_an_overview() -> None:
+    other = replace(two(2.0, "other", n=300), name="other")
+    page = compose([two(3.0, "good"), other])
+    assert page.overview is not None and len(page.overview.rows) == len(page.parts) == 2
+    text = render(page)
+    for part in page.parts:
+        assert text.index(part.summary.verdict.headline) < text.index(f'id="{part.id}-summary"')
+        assert f'href="#{part.id}-summary"' in text
+    assert compose([two(3.0, "good")]).overview is None
+
+
+def test_one_number_has_one_format_on_a_page() -> None:
+    """The rate of the headline is written alike in the tables, the comparison and the titles of figures."""
+    page = compose([two(3.0, "good"), two(0.6, "bad")])
+    (part,) = page.parts
+    for name, head in part.summary.headlines:
+        number = head.value.removesuffix("\u00a0%")
+        overall = next(row for row in part.section("numbers").tables[0].rows if row[0].text == name)
+        assert number in [cell.text for cell in overall]
+        compared = part.section("versus").tables[0].rows[0]
+        assert head.value in [cell.text for cell in compared]
+    best = part.summary.headlines[0][1].value
+    det = next(f for f in part.section("curves").figures if f.kind == "det")
+    assert best in det.title

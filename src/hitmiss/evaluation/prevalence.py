@@ -13,7 +13,12 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Results, load_results
 from hitmiss.engine.interval import share_interval
-from hitmiss.stats.prevalence import Prevalence, corrected_prevalence, labelled_prevalence
+from hitmiss.stats.prevalence import (
+    Prevalence,
+    corrected_prevalence,
+    effective_size,
+    labelled_prevalence,
+)
 
 __all__ = ["CountedGroup", "DetectorRates", "GroupPrevalence", "measure_prevalence", "read_counts", "read_rates"]
 
@@ -196,29 +201,6 @@ def _rate(results: Results, file: str, name: str, plain: str, opposite: str, whe
             n = e.n_positive if name == "sensitivity" else e.n - e.n_positive
             return KnownRate(value, effective_size(value, n, low, high), low, high)
     raise DataError.of("no-rates", file=file, name=name, plain=plain)
-
-
-def effective_size(value: float, n: float, low: float | None, high: float | None) -> float:
-    """Return how many independent items have an interval of this width, at most n.
-
-    >>> round(effective_size(0.9, 200, *share_interval(180, 200))), round(effective_size(0.9, 200, 0.80, 0.95))
-    (200, 64)
-    """
-    if low is None or high is None:
-        return n
-    width = high - low
-
-    def too_narrow(size: float) -> bool:
-        ends = share_interval(value * size, size)
-        return ends[1] - ends[0] < width
-
-    if not too_narrow(n):
-        return n
-    least, most = 1.0, float(n)
-    for _ in range(60):
-        middle = (least + most) / 2
-        least, most = (least, middle) if too_narrow(middle) else (middle, most)
-    return most
 
 
 def _whole(value: object, file: str, row: int, column: str) -> int:

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
+from hitmiss.stats.changed_rate import ChangedRate, changed_rate
 from hitmiss.stats.corrections import holm
-from hitmiss.stats.intervals import of_difference, wilson
-from hitmiss.stats.mcnemar import exact
 
-__all__ = ["KEEPS", "ChangedRate", "ReplacedGroup", "Replacement", "replace_classifier"]
+__all__ = ["KEEPS", "ReplacedGroup", "Replacement", "replace_classifier"]
 
 Keep = Literal["flag-rate", "false-alarms", "recall"]
 KEEPS: Final[tuple[Keep, ...]] = ("flag-rate", "false-alarms", "recall")
@@ -35,26 +34,6 @@ SAME: Final[Outcome] = "same"
 CHANGED: Final[Outcome] = "changed"
 NOT_SHOWN: Final[Outcome] = "not shown"
 Mask = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class ChangedRate:
-    """A rate before and after, on the same texts, with the interval of the difference and an exact paired test."""
-
-    name: str
-    n: int
-    old: float
-    new: float
-    low: float
-    high: float
-    only_old: int
-    only_new: int
-    p: float
-
-    @property
-    def difference(self) -> float:
-        """New less old."""
-        return self.new - self.old
 
 
 @dataclass(frozen=True)
@@ -209,7 +188,7 @@ class _Group:
             positive = self.table["label"].to_numpy() == 1
             among |= {"false-alarms": ~positive, "recall": positive}
         order = sorted(among, key=lambda name: name != self.keep)
-        rates = tuple(_changed(name, before[among[name]], after[among[name]], level) for name in order)
+        rates = tuple(changed_rate(name, before[among[name]], after[among[name]], level) for name in order)
         kept = rates[0]
         if not kept.n:
             outcome: Outcome = NOT_SHOWN
@@ -276,20 +255,6 @@ def _matched(scores: Floats, n: int) -> float:
     reached = np.append(counts[::-1].cumsum()[::-1], 0)
     best = int(np.flatnonzero(np.abs(reached - n) == np.abs(reached - n).min())[-1])
     return math.inf if best == len(values) else float(values[best])
-
-
-def _changed(name: str, before: Mask, after: Mask, level: float) -> ChangedRate:
-    n = len(before)
-    if not n:
-        return ChangedRate(name, 0, math.nan, math.nan, math.nan, math.nan, 0, 0, 1.0)
-    only_old, only_new = int((before & ~after).sum()), int((after & ~before).sum())
-    both, neither = int((before & after).sum()), int((~before & ~after).sum())
-    product = (both + only_old) * (both + only_new) * (neither + only_old) * (neither + only_new)
-    correlation = (both * neither - only_old * only_new) / math.sqrt(product) if product else 0.0
-    ends = [(side.mean().item(), *wilson(int(side.sum()), n, level)) for side in (before, after)]
-    low, high = of_difference(ends[0], ends[1], correlation)
-    p = exact(only_old, only_new)
-    return ChangedRate(name, n, ends[0][0], ends[1][0], max(low, -1.0), min(high, 1.0), only_old, only_new, p)
 
 
 def _paired(old: Trials, new: Trials, by: Sequence[str], names: tuple[str, str]) -> pl.DataFrame:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 from hitmiss._version import __version__
 from hitmiss.core import artifacts
-from hitmiss.evaluation.replacing import CHANGED, FEW, SAME, ChangedRate, ReplacedGroup, Replacement
+from hitmiss.evaluation.replacing import CHANGED, FEW, SAME, ReplacedGroup, Replacement
 from hitmiss.findings.wording import p_text
 from hitmiss.reports.html import asset, environment, policy
 from hitmiss.reports.html import raw as unescaped
 from hitmiss.reports.html_table import page_table
 from hitmiss.reports.table import Table, TableCell
 from hitmiss.reports.table_style import bracketed
+from hitmiss.stats.changed_rate import ChangedRate
 
 RATES = {"flag-rate": "flagged", "false-alarms": "false alarms", "recall": "recall"}
 WORSE = {"false-alarms": "More false alarms", "recall": "Less recall"}

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from hitmiss.core.errors import DataError
 from hitmiss.stats.intervals import wilson
 
-__all__ = ["Prevalence", "corrected_prevalence", "labelled_prevalence"]
+__all__ = ["Prevalence", "corrected_prevalence", "effective_size", "labelled_prevalence"]
 
 
 @dataclass(frozen=True)
@@ -152,6 +152,29 @@ def labelled_prevalence(
         below += (down if slope >= 0 else up) ** 2
         above += (up if slope >= 0 else down) ** 2
     return Prevalence(value, max(0.0, value - math.sqrt(below)), min(1.0, value + math.sqrt(above)), share, level)
+
+
+def effective_size(value: float, n: float, low: float | None, high: float | None) -> float:
+    """Return how many independent items have an interval of this width, at most n.
+
+    >>> round(effective_size(0.9, 200, *wilson(180, 200))), round(effective_size(0.9, 200, 0.80, 0.95))
+    (200, 64)
+    """
+    if low is None or high is None:
+        return n
+    width = high - low
+
+    def too_narrow(size: float) -> bool:
+        ends = wilson(value * size, size)
+        return ends[1] - ends[0] < width
+
+    if not too_narrow(n):
+        return n
+    least, most = 1.0, float(n)
+    for _ in range(60):
+        middle = (least + most) / 2
+        least, most = (least, middle) if too_narrow(middle) else (middle, most)
+    return most
 
 
 def _check_counts(flagged: int, n: int) -> None:
