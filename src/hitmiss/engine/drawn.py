@@ -140,7 +140,9 @@ def drawn_of(
         shares=shares,
         too_few=lambda: draws.too_few(sample, labelled),
         rare=lambda width: too_few_errors(form, sample, width),
-        rates=lambda level: two_rates(form, sample, draws.unit if by_units else None, level),
+        rates=lambda level: two_rates(
+            form, sample, draws.unit if by_units else None, lambda: draws.unit_sample(sample), level
+        ),
         sizes=(sample.n_positive, sample.n - sample.n_positive),
         described=lambda plan: draws.said(question, plan),
         is_delong=is_delong,

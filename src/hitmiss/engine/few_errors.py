@@ -26,6 +26,7 @@ from hitmiss.stats.forms.base import Errors, Functional
 from hitmiss.stats.forms.least_cost import MinimumCost
 from hitmiss.stats.forms.trials import OfCounts
 from hitmiss.stats.students_t import t_quantile
+from hitmiss.stats.units import UnitSample
 
 FEWEST_OF_CLASS: Final = enough(0.95)
 """Trials of each class below which a figure of decisions of both classes gets no interval."""
@@ -80,7 +81,9 @@ class TwoRates:
     of: Callable[[Floats, Floats], Floats]
 
 
-def two_rates(form: Functional, sample: Sample, unit: NDArray[np.int64] | None, level: float) -> TwoRates | None:
+def two_rates(
+    form: Functional, sample: Sample, unit: NDArray[np.int64] | None, units: Callable[[], UnitSample], level: float
+) -> TwoRates | None:
     """Return an estimate as a function of two rates; None if it is none, or if trials have sampling weights.
 
     With units, errors count as so many independent trials as they are worth: fewer if errors come in clusters (Korn and
@@ -95,11 +98,10 @@ def two_rates(form: Functional, sample: Sample, unit: NDArray[np.int64] | None, 
         return None
     missed, positives, accepted, negatives = at.counts(sample.tally)
     if unit is not None:
-        if len(sample.rows) != sample.n:  # counted trials, whose units are not known one by one
-            return None
-        passed, own = sample.score >= at.threshold, unit[sample.rows]
-        missed, positives = _worth(~passed, sample.positive, own, level)
-        accepted, negatives = _worth(passed, ~sample.positive, own, level)
+        held = units()
+        passed, own = np.asarray(held.score >= at.threshold), np.asarray(held.unit)
+        missed, positives = _worth(~passed, held.positive, own, level)
+        accepted, negatives = _worth(passed, ~held.positive, own, level)
 
     def of(miss: Floats, alarm: Floats) -> Floats:
         return np.asarray(at.combine(miss * positives, positives, alarm * negatives, negatives))
@@ -128,7 +130,7 @@ def _of_decisions(form: OfCounts, sample: Sample, unit: NDArray[np.int64] | None
 
 
 def _worth(
-    wrong: NDArray[np.bool_], inside: NDArray[np.bool_], unit: NDArray[np.int64], level: float
+    wrong: NDArray[np.bool_], inside: NDArray[np.bool_], unit: NDArray[np.integer], level: float
 ) -> tuple[float, float]:
     n = int(unit.max(initial=-1)) + 1
     errors, sizes = np.bincount(unit[wrong & inside], minlength=n), np.bincount(unit[inside], minlength=n)
