@@ -91,7 +91,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "model-classes-data": Entry(ERROR, "the model's classes are {classes} and the data's {classes_2}"),
     "say": Entry(ERROR, "say what to do: {--family band_noise}, or {--minimal pgd}"),
     "give-strengths-35": Entry(ERROR, "give strengths: {--strengths?} 0.1 0.2 0.35 0.5"),
-    "window-needs-centre": Entry(ERROR, "a window needs a centre: {--center 5}"),
+    "window-needs-centre": Entry(ERROR, "a window needs a center: {--center 5}"),
     "other-processes-still-work": Entry(
         ERROR, "other processes still work on {output}", fix="read it when they are done"
     ),
@@ -242,7 +242,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "changed-after-run-finished": Entry(ERROR, "{folder}: {FOLDER}/{name} was changed after the run was finished"),
     "window-longer-seconds": Entry(ERROR, "a window is longer than 0 seconds; found {window_seconds}"),
     "centre-window-lies-record": Entry(
-        ERROR, "the centre of the window lies at {center_time} s; the record runs from 0 to {n:g} s"
+        ERROR, "the center of the window lies at {center_time} s; the record runs from 0 to {n:g} s"
     ),
     "window-around-holds": Entry(
         ERROR, "a window of {window_seconds} s around {center_time} s holds no sample at {fs:g} a second"

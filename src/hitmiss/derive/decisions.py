@@ -54,7 +54,7 @@ def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") ->
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)
     notes = trials.header.notes
     if origin == "this data":
-        text = f"the threshold {threshold:g} was chosen on this very data: figures at it are optimistic"
+        text = f"the threshold {threshold:g} was chosen on this data: numbers at it are optimistic"
         notes = (*notes, Remark(text, SAME_DATA))
     bound = Threshold(threshold, origin)
     return trials.put(decision=decided).retitle(

@@ -90,10 +90,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "one-fold": Entry(ERROR, "cross-validation needs two folds or more; found {folds}"),
     "one-unit": Entry(ERROR, "there is one unit only ({columns}); nothing can be held out"),
     "chosen-on-same-data": Entry(
-        WARNING, "the thresholds were chosen on this very data: figures at them are optimistic"
+        WARNING, "the thresholds were chosen on this data: numbers at them are optimistic"
     ),
     "chosen-on-same-data/least-confidences": Entry(
-        WARNING, "the least confidences were chosen on this very data: figures at them are optimistic"
+        WARNING, "the least confidences were chosen on this data: numbers at them are optimistic"
     ),
     "chosen-on-same-data/calibration-optimistic": Entry(
         WARNING, "calibration: optimistic, {n_again} of {n_trials} trials were also fitted on"

@@ -204,7 +204,7 @@ def compute_all_metrics(labels: ArrayLike, scores: ArrayLike, threshold: float |
         "F1_score": float(f1_of(counts)),
         "balanced_accuracy": float(balanced_accuracy_of(counts)),
     }
-    origin = "chosen on this very data (its EER), so figures at it are optimistic" if threshold is None else "given"
+    origin = "chosen on this data (its EER), so numbers at it are optimistic" if threshold is None else "given"
     return Report(figures, origin=origin)
 
 
