@@ -133,10 +133,10 @@ def _emit(made: Comparison | Ranking, opened: dict[str, Trials], output: str | N
     if json:
         printing.out_with_verdict(made.to_dict(), made.verdict)
     else:
-        _show(made, opened)
+        _show(made, opened, output)
 
 
-def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
+def _show(made: Comparison | Ranking, opened: dict[str, Trials], output: str | None) -> None:
     from hitmiss.engine.comparison import Comparison
     from hitmiss.reports import comparison_tables, ranking_tables, terminal
 
@@ -153,4 +153,4 @@ def _show(made: Comparison | Ranking, opened: dict[str, Trials]) -> None:
         printing.out(f"{len(made.names)} runs, every pair compared; runs that share a letter were not shown to differ")
         terminal.write_tables(ranking_tables.ranking_tables(made))
     terminal.write_verdict(made.verdict, made.warnings, brief=printing.is_quiet())
-    printing.out(f"\n{made.signature}")
+    printing.out_signature(made.signature, output)

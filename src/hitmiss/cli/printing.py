@@ -31,6 +31,15 @@ def out(text: str = "") -> None:
     _result(escape_invisible(text, keep="\n"))
 
 
+def out_signature(signature: str, file: str | None = None) -> None:
+    """Print the signature that ends a result: whole, or short where a file that was written holds the whole one."""
+    if file is None:
+        out(f"\n{signature}")
+        return
+    parts = signature.split("|")
+    out(f"\n{parts[0]}|…|{parts[-1]} (the whole signature is in {file})")
+
+
 def note(text: str) -> None:
     """Print a message to stderr; with --quiet only if it reports how the command ended."""
     if not _quiet[-1] or text.startswith("hitmiss: "):

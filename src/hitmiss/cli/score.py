@@ -67,7 +67,7 @@ def score(
 
         drawn = drawn_of(trials, results, development, calibration)
         _keep(results, trials, drawn, output, report, asked, scores[0])
-    found = _emit(results, trials, json, asked)
+    found = _emit(results, trials, json, asked, output)
     _refuse_alarms(results, strict)
     printing.refuse_unmet(found)
 
@@ -102,7 +102,7 @@ def _keep(
         printing.note(f"wrote {report}: {size / 1e6:.2f} MB")
 
 
-def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdict:
+def _emit(results: Results, trials: Trials, json: bool, asked: Design, output: str | None) -> Verdict:
     from hitmiss.conclude.verdict import conclude
 
     found = conclude(results, asked.protocol.primary if asked.protocol else "")
@@ -125,7 +125,7 @@ def _emit(results: Results, trials: Trials, json: bool, asked: Design) -> Verdic
     terminal.write_tables(shown)
     terminal.write_verdict(found, results.warnings, brief=printing.is_quiet())
     printing.sampled(results)
-    printing.out(f"\n{results.signature}")
+    printing.out_signature(results.signature, output)
     return found
 
 

@@ -222,10 +222,10 @@ def _evaluate(
 
         save(board.results, run.trials, results)
         printing.note(f"wrote {results}")
-    _print(board, documented, json)
+    _print(board, documented, json, results)
 
 
-def _print(board: Board, documented: bool, json: bool) -> None:
+def _print(board: Board, documented: bool, json: bool, results: str | None) -> None:
     from hitmiss.conclude.verdict import conclude
     from hitmiss.core.text import escape_invisible
     from hitmiss.reports import toxicity_tables
@@ -251,7 +251,7 @@ def _print(board: Board, documented: bool, json: bool) -> None:
         printing.out(line)
     terminal.write_verdict(conclude(board.results, "roc_auc"), board.results.warnings, brief=printing.is_quiet())
     printing.sampled(board.results)
-    printing.out(f"\n{board.results.signature}")
+    printing.out_signature(board.results.signature, results)
 
 
 def _sizes(run: Run) -> str:

@@ -147,7 +147,7 @@ def triage(
         return
     if reliability:
         extra.append(_reliability(trials, rule, question))
-    _show(evaluation, choice, asked, extra, rule)
+    _show(evaluation, choice, asked, extra, rule, output)
     if team is not None:
         printing.out(f"with people:\n{team.figures.signature}")
 
@@ -316,7 +316,12 @@ def _reliability(trials: Trials, rule: Bins, design: Design) -> Table:
 
 
 def _show(
-    evaluation: Triage, choice: Choice | Answered | None, asked: Choosing, extra: list[Table], rule: Bins
+    evaluation: Triage,
+    choice: Choice | Answered | None,
+    asked: Choosing,
+    extra: list[Table],
+    rule: Bins,
+    output: str | None,
 ) -> None:
     from hitmiss.reports import terminal
     from hitmiss.reports.triage_tables import tables
@@ -328,7 +333,7 @@ def _show(
     warnings = dict.fromkeys((*evaluation.figures.warnings, *_notes(evaluation), *evaluation.latency.warnings))
     terminal.write_verdict(_concluded(evaluation), warnings, brief=printing.is_quiet())
     printing.sampled(evaluation.figures)
-    printing.out(f"\n{evaluation.figures.signature}")
+    printing.out_signature(evaluation.figures.signature, output)
 
 
 def _concluded(evaluation: Triage) -> Verdict:
