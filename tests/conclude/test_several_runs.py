@@ -234,6 +234,38 @@ def test_people_who_gain_on_every_item_are_a_shown_gain(tmp_path: Path) -> None:
     screen("people_gain", found)
 
 
+def test_a_gain_in_one_of_two_configurations_is_the_headline(tmp_path: Path) -> None:
+    """One configuration leaves a third open and gains; the other leaves nothing open, so people change nothing there."""
+    from hitmiss.conclude.verdict import Beside, conclude
+    from hitmiss.io.people import read_verdicts
+    from hitmiss.protocols.triage import TriageExtras
+    from hitmiss.verdicts.people import evaluate_teamwork
+
+    rng, n = np.random.default_rng(5), 300
+    label = labels(n)
+    sure = np.where(rng.random(n) < 0.1, 1 - label, label)
+    open_ = np.where(rng.random(n) < 0.3, -1, sure)
+    items = [f"i{k}" for k in range(n)]
+    rows = [
+        {"id": items[k], "model": "human", "trial": who, "prediction": ("real", "fake")[label[k]], "per_item": 2}
+        for k in np.flatnonzero(open_ < 0)
+        for who in ("ann", "bob")
+    ]
+    file = tmp_path / "people.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    system = Trials.of(
+        np.concatenate([label, label]),
+        item=items * 2,
+        decision=np.concatenate([sure, open_]).tolist(),
+        header=Header("fake", "real", runs=("model",)),
+        model=["careless"] * n + ["careful"] * n,
+    )
+    work = evaluate_teamwork(system, read_verdicts(str(file), "fake", "real"), where="unanswered")
+    found = conclude(hm.measure(system, ["accuracy"]), "accuracy", beside=Beside(asides=(TriageExtras(people=work),)))
+    assert (found.code, found.subject.run, found.status) == ("people-gain", "careful", SHOWN)
+    assert {f.code for f in found.answers} >= {"people-gain", "people-open"}
+
+
 def test_people_who_overrule_a_good_system_badly_are_a_shown_loss(tmp_path: Path) -> None:
     found = people(tmp_path, 0.35, "reviewed")
     assert (found.code, found.status, found.state) == ("people-lose", "refuted", FAILED)

@@ -9,6 +9,7 @@ from hitmiss.core.finding import Amount, Finding, PValue, Subject, Value
 from hitmiss.core.results import Estimate
 from hitmiss.core.verdict import Basis, Check
 from hitmiss.protocols.triage import repeats_of
+from hitmiss.stats.corrections import adjusted
 from hitmiss.stats.mcnemar import exact
 from hitmiss.verdicts.people import SYSTEM, TOGETHER, WHO, Pairs, Teamwork
 
@@ -31,29 +32,34 @@ class Added:
 
 
 def added_by_people(work: Teamwork, metric: str) -> list[Added]:
-    """Test for each run whether more items got better than worse, in one number."""
+    """Test for each run whether more items got better than worse, in one number; p values are adjusted over the runs."""
     whole = {(_run(e), e.run.get(WHO)): e for e in repeats_of(work.figures) if e.metric == metric}
     runs = list(dict.fromkeys(run for run, _ in whole))
-    found = []
+    known = []
     for run in runs:
         alone, both = whole.get((run, SYSTEM)), whole.get((run, TOGETHER))
         if alone is None or both is None or alone.value is None or both.value is None:
             continue
-        name = "|".join(v for _, v in run)
         pairs = next((p for p in work.pairs if p.metric == metric and tuple(p.run.items()) == run), None)
-        found.append(_added(metric, name if len(runs) > 1 else "", name, alone, both, pairs))
-    return found
+        known.append(("|".join(v for _, v in run), alone, both, pairs))
+    p_values = adjusted([None if pairs is None else exact(pairs.losses, pairs.gains) for *_, pairs in known], "holm")
+    return [
+        _added(metric, name if len(runs) > 1 else "", name, alone, both, pairs, p)
+        for (name, alone, both, pairs), p in zip(known, p_values, strict=True)
+    ]
 
 
 def _run(e: Estimate) -> tuple[tuple[str, str], ...]:
     return tuple((k, v) for k, v in e.run.items() if k != WHO)
 
 
-def _added(metric: str, who: str, name: str, alone: Estimate, both: Estimate, pairs: Pairs | None) -> Added:
+def _added(
+    metric: str, who: str, name: str, alone: Estimate, both: Estimate, pairs: Pairs | None, adjusted_p: float | None
+) -> Added:
     subject, named = Subject(name, metric=metric), {"who": who} if who else {}
-    if pairs is None:
+    if pairs is None or adjusted_p is None:
         return Added(Finding("people-not-tested", subject, {**named}), None, None)
-    p = PValue(exact(pairs.losses, pairs.gains))
+    p = PValue(adjusted_p)
     values: dict[str, Value] = {
         "gains": pairs.gains, "losses": pairs.losses, "p": p, "both": Amount.of(both), "alone": Amount.of(alone), **named,
     }  # fmt: skip

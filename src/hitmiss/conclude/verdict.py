@@ -256,7 +256,8 @@ def _with_asides(made: Verdict, asides: TriageExtras) -> Verdict:
     made = replace(made, fails=(*raised_by_people(asides.people), *made.fails))
     if not added:
         return made
-    first = next((a for a in added if a.finding.state == FAILED), added[0])
+    order = ("people-lose", "people-gain")  # a loss comes first, and what is shown before what is not
+    first = min(added, key=lambda a: order.index(a.finding.code) if a.finding.code in order else len(order))
     answers = (first.finding, *(a.finding for a in added if a is not first), *made.answers)
     return replace(
         made,

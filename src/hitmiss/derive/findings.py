@@ -89,9 +89,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-threshold/number": Entry(ERROR, "a threshold must be a number; found {threshold!r:.80}"),
     "one-fold": Entry(ERROR, "cross-validation needs two folds or more; found {folds}"),
     "one-unit": Entry(ERROR, "there is one unit only ({columns}); nothing can be held out"),
-    "chosen-on-same-data": Entry(
-        WARNING, "the thresholds were chosen on this data: numbers at them are optimistic"
-    ),
+    "chosen-on-same-data": Entry(WARNING, "the thresholds were chosen on this data: numbers at them are optimistic"),
     "chosen-on-same-data/least-confidences": Entry(
         WARNING, "the least confidences were chosen on this data: numbers at them are optimistic"
     ),
