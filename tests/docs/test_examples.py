@@ -29,7 +29,7 @@ def test_triage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run_example("triage", tmp_path)
     text = capsys.readouterr().out
     for part in (
-        "no-tools fake_slip_rate",
+        "no-tools mean fake_slip_rate",
         "tools flip_rate",
         "guarantee 0.95 (binomial)",
         "real_false_flag_rate = 0.",
