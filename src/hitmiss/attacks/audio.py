@@ -350,7 +350,7 @@ def seeded(rng: Generator) -> Iterator[None]:
 def _checked(changed: object, name: str) -> Clip:
     clip = np.asarray(changed, dtype=np.float32)
     if clip.ndim != 1 or not len(clip):
-        raise DataError.of("give-channel-samples", name=name, shape=clip.shape)
+        raise DataError.of("give-channel-samples", name=name, shape=str(clip.shape))
     if not np.isfinite(clip).all():
         raise DataError.of("made-samples-nan-infinite", name=name)
     return clip

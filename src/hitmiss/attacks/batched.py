@@ -208,7 +208,7 @@ def check_signals(x: ArrayLike, finite: bool = True) -> Floats:
     """
     signals = as_numbers(x)
     if signals.ndim != 3:
-        raise DataError.of("signals-record-sample-lead", shape=signals.shape)
+        raise DataError.of("signals-record-sample-lead", shape=str(signals.shape))
     _, samples, leads = signals.shape
     if not samples or not leads:
         raise DataError.of("record-holds-least-sample", samples=samples, leads=leads)

@@ -180,7 +180,7 @@ def _sound(found: object, place: str) -> Clip:
     detached = found.detach().cpu() if hasattr(found, "detach") else found
     sound = np.asarray(detached, dtype=np.float32)
     if not sound.size or sound.size != max(sound.shape, default=0):
-        raise DataError.of("codec-output", name=Path(place).name, shape=sound.shape)
+        raise DataError.of("codec-output", name=Path(place).name, shape=str(sound.shape))
     return sound.reshape(-1)
 
 

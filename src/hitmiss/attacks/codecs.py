@@ -114,7 +114,7 @@ def code(clip: Clip, codec: str | Codec, quality: int = 1, *, sample_rate: int =
     chosen = find_codec(codec) if isinstance(codec, str) else codec
     kbps = chosen.rate_of(quality)
     if clip.ndim != 1 or not len(clip):
-        raise DataError.of("codec-takes-channel-samples", shape=clip.shape)
+        raise DataError.of("codec-takes-channel-samples", shape=str(clip.shape))
     decoded, reached = _through(clip, chosen, kbps, sample_rate)
     return Coded(_aligned(decoded, len(clip), delay(chosen, kbps, sample_rate)), reached)
 

@@ -33,7 +33,7 @@ class Criterion:
         aimed = np.full(len(before), -1) if target is None else np.broadcast_to(np.asarray(target), len(before))
         found = np.asarray(self.rule(before, after, aimed.astype(np.int64)), dtype=bool)
         if found.shape != (len(before),):
-            raise DataError.of("criterion-give-yes", name=self.name, shape=found.shape)
+            raise DataError.of("criterion-give-yes", name=self.name, shape=str(found.shape))
         return found
 
 

@@ -69,7 +69,7 @@ def jpeg(x: Array, strength: float, rng: Generator, *, quality: int = 10) -> Arr
 def _unit(x: Array) -> Array:
     """Return the image from 0 to 1, in float64."""
     if x.ndim not in (2, 3):
-        raise DataError.of("image-height-width-without", shape=x.shape)
+        raise DataError.of("image-height-width-without", shape=str(x.shape))
     return x / 255.0 if x.dtype.kind in "iu" else x.astype(np.float64)
 
 

@@ -90,5 +90,5 @@ def _text(item: object) -> str:
 def _picture(item: object) -> Array:
     pixels = np.asarray(item)
     if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "iuf":
-        raise DataError.of("picture-height-width-without", shape=pixels.shape)
+        raise DataError.of("picture-height-width-without", shape=str(pixels.shape))
     return pixels

@@ -123,7 +123,7 @@ class Classifier:
         if found.ndim == 1 and len(found) == len(x):
             found = found[:, None]
         if found.ndim != 2 or len(found) != len(x):
-            raise DataError.of("gave-shape-records-row", name=self.name, shape=found.shape, n_x=len(x))
+            raise DataError.of("gave-shape-records-row", name=self.name, shape=str(found.shape), n_x=len(x))
         if not np.isfinite(found).all():
             raise DataError.of("gave-values-not-finite", name=self.name)
         return found

@@ -62,7 +62,7 @@ class Recordings:
             twice = next(i for i in self.ids if self.ids.count(i) > 1)
             raise DataError.of("records-called-id-own", twice=twice)
         if self.y.shape != (len(self.x), len(self.classes)):
-            raise DataError.of("records-classes", n_x=len(self.x), n_classes=len(self.classes), shape=self.y.shape)
+            raise DataError.of("records-classes", n_x=len(self.x), n_classes=len(self.classes), shape=str(self.y.shape))
         if not np.isin(self.y, (0, 1)).all():
             wrong = np.argwhere(~np.isin(self.y, (0, 1)))[0]
             found, name = self.y[tuple(wrong)], self.classes[int(wrong[1])]

@@ -172,7 +172,7 @@ def log_odds(logits: object, positive_index: int | None = None) -> tuple[NDArray
     if values.ndim == 1 or (values.ndim == 2 and values.shape[1] == 1):
         return values.reshape(-1), 1 if positive_index is None else positive_index
     if values.ndim != 2:
-        raise DataError.of("logits-shape-classes", shape=values.shape)
+        raise DataError.of("logits-shape-classes", shape=str(values.shape))
     if positive_index is None and values.shape[1] > 2:
         raise UsageError.of("classes-say-positive-positive", shape=values.shape[1])
     index = 1 if positive_index is None else positive_index

@@ -195,8 +195,8 @@ def _run(words: list[str], state: _State) -> int:
             return 0
         if word == "--":
             break
-    _prepare(first.values)
-    with printing.quietly(state.quiet):
+    with artifacts.guarded(), printing.quietly(state.quiet):
+        _prepare(first.values)
         return _call(verb, parsed.words)
 
 
@@ -252,7 +252,6 @@ def _call(verb: Verb, words: list[str]) -> int:
     try:
         with (
             stop_on_terminate(),
-            artifacts.guarded(),
             nullcontext() if verb.name in UNCOUNTED else progress_bar.shown(verb.name or ""),
         ):
             context = verb.make_context(f"hitmiss {verb.name}", words)

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import polars as pl
 
+from hitmiss.core.columns import find_column
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.trials import Trials
 
@@ -67,10 +68,10 @@ class NumberBands:
 
 
 def with_bands(trials: Trials, groupings: Sequence[Sequence[str]]) -> Trials:
-    """Return the trials with a slice column for every band column that groupings name."""
+    """Return the trials with a slice column for all bands that groupings name; a column of the whole name comes first."""
     known = trials.frame.columns
-    found = [NumberBands.parse(n) for n in dict.fromkeys(n for g in groupings for n in g) if n not in known]
-    for bands in found:
+    named = dict.fromkeys(name for grouping in groupings for name in grouping)
+    for bands in [NumberBands.parse(name) for name in named if find_column(name, known) is None]:
         if bands is not None:
             column = bands.of(trials.column(trials.own(bands.column)))
             head = replace(trials.header, slices=(*trials.header.slices, bands.text))

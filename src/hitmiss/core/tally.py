@@ -263,7 +263,7 @@ def check_trials(
         raise DataError.of("some-scores-masked")
     values = np.asarray(score, dtype=np.float64)
     if values.shape != positive.shape or values.ndim != 1:
-        raise DataError.of("label-score-flat-equally", shape=positive.shape, shape_2=values.shape)
+        raise DataError.of("label-score-flat-equally", shape=str(positive.shape), shape_2=str(values.shape))
     if np.isnan(values).any():
         places = np.flatnonzero(np.isnan(values))
         raise DataError.of("scores-nan-first-position-2", n_places=len(places), n_values=len(values), places=places[0])
@@ -276,7 +276,7 @@ def check_label(label: ArrayLike) -> NDArray[np.bool_]:
         raise DataError.of("some-labels-masked")
     given = np.asarray(label)
     if given.ndim != 1:
-        raise DataError.of("label-flat-found-shape", shape=given.shape)
+        raise DataError.of("label-flat-found-shape", shape=str(given.shape))
     if given.dtype == np.bool_:
         return given
     positive = given == 1
@@ -294,7 +294,7 @@ def check_weight(weight: ArrayLike | None, n: int) -> Array | None:
     if weights.dtype.kind not in "iu":
         weights = weights.astype(np.float64)
     if weights.shape != (n,):
-        raise DataError.of("weight-number-per-trial", n=n, shape=weights.shape)
+        raise DataError.of("weight-number-per-trial", n=n, shape=str(weights.shape))
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise DataError.of("weights-finite-not-negative")
     return weights

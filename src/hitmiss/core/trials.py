@@ -628,7 +628,7 @@ def _numbers(name: str, values: ArrayLike, n: int) -> pl.Series:
     except (TypeError, ValueError) as error:
         raise DataError.of("not-a-number/2", name=name, error=error) from None
     if given.shape != (n,):
-        raise DataError.of("label-flat-equally-long", name=name, part=(n,), shape=given.shape)
+        raise DataError.of("label-flat-equally-long", name=name, part=str((n,)), shape=str(given.shape))
     return pl.Series(name, given)
 
 

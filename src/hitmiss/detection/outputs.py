@@ -215,7 +215,7 @@ def _columns(array: Outputs) -> Floats:
         return values
     squeezed = values.reshape(values.shape[0], *(n for n in values.shape[1:] if n != 1))
     if squeezed.ndim > 2 or not values.size:
-        raise DataError.of("outputs-row-per-clip", shape=values.shape)
+        raise DataError.of("outputs-row-per-clip", shape=str(values.shape))
     return squeezed.reshape(len(values), -1)
 
 

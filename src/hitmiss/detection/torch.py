@@ -374,7 +374,7 @@ def pooled(value: object, n: int, time: int = 1) -> Outputs:
     if array.ndim >= 3 and array.shape[0] != n and array.shape[1] == n:
         array = np.swapaxes(array, 0, 1)
     if array.shape[0] != n:
-        raise DataError.of("layer-gave-shape-clips", shape=array.shape, n=n)
+        raise DataError.of("layer-gave-shape-clips", shape=str(array.shape), n=n)
     if array.ndim == 4 and time != 1:  # clip × channel × height × width
         return np.asarray(array.mean(axis=(2, 3)))
     if array.ndim >= 3:

@@ -256,7 +256,9 @@ class BatchWorker:
         """Return outputs as clip × column; the number of columns is checked once."""
         outputs = pick_output(raw)
         if outputs.shape[:1] != (n,):
-            raise DataError.of("gave-outputs-shape-clips", detector_name=self.detector.name, shape=outputs.shape, n=n)
+            raise DataError.of(
+                "gave-outputs-shape-clips", detector_name=self.detector.name, shape=str(outputs.shape), n=n
+            )
         outputs = outputs.reshape(n, -1)
         if not self._has_checked_width:
             self._settle(outputs)

@@ -166,7 +166,7 @@ def _sorted_out(arrays: Mapping[str, Array], file: str) -> tuple[dict[str, Array
         elif array.ndim == 3 and array.dtype.kind in "fiu":
             layers |= {f"{name}.{k}" if several else str(k): layer for k, layer in enumerate(array)}
         else:
-            raise DataError.of("array-shape-type", file=file, name=name, shape=array.shape, dtype=array.dtype)
+            raise DataError.of("array-shape-type", file=file, name=name, shape=str(array.shape), dtype=array.dtype)
     return layers, columns
 
 

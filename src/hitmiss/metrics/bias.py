@@ -135,7 +135,7 @@ def _sides(label: ArrayLike, member: ArrayLike) -> tuple[tuple[Mask, Mask], ...]
     """Return, for each kind of AUC, the positives and the negatives that are compared."""
     positive, inside = check_label(label), check_label(member)
     if positive.shape != inside.shape:
-        raise DataError.of("label-member-equally-long", shape=positive.shape, shape_2=inside.shape)
+        raise DataError.of("label-member-equally-long", shape=str(positive.shape), shape_2=str(inside.shape))
     return (
         (positive & inside, ~positive & inside),
         (positive & ~inside, ~positive & inside),

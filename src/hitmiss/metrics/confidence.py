@@ -42,7 +42,7 @@ def judged(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     happened = outcome(label, decision)
     stated = np.asarray(confidence, dtype=np.float64)
     if stated.shape != happened.shape:
-        raise DataError.of("decision-confidence-equally-long", shape=happened.shape, shape_2=stated.shape)
+        raise DataError.of("decision-confidence-equally-long", shape=str(happened.shape), shape_2=str(stated.shape))
     used = (happened < 4) & ~np.isnan(stated)
     beyond = used & ~((stated >= 0.0) & (stated <= 1.0))
     if beyond.any():

@@ -94,7 +94,7 @@ def outcome(label: ArrayLike, decision: ArrayLike) -> NDArray[np.int8]:
     """
     positive, said = check_label(label), np.asarray(decision)
     if said.shape != positive.shape:
-        raise DataError.of("label-decision-equally-long", shape=positive.shape, shape_2=said.shape)
+        raise DataError.of("label-decision-equally-long", shape=str(positive.shape), shape_2=str(said.shape))
     if not _all_are_codes(said):
         wrong = ~np.isin(said, CODES)
         raise DataError.of("decision-abstained-failed", said=said[wrong][0], wrong=int(np.argmax(wrong)))

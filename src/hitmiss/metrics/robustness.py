@@ -242,7 +242,7 @@ def induced(decision: ArrayLike, decision_clean: ArrayLike, weight: ArrayLike | 
 def _areas(truth: Array, score: Array) -> list[int]:
     """Return the classes that have both labels."""
     if truth.ndim != 2 or truth.shape != score.shape:
-        raise DataError.of("not-a-table", shape=truth.shape, shape_2=score.shape)
+        raise DataError.of("not-a-table", shape=str(truth.shape), shape_2=str(score.shape))
     return [k for k in range(truth.shape[1]) if 0 < truth[:, k].sum() < len(truth)]
 
 

@@ -330,7 +330,7 @@ def _check_pairs(
 def _check_scores(score: ArrayLike) -> Floats:
     values = np.asarray(score, dtype=np.float64)
     if values.ndim != 1:
-        raise DataError.of("scores-flat-found-shape", shape=values.shape)
+        raise DataError.of("scores-flat-found-shape", shape=str(values.shape))
     if np.isnan(values).any():
         raise DataError.of("scores-nan", n=int(np.isnan(values).sum()), n_values=len(values))
     return values

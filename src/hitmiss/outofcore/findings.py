@@ -106,6 +106,11 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "figures-some-units-alone": Entry(
         ERROR, "figures of some units alone need every score, and these are too many", fix="raise {--memory?}"
     ),
+    "needs-every-trial/bands": Entry(
+        ERROR,
+        "bands of numbers ({bands}) need the rows, which counts do not have",
+        fix="leave them out, or evaluate the files by `hitmiss score` without an engine or a cluster",
+    ),
     "needs-every-trial/once": Entry(ERROR, "{given} needs every trial at once", fix="leave it or {flag} out"),
     "bad-memory": Entry(ERROR, "{--memory?} {size!r}: write a size of at least 10MB, as 500MB or 2GB"),
     "several-tables": Entry(ERROR, "one table is counted at a time", fix="give it alone"),
@@ -125,6 +130,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "unit-not-used/trials-drawn": Entry(
         WARNING,
-        "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which widens the intervals",
+        "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which may widen the intervals",
     ),
 }

@@ -11,7 +11,8 @@ from typing import Final
 from hitmiss.core import progress
 from hitmiss.core.classes import Reading, same_class
 from hitmiss.core.columns import find_column, user_name
-from hitmiss.core.errors import UnknownName
+from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.number_bands import NumberBands
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import FIXED
 from hitmiss.io import tables
@@ -79,11 +80,13 @@ def _trials_of(shard: Shard, shape: SourceHead) -> int:
 
 
 def found_columns(columns: Sequence[str], there: Iterable[str]) -> list[str]:
-    """Return columns to group or resample by, under their stored names; refuse a column that no file has."""
+    """Return columns to group or resample by, under their stored names; refuse bands, and a column that no file has."""
     known = list(there)
     found = {name: find_column(name, known) for name in columns}
     for name, column in found.items():
         if column is None:
+            if NumberBands.parse(name) is not None:
+                raise UsageError.of("needs-every-trial/bands", bands=name)
             raise UnknownName("column", name, [user_name(c) for c in known if c not in FIXED])
     return [column for column in found.values() if column is not None]
 

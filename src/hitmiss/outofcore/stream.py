@@ -14,7 +14,6 @@ from hitmiss.core.design import Design, names_of
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.metric_spec import MetricSpec, parse
-from hitmiss.core.number_bands import NumberBands
 from hitmiss.core.options import option_name
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
@@ -358,8 +357,6 @@ def _obstacles(
         why = f"the protocol {protocol.name} needs the rows, {rows}"
         yield "needs-every-trial", why
     for name in columns:
-        if NumberBands.parse(name) is not None:
-            yield "needs-every-trial", f"bands of numbers ({name}) need the rows, {rows}"
         if name in ("item", "label", *ANSWERS):
             why = f"trials cannot be counted by {name}, only by slice columns such as codec; leave {name} out"
             yield "not-a-slice", why

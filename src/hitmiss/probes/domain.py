@@ -363,7 +363,7 @@ def _check_embeddings(embeddings: ArrayLike) -> Array:
     if x.dtype not in (np.float32, np.float64):
         x = x.astype(np.float64)
     if x.ndim != 2 or 0 in x.shape:
-        raise DataError.of("embeddings-items-dimensions", shape=x.shape)
+        raise DataError.of("embeddings-items-dimensions", shape=str(x.shape))
     if not np.isfinite(x).all():
         rows = np.flatnonzero(~np.isfinite(x).all(axis=1))
         raise DataError.of("embeddings-hold-nan-infinity", n_rows=len(rows), n_x=len(x), rows=rows[0])
@@ -375,7 +375,7 @@ def _check_embeddings(embeddings: ArrayLike) -> Array:
 def _check_column(values: ArrayLike, what: str) -> Array:
     column = np.asarray(values)
     if column.ndim != 1:
-        raise DataError.of("flat-found-shape", what=what, shape=column.shape)
+        raise DataError.of("flat-found-shape", what=what, shape=str(column.shape))
     missing = [i for i, v in enumerate(column.tolist()) if v is None or v != v]
     if missing:
         raise DataError.of(

@@ -157,7 +157,7 @@ def split_batch(batch: object) -> tuple[Iterable[Clip], NDArray[np.int64]]:
 def _one_row_a_clip(raw: Array, n: int) -> Array:
     rows = raw.reshape(n, -1) if raw.size and raw.size % n == 0 and (raw.ndim < 2 or raw.shape[0] == n) else raw
     if rows.ndim != 2 or len(rows) != n:
-        raise DataError.of("model-gave-shape-clips", shape=raw.shape, n=n)
+        raise DataError.of("model-gave-shape-clips", shape=str(raw.shape), n=n)
     return rows
 
 

@@ -58,7 +58,7 @@ def predict_proba_single(model: object, x: ArrayLike) -> NDArray[np.float64]:
     """
     record = np.asarray(x)
     if record.ndim != 2:
-        raise DataError.of("record-sample-lead", shape=record.shape)
+        raise DataError.of("record-sample-lead", shape=str(record.shape))
     return np.asarray(predict_proba_batch(model, record[None])[0])
 
 
@@ -66,7 +66,7 @@ def predict_proba_batch(model: object, X: ArrayLike) -> NDArray[np.float64]:
     """Return the probabilities of records (record × sample × lead) as record × class."""
     signals = as_numbers(X)
     if signals.ndim != 3:
-        raise DataError.of("records-record-sample-lead", shape=signals.shape)
+        raise DataError.of("records-record-sample-lead", shape=str(signals.shape))
     return as_classifier(model).proba(signals)
 
 
@@ -116,7 +116,7 @@ def _turned(x: ArrayLike, layout: str) -> NDArray[np.float64]:
         raise UnknownName("layout", layout, LAYOUTS)
     record = as_numbers(x)
     if record.ndim != 2:
-        raise DataError.of("record-sample-lead", shape=record.shape)
+        raise DataError.of("record-sample-lead", shape=str(record.shape))
     return record.T if layout == "lead_sample" else record
 
 
@@ -276,7 +276,7 @@ def compute_global_metrics(
     """
     truth, proba = np.atleast_2d(np.asarray(y_true)), np.atleast_2d(np.asarray(y_proba, dtype=np.float64))
     if truth.shape != proba.shape:
-        raise DataError.of("truth-probabilities-shape", shape=truth.shape, shape_2=proba.shape)
+        raise DataError.of("truth-probabilities-shape", shape=str(truth.shape), shape_2=str(proba.shape))
     if ((proba < 0) | (proba > 1)).any():
         raise DataError.of("probabilities-found-logits", proba=proba.min(), proba_2=proba.max())
     names = tuple(classes) if classes is not None else CLASSES if truth.shape[1] == len(CLASSES) else None

@@ -281,7 +281,7 @@ def triptych(x: ArrayLike, changed: ArrayLike, fs: float, *, lead: int = 1, titl
 
     before, after = np.asarray(x, dtype=np.float64), np.asarray(changed, dtype=np.float64)
     if before.shape != after.shape or before.ndim != 2:
-        raise DataError.of("both-records-sample-lead", shape=before.shape, shape_2=after.shape)
+        raise DataError.of("both-records-sample-lead", shape=str(before.shape), shape_2=str(after.shape))
     t = np.arange(len(before)) / fs
     figure = Figure(figsize=(8.0, 5.0), layout="constrained")
     rows = figure.subplots(3, 1, sharex=True)

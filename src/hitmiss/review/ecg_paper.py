@@ -35,7 +35,7 @@ class Ecg:
     def __post_init__(self) -> None:
         n, samples = self.signal.shape if self.signal.ndim == 2 else (0, 0)
         if not (1 <= n <= MOST_LEADS and samples >= 2 and np.isfinite(self.signal).all()):
-            raise DataError.of("ecg-leads-samples-without", MOST_LEADS=MOST_LEADS, shape=self.signal.shape)
+            raise DataError.of("ecg-leads-samples-without", MOST_LEADS=MOST_LEADS, shape=str(self.signal.shape))
         if not 0 < self.fs <= 100_000 or samples / self.fs > MOST_SECONDS:
             raise DataError.of("ecg-lasts-most-seconds", MOST_SECONDS=MOST_SECONDS, samples=samples, fs=self.fs)
         if len(self.leads) != n:
