@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,11 @@ def test_what_is_refused_is_refused_in_one_sentence(
     assert said.startswith("hitmiss: ") and len(said.splitlines()) == 1 and "bug" not in said
 
 
+def without_advice(printed: str) -> str:
+    """What is printed, less what drawing whole units would change: that is not known from counts."""
+    return re.sub(r"(independence: trials were drawn one by one)[^✓✗?]*", r"\1 …", printed)
+
+
 @pytest.mark.parametrize("side", ["labelled", "keyed"])
 def test_files_that_are_written_are_those_of_memory(
     files: dict[str, tuple[str, ...]], tmp_path: Path, capsys: pytest.CaptureFixture[str], side: str
@@ -182,10 +188,10 @@ def test_files_that_are_written_are_those_of_memory(
             str(out.with_suffix(".html")),
         )
         assert run(["score", *files[side], *asked, *how]) == 0
-        printed = capsys.readouterr().out.replace("choices:stream|", "")
+        printed = capsys.readouterr().out.replace("choices:stream|", "").replace(str(out), "FILE")
         written[how] = printed, json.loads(out.read_text()), out.with_suffix(".html").read_text()
     (shown, memory, page), (streamed, stream, other) = written.values()
-    assert streamed == shown
+    assert without_advice(streamed) == without_advice(shown)
     assert stream["pictures"] == memory["pictures"] and stream["estimates"] == memory["estimates"]
     assert "the trials were counted, not kept" in other and "the trials were counted, not kept" not in page
     assert "Drawn from counts" not in other

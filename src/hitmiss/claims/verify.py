@@ -458,9 +458,10 @@ def _document_differences(
     for name in VALUES:
         a, b = claimed.get(name), found.get(name)
         if name == "warnings":
-            advice = _advice(found)  # it changes no figure; older versions lack it, and streams do not know the factors
+            advice = _advice(found)  # it changes no figure; older versions lack it, and streams do not measure it
             heads = {text.partition(";")[0] for text in advice}
-            advice |= {text for text in _advice(claimed) if text.partition(";")[0] in heads}
+            unmeasured = not heads and str(claimed.get("content", "")).startswith(COUNTED)
+            advice |= {text for text in _advice(claimed) if unmeasured or text.partition(";")[0] in heads}
             said, seen = _list(claimed, name), _list(found, name)
             renamed = _renamed(said, seen, files)
             said = [renamed.get(text, text) for text in said]

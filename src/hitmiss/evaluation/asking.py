@@ -29,7 +29,7 @@ def make_design(
     allowed
         The fields that the settings may state.
     defaults
-        What holds where neither the caller nor the settings state anything.
+        What holds where neither the caller, the settings nor the protocol state anything.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def make_design(
         given["require"] = stated(given["require"])  # type: ignore[arg-type]
     known = {*(defaults or {}), *file.values, *given}
     base = Layer("protocol", _defaults(rules, "matrix" in known)) if rules is not None else Layer("", {})
-    design, _ = make(Design, base, Layer("default", defaults or {}), file, Layer("caller", given))
+    design, _ = make(Design, Layer("default", defaults or {}), base, file, Layer("caller", given))
     taken = {name: shown_value(value) for name, value in file.values.items()}
     return design, None if settings is None else Taken(settings.name, taken)
 

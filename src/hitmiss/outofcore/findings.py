@@ -130,6 +130,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "unit-not-used/trials-drawn": Entry(
         WARNING,
-        "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which widens the intervals",
+        "trials were drawn one by one, and those of one {name} are not independent; {--unit?} {option} draws them whole, which may widen the intervals",
     ),
 }

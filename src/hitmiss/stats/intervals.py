@@ -347,7 +347,7 @@ def of_two_rates(
 
     >>> low, high = of_two_rates((0, 0), (100, 100), lambda miss, alarm: miss + alarm)
     >>> round(low, 4), round(high, 4)
-    (0.0006, 0.0354)
+    (0.0003, 0.0366)
     """
     from scipy.special import betaincinv
 

@@ -32,7 +32,7 @@ def fit_logistic(x: ArrayLike, y: ArrayLike, *, strength: float = 1.0, balanced:
 
     >>> fit = fit_logistic([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
     >>> round(float(fit.weight[0]), 4), round(-fit.offset / float(fit.weight[0]), 4)
-    (0.8822, 1.5)
+    (0.9583, 1.5)
     """
     features, positive = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=bool)
     table = np.column_stack([features, np.ones(len(features))])
