@@ -28,7 +28,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, ContentText, GenerateConfig, get_model
 from inspect_ai.scorer import includes
 from inspect_ai.solver import generate
-from hitmiss.llm.plan import SYSTEM, USER
+from hitmiss.llm.prompts import SYSTEM, USER
 url, dataset, out, n = sys.argv[1:5]
 rows = [json.loads(line) for line in open(dataset)][: int(n)]
 def sample(row):
@@ -44,7 +44,7 @@ PLAIN = """
 import base64, json, sys
 from concurrent.futures import ThreadPoolExecutor
 from openai import OpenAI
-from hitmiss.llm.plan import SYSTEM, USER
+from hitmiss.llm.prompts import SYSTEM, USER
 url, dataset, out, n = sys.argv[1:5]
 rows = [json.loads(line) for line in open(dataset)][: int(n)]
 client = OpenAI(base_url=url, api_key="none")

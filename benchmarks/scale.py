@@ -75,10 +75,10 @@ import sys, time
 from glob import glob
 from hashlib import sha256
 from hitmiss.evaluation.protocol import find_protocol
-from hitmiss.outofcore.count import count
+from hitmiss.outofcore.counting import count
 from hitmiss.outofcore.plan import Shard, ShardPlan
-from hitmiss.outofcore.plan import merge_tallies
-from hitmiss.core.tally import scores_of
+from hitmiss.outofcore.shard_tally import merge_tallies
+from hitmiss.core.score_keys import scores_of
 engine = sys.argv[3] if len(sys.argv) > 3 else "polars"
 plan = ShardPlan(find_protocol("asvspoof5").read, keep=("codec",), ids=sys.argv[2] == "ids", engine=engine)
 best = 9e9

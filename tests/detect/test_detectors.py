@@ -272,6 +272,6 @@ def test_a_network_that_gives_hidden_and_logits_takes_five_lines(tmp_path: Path)
 def test_a_file_may_be_the_first_to_import_torch(tmp_path: Path) -> None:
     pytest.importorskip("torch")
     (tmp_path / "net.py").write_text("import torch\n\ndef net():\n    return torch.nn.Linear(4, 2)\n")
-    code = f"from hitmiss.detection.detector import open_detector; print(open_detector({str(tmp_path / 'net.py:net')!r}).name)"
+    code = f"from hitmiss.detection.opening import open_detector; print(open_detector({str(tmp_path / 'net.py:net')!r}).name)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
