@@ -153,7 +153,7 @@ def test_a_changed_run_is_not_scored(command: Command, words: list[object], tmp_
     ("extra", "code", "message"),
     [
         (["--detector", "nowhere:x"], 2, "cannot be imported"),
-        (["--input", "video"], 2, "unknown input"),
+        (["--input", "video"], 2, "unknown value of --input 'video'"),
         (["--data", "missing.tsv"], 3, "there is no file"),
         (["--where", "split=eval"], 2, "unknown column to choose rows by"),
         (["--input", "audio", "--detector", "program:no-such-program"], 5, "there is no program"),

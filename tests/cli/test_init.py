@@ -214,8 +214,22 @@ def test_other_forms_of_tables(form: str, capsys: pytest.CaptureFixture[str]) ->
 def test_a_score_that_names_a_class_proposes_it(capsys: pytest.CaptureFixture[str]) -> None:
     """`fake_probability` beside labels real and fake."""
     own_csv(score="fake_probability")
+    share = 1 / (1 + (-pl.col("fake_probability")).exp())
+    pl.read_csv("own.csv").with_columns(fake_probability=share).write_csv("own.csv")
     tried(capsys, "init", "own.csv", "--yes")
     assert written()["read"]["positive"] == "fake"  # type: ignore[index]
+
+
+@pytest.mark.usefixtures("here")
+def test_numbers_that_are_called_probabilities_and_are_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """They are refused with what settles it, and the declared kind is written down."""
+    fake, scores = own_csv(score="fake_probability")
+    _, told = tried(capsys, "init", "own.csv", "--yes", code=3)
+    assert "scores outside 0..1" in told and "declare another score kind (raw, logit or llr)" in told
+    assert not Path("hitmiss.toml").exists()
+    tried(capsys, "init", "own.csv", "--yes", "--score-kind", "raw")
+    assert written()["read"]["positive"] == "fake"  # type: ignore[index]
+    assert area(capsys, "score", "own.csv") == pytest.approx(roc_auc_score(fake, scores), abs=1e-12)
 
 
 @pytest.mark.usefixtures("here")

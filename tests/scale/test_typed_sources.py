@@ -119,14 +119,15 @@ def test_an_arrow_file_is_read_as_its_table(tmp_path: Path, capsys: pytest.Captu
     assert code == 3 and "Arrow" in sentence
 
 
-def zipped(path: Path) -> None:
+def zipped(path: Path, inside: str = "notes.xml") -> None:
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("xl/workbook.xml", "<x/>")
+        archive.writestr(inside, "<x/>")
 
 
 OTHERS = {
     "zstd": lambda path: path.write_bytes(b"\x28\xb5\x2f\xfd\x00\x01\x02"),
     "zip": zipped,
+    "workbook": lambda path: zipped(path, "xl/workbook.xml"),
     "NumPy": lambda path: np.save(path.open("wb"), SCORE),
     "pickle": lambda path: path.write_bytes(pickle.dumps({"a": 1})),
     "SQLite": lambda path: path.write_bytes(b"SQLite format 3\x00" + bytes(90)),

@@ -282,6 +282,8 @@ def _contest(design: Design, contest: ComparisonRules, files: Files) -> Comparis
     if len(words) == 1 and len(sides) > 1:
         if all(side.read == sides[0].read for side in sides):
             found = runs_inside(_opened(words[0], keys[0] if keys else None, design, sides[0], names))
+            if not found:
+                raise UsageError.of("other-runs", n_sides=len(sides), n_words=1)
             return _compared(found, design)
         words *= len(sides)
     if len(words) != len(sides):

@@ -87,17 +87,19 @@ class VerbOption(click.Option):
         if is_flag and default is not False and "/" not in spellings[0]:  # without it neither is stated, or it is on
             spellings = (f"{spellings[0]}/--no-{spellings[0][2:]}", *spellings[1:])
         many = several and not declared.is_single
+        # click takes a default of None for a value: a required option must have no default at all
+        stated: dict[str, Any] = {} if default is ... else {"default": None if many else default}
         super().__init__(
             [*spellings, _parameter(name, part)],
             help=declared.help,
             required=default is ...,
-            default=None if default is ... or many else default,
             show_default=isinstance(default, int | float | str | Path) and not is_flag and default != "" and not many,
             multiple=many,
             is_flag=is_flag,
             type=None if is_flag else _click_type(kind),
             metavar=declared.metavar or _metavar(kind),
             shell_complete=complete.values_of(declared.complete, _choices(kind)),
+            **stated,
         )
 
     @property

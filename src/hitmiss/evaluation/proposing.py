@@ -358,9 +358,15 @@ class Dialogue:
                 name = "key_columns" if file.get("role") == "key" else "columns"
                 own = {ours: theirs for ours, theirs in _told(file, "columns").items() if ours in DECLARED}
                 columns[name] = {**own, **getattr(self.spec, name)}
-        made: dict[str, object] = {**columns}
         side_by_side = {label: score for file in head.files for label, score in _told(file, "pairs").items()}
-        if side_by_side:
+        made: dict[str, object] = {**columns}
+        if len(side_by_side) == 1 and self.key is not None and not self.spec.pairs:  # one label of each item
+            ((label, score),) = side_by_side.items()
+            made |= {
+                "columns": {**columns.get("columns", {}), "score": score},
+                "key_columns": {**columns.get("key_columns", {}), "label": label},
+            }
+        elif side_by_side:
             made["pairs"] = {**side_by_side, **self.spec.pairs}
         is_named = (head.positive, head.negative) != ("positive", "negative")
         if is_named:

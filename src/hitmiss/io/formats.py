@@ -15,7 +15,7 @@ ARROW: Final = b"ARROW1"
 HEAD_BYTES: Final = 16
 BINARY: Final = (
     (b"\x93NUMPY", "a NumPy array (.npy)", "save ids and scores as CSV"),
-    (ZIP, "a zip archive (.npz, .zip)", "save ids and scores as CSV or Parquet"),
+    (ZIP, "a zip archive or a workbook (.zip, .npz, .xlsx)", "save ids and scores as CSV or Parquet"),
     (b"\x80\x02", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
     (b"\x80\x03", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),
     (b"\x80\x04", "a Python pickle", "pickles are not opened, as they can run programs; save ids and scores as CSV"),

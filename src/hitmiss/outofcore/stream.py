@@ -167,6 +167,8 @@ def _of_rows(
     if reads_itself or is_elsewhere or design.drift is not None:
         raise why
     spec = reading if isinstance(reading, ReadSpec) else ReadSpec().changed(**(reading or {}))
+    if spec.pairs:  # files that are read in pieces are not taken apart by label
+        raise UsageError.of("needs-every-trial/once", given="--pair", flag="--stream")
     sources = expand(scores)
     noted = {str(path): stamp(str(path)) for path in sources}
     trials = read_side(sources, key, spec, design, means.memory)
