@@ -192,6 +192,7 @@ def make_cases(entry: Metric, cases: int = 60, seed: int = 0) -> Iterator[Case]:
             **{name: rng.exponential(1.0, n) for name in SIZES},
             "class_labels": np.stack([label, 1 - label, np.ones_like(label)], axis=1),
             "class_scores": np.round(rng.normal(size=(n, 3)), 1),
+            "asv_label": np.where(label == 0, "spoof", np.where(np.arange(n) % 2, "target", "nontarget")),
         }
         own = {name: _rounded(rng.normal(size=n), rng) for name in entry.columns if name not in columns}
         yield {name: _frozen(columns[name] if name in columns else own[name]) for name in entry.columns}

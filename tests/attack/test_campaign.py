@@ -362,7 +362,8 @@ def test_groups_have_their_mean_and_their_worst(trials: Trials) -> None:
     macro_auc = results.one("macro_auc", **run)
     class_mean = next(e for e in results if e.metric == "roc_auc" and e.run == run and e.average == "macro")
     assert class_mean.value == pytest.approx(macro_auc.value)
-    assert (class_mean.low, class_mean.high) == pytest.approx((macro_auc.low, macro_auc.high), abs=0.05)  # other draws
+    # Other draws, and the mean of slices counts the patients of each class: fewer degrees of freedom, so lower.
+    assert (class_mean.low, class_mean.high) == pytest.approx((macro_auc.low, macro_auc.high), abs=0.08)
     with pytest.raises(UsageError, match="cannot be combined"):
         measure_attacks(trials, by=["target,sex"])
 

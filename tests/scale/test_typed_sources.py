@@ -7,6 +7,7 @@ import gzip
 import json
 import pickle
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ def zipped(path: Path, inside: str = "notes.xml") -> None:
         archive.writestr(inside, "<x/>")
 
 
-OTHERS = {
+OTHERS: dict[str, Callable[[Path], object]] = {
     "zstd": lambda path: path.write_bytes(b"\x28\xb5\x2f\xfd\x00\x01\x02"),
     "zip": zipped,
     "workbook": lambda path: zipped(path, "xl/workbook.xml"),

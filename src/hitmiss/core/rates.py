@@ -21,7 +21,10 @@ def round_number(value: float | None, digits: int = DIGITS) -> float | None:
     >>> round_number(0.1 + 0.2), round_number(1.0), round_number(None), round_number(2 / 3, 4)
     (0.3, 1.0, None, 0.6667)
     """
-    return value if value is None or not math.isfinite(value) else float(f"{value:.{digits - 1}e}")
+    if value is None or not math.isfinite(value):
+        return value
+    # First what is above the noise of sums: a number halfway between two would go either way by its last bit.
+    return float(f"{float(f'{value:.13e}'):.{digits - 1}e}")
 
 
 class Rate(float):

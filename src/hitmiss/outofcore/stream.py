@@ -52,6 +52,7 @@ from hitmiss.robustness.campaign import CLEAN
 from hitmiss.robustness.manipulation import clean_rows, drift_parts
 from hitmiss.stats import sketch
 from hitmiss.stats.forms.base import Form
+from hitmiss.stats.forms.crossing import CrossingWithDensities
 from hitmiss.stats.stored import StoredTrials
 
 MEMORY: Final = 10**9
@@ -244,6 +245,8 @@ def _evaluate(scores: object, said: ReadSpec, design: Design, key: object, means
     if units and expected > sketch.LARGE and expected * UNIT_BYTES > memory:
         others = kept_columns(there, wanted, found_columns(alone, there), threshold, reads)
         beyond = UnitRuns(plan.cells, frozenset(keep) - {*others}, StoredTrials(means.scratch))
+        if len(units) > 1:  # the error of crossed units needs densities
+            forms = [CrossingWithDensities.of(form) for form in forms]
     disk = Disk(means.scratch, room, sketch.thresholds(forms)) if beyond or not units else None
     if disk is not None:
         disk.refuse_small(expected, UNIT_DISK_BYTES if beyond else DISK_BYTES)

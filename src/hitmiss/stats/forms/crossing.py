@@ -152,6 +152,32 @@ class Crossing(Located):
         return curve.at_crossing(self)
 
 
+@dataclass(frozen=True)
+class CrossingWithDensities(Crossing):
+    """A crossing whose short tally also keeps the scores by which `linearised` estimates densities."""
+
+    @classmethod
+    def of(cls, form: Form) -> Form:
+        """Return a crossing that is linearised in this form; others as they are."""
+        if not isinstance(form, Crossing) or form.linear is None:
+            return form
+        return cls(form.passed, form.read, form.unseen, form.linear)
+
+    def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
+        """Return where the condition begins to hold, and where the trials are that densities are estimated from."""
+        found = super().can_hold(cp, cn, n1, n0, deviations)
+        own = np.flatnonzero(super().can_hold(cp, cn, n1, n0, 0.0))
+        if not len(own):
+            return found
+        edges = own[0], own[-1] + 1
+        for below, n, errors in ((cp, n1, cp / n1), (cn, n0, 1.0 - cn / n0)):
+            # Both ends rise with the place of the crossing, so those of the edges of its leaf bound them.
+            lowest, highest = (_near(float(below[at]), n, float(errors[at])) for at in edges)
+            for first, last in zip(lowest, highest, strict=True):
+                found = found | ((below[:-1] <= last + 1.0) & (below[1:] > first - 1.0))
+        return found
+
+
 def equal_error(ties: Ties) -> Crossing:
     """Return the form of the equal error rate under a rule for ties."""
     if ties not in _AT_TIES:
@@ -196,12 +222,17 @@ def _alarm_rate(tally: Tally, point: int) -> float:
 
 def _density(score: Floats, below: Array, point: int, errors: float) -> float:
     """Return the density of a class at a point, from its cumulative counts and its error rate there."""
-    n, here = float(below[-1]), float(below[point])
-    near = max(LEAST_NEAR, math.ceil(errors * n / 2.0))
-    first, last = max(here - near, 0.0), min(here + near, n) - 1.0
+    n = float(below[-1])
+    first, last = _near(float(below[point]), n, errors)
     ends = score[np.minimum(np.searchsorted(below, [first, last], side="right") - 1, len(score) - 1)]
     width = float(ends[1] - ends[0])
     return (last - first) / (n * width) if width > 0.0 else math.inf
+
+
+def _near(here: float, n: float, errors: float) -> tuple[float, float]:
+    """Return the places of the first and the last trial of a class by which its density at a point is estimated."""
+    near = max(LEAST_NEAR, math.ceil(errors * n / 2.0))
+    return max(here - near, 0.0), min(here + near, n) - 1.0
 
 
 def _nearest_end(cp: Number, cn: Number, p: Number, q: Number, n1: Number, n0: Number) -> Number:
