@@ -108,13 +108,15 @@ def test_a_cost_without_a_false_alarm_has_an_interval_by_counting_alone_and_comp
     if metric == RARE:  # two negatives above most positives: without false alarms, a third of the positives is missed
         first, second = (t.put(score=np.r_[t.score[:98], 1.7, 1.71]) for t in (first, second))
     (alone,) = measure(first, [metric], bootstrap=200)
-    assert alone.method == FEW_ERRORS and alone.low is not None and alone.high is not None
+    assert alone.method == FEW_ERRORS
+    assert alone.value is not None and alone.low is not None and alone.high is not None
     # 60 negatives without a false alarm leave a rate of 4 % open (Jeffreys), and each 1 % costs 0.19.
     unseen = 19.0 * stats.beta.ppf(0.975, 0.5, 60.5)
     assert alone.low < alone.value and alone.high > min(1.0, alone.value + 0.8 * unseen)
     (paired,) = compare(first, second, [metric], bootstrap=200, force=True)
     assert paired.test == "wald" and paired.note is not None and "few errors at the threshold" in paired.note
-    assert paired.low is not None and paired.high is not None and paired.low < 0.0 < paired.delta < paired.high
+    assert paired.delta is not None and paired.low is not None and paired.high is not None
+    assert paired.low < 0.0 < paired.delta < paired.high
     assert paired.p_value is not None and paired.p_value > 0.05
 
 
@@ -122,7 +124,8 @@ def test_balanced_accuracy_without_errors_of_a_class_has_an_interval_by_counting
     label, decision = np.repeat([1, 0], [40, 12]), np.repeat([1, 0], [37, 15])
     trials = at_threshold(Trials.of(label, decision.astype(float)), 0.5)
     balanced, recall, specificity = measure(trials, ["balanced_accuracy", "recall", "specificity"], bootstrap=200)
-    assert balanced.method == FEW_ERRORS and balanced.low is not None and balanced.high is not None
+    assert balanced.method == FEW_ERRORS
+    assert balanced.value is not None and balanced.low is not None and balanced.high is not None
     assert balanced.low < balanced.value <= balanced.high < 1.0
     assert recall.low is not None and specificity.low is not None
     # Half of what either class leaves open: it cannot reach lower than both together.
