@@ -100,7 +100,11 @@ class Beats:
         if wrong:
             found = tuple(weights[wrong[0]].shape) if wrong[0] in weights else "nothing"
             raise DataError.of(
-                "weights-not-fit-beats", n_wrong=len(wrong), wrong=wrong[0], wanted=wanted[wrong[0]], found=found
+                "weights-not-fit-beats",
+                n_wrong=len(wrong),
+                wrong=wrong[0],
+                wanted=str(wanted[wrong[0]]),
+                found=str(found),
             )
         self.weights = {name: weights[name].float() for name in wanted}
         self.notes: list[str] = []
