@@ -480,7 +480,7 @@ def test_it_stops_when_told_and_keeps_everything(tmp_path: Path, how: signal.Sig
     client.sign_in("Ann")
     assert client.judge() is not None
     code, said = server.stop(how)
-    assert code == (0 if how == signal.SIGINT else -signal.SIGTERM) and "Traceback" not in said
+    assert code == 0 and "Traceback" not in said  # a server that is told to stop, by either signal, has done its work
     assert asked(tmp_path / "results.review.sqlite", "SELECT count(*) FROM verdicts") == [(1,)]
 
 

@@ -252,7 +252,7 @@ def test_what_a_table_cannot_be_asked(database: Path, capsys: pytest.CaptureFixt
         (["--cluster", "auto"], "needs-every-trial"),
         ([table], "several-tables"),
         (["--engine", "spark"], "other-engine"),
-        (["--engine", "bigquery"], "unknown-engine"),
+        (["--engine", "bigquery"], "unknown-value"),
     ):
         found = answer(capsys, table, *words, *ASKED)
         assert (found[0], found[1]["error"]["code"]) == (2, name), found
