@@ -57,8 +57,8 @@ def test_an_unknown_name_is_refused_by_every_spec(spec: type[Spec]) -> None:
         make(spec, Layer("command", {"no_such_option": 1}))
 
 
-def test_a_protocol_stands_below_everything(tmp_path: Path) -> None:
-    """Four layers about the replicates, and what is left when each of them is taken away."""
+def test_a_protocol_stands_below_everything_that_is_stated(tmp_path: Path) -> None:
+    """Four layers about the replicates, and what is left when each of them is taken away; a verb's default is the last."""
     text = (tmp_path / "mine.toml", 'name = "mine"\nprimary = "eer"\nmetrics = ["eer"]\nbootstrap = 50\n')
     text[0].write_text(text[1] + '[read]\npositive = "real"\nnegative = "fake"\n')
     (tmp_path / "hitmiss.toml").write_text("[ask]\nbootstrap = 70\n")
@@ -69,8 +69,8 @@ def test_a_protocol_stands_below_everything(tmp_path: Path) -> None:
 
     assert drawn({"bootstrap": 80}, settings, {"bootstrap": 60}) == 80
     assert drawn({}, settings, {"bootstrap": 60}) == 70
-    assert drawn({}, None, {"bootstrap": 60}) == 60
-    assert drawn({}, None, {}) == 50
+    assert drawn({}, None, {"bootstrap": 60}) == 50
+    assert make_design({"metrics": "eer"}, None, defaults={"bootstrap": 60})[0].bootstrap == 60
     assert drawn({"bootstrap": 0}, settings, {"bootstrap": 60}) == 0, "none is a value, too"
     taken = make_design({"protocol": rules}, settings)[1]
     assert taken is not None and dict(taken.values) == {"bootstrap": "70"}

@@ -1,4 +1,4 @@
-"""From what a caller states to a design: protocol < defaults of a verb < settings file < command or keywords."""
+"""From what a caller states to a design: defaults of a verb < protocol < settings file < command or keywords."""
 
 from __future__ import annotations
 
