@@ -171,7 +171,7 @@ def _listen_to(client: object, ledger: Ledger) -> None:
                 raise
             about = {"answered": found.get("model"), "tokens": tokens_in(found), "body": None if found else "malformed"}
             ledger.ended(name, model, time.perf_counter() - began, status=response.status_code, **about)
-            return response  # type: ignore[no-any-return]
+            return response
 
         async def aclose(self) -> None:
             await self.inner.aclose()  # type: ignore[attr-defined]
