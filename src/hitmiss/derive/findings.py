@@ -43,12 +43,12 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "this guarantee needs the package mapie: pip install 'hitmiss[guarantee]'"
     ),
     "affine-calibration-not-settle": Entry(
-        ERROR, "the affine calibration did not settle: the classes hardly overlap", fix="use method='pav'"
+        ERROR, "the affine calibration did not settle: the classes hardly overlap", fix="use {--method pav}"
     ),
     "threshold-separates-classes-fit": Entry(
         ERROR,
         "a threshold separates the classes of the fit set, so an affine calibration has no finite slope",
-        fix="fit on more or harder trials, or use method='pav'",
+        fix="fit on more or harder trials, or use {--method pav}",
     ),
     "misleading-above-ends-become": Entry(
         ERROR, "misleading must be above 0, or the ends become infinite; found {misleading}"
