@@ -131,19 +131,25 @@ def test_a_chance_level_may_say_what_gives_it() -> None:
 
 
 LEFT = {
+    "claims": 1,
     "cli": 16,
     "conclude": 23,
     "derive": 3,
     "engine": 11,
-    "evaluation": 21,
+    "evaluation": 18,
+    "io": 1,
+    "llm": 2,
     "outofcore": 1,
     "probes": 2,
-    "reports": 72,
+    "reports": 40,
     "robustness": 2,
     "stats": 1,
     "verdicts": 10,
 }
-"""Literals of metric names that are still outside metrics and protocols, per package: they may only become fewer."""
+"""Literals of metric names that are still outside metrics and protocols, per package: they may only become fewer.
+
+Those of `io` and `llm` are names that other tools give to their own metrics.
+"""
 OTHER_WORDS = {"precision", "coverage", "changed", "lost", "snr_db"}
 """Names of metrics that are also plain words or columns elsewhere."""
 

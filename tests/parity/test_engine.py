@@ -75,7 +75,7 @@ def test_the_four_printed_lines(results: Results, expected: dict[str, Any]) -> N
     assert f"{results.one('act_dcf').value:.5f}" == printed["eval_actDCF"]
 
 
-@pytest.mark.parametrize("unit, key", [(None, "eer_stratified_by_class"), ("speaker", "eer_cluster_speaker")])
+@pytest.mark.parametrize("unit, key", [("none", "eer_stratified_by_class"), ("speaker", "eer_cluster_speaker")])
 def test_intervals_agree_with_resampling_the_official_package(
     reference: Path, expected: dict[str, Any], unit: str, key: str
 ) -> None:

@@ -26,7 +26,6 @@ from hitmiss.robustness.manipulation import drift
 SPEECH = Path(__file__).resolve().parents[2].parent / "shared" / "data" / "speech"
 pytestmark = [
     pytest.mark.extras,
-    pytest.mark.slow,
     pytest.mark.skipif(not SPEECH.is_dir(), reason="the folder shared/data/speech is not here"),
 ]
 CODECS = "mp3:2,gsm,ulaw"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import hitmiss as hm
+from hitmiss.cli.main import run
 from hitmiss.core.results import Estimate, Results
 
 FOLDER = Path(__file__).parent.parent / "official_reference" / "tandem"
@@ -230,6 +231,26 @@ def test_logical_access_of_2019_with_pooled_rates_of_the_asv(name: str) -> None:
         assert_equal(found.one("min_t_dcf", attack=attack), values, "revised")
 
 
+@sets("asvspoof2019_la")
+def test_logical_access_of_2019_with_rates_of_each_attack(name: str) -> None:
+    files, expected = FOLDER / "asvspoof2019_la" / name, EXPECTED["asvspoof2019_la"][name]
+    own = {"legacy": "min_t_dcf_legacy(asv=own)", "revised": "min_t_dcf(asv=own)"}
+    found = hm.evaluate(
+        files / "cm_scores.txt",
+        None,
+        "asvspoof2019-la",
+        metrics=list(own.values()),
+        by=["attack"],
+        bootstrap=0,
+        settings="none",
+        asv=str(files / "asv_scores.txt"),
+    )
+    assert_equal(found.one(own["legacy"]), expected, "min_t_dcf_legacy")
+    for attack, values in expected["by_attack_own_asv"].items():
+        for kind, metric in own.items():
+            assert_equal(found.one(metric, attack=attack), values, kind)
+
+
 @sets("sasv2022")
 def test_the_challenge_of_2022(name: str) -> None:
     files, expected = FOLDER / "sasv2022" / name, EXPECTED["sasv2022"][name]
@@ -320,7 +341,28 @@ def test_files_of_another_folder_give_the_same_signature_and_the_claim_is_verifi
         for folder in (files, moved)
     ]
     assert made[0].signature == made[1].signature
-    assert str(tmp_path) not in made[1].signature
+    made[1].save(str(tmp_path / "claim.json"))
+    assert str(moved) not in (tmp_path / "claim.json").read_text()
+    claim = str(tmp_path / "claim.json")
+    assert hm.verify(claim, str(files / "cm_scores.txt"), asv=str(files / "asv_scores.txt")).holds
+    rows = (files / "asv_scores.txt").read_text().splitlines()
+    (tmp_path / "asv_scores.txt").write_text("\n".join(rows[:-5]))  # the rates of the verifier are other ones
+    assert not hm.verify(claim, str(files / "cm_scores.txt"), asv=str(tmp_path / "asv_scores.txt")).holds
+
+
+def test_a_comparison_is_verified_with_the_scores_of_the_verifier(tmp_path: Path) -> None:
+    files = FOLDER / "asvspoof2021_la" / "01_plain"
+    keys = files / "keys" / "LA"
+    asked = {
+        "asv": str(keys / "ASV" / "ASVTorch_Kaldi" / "score.txt"),
+        "asv_key": str(keys / "ASV" / "trial_metadata.txt"),
+    }
+    key, second = str(keys / "CM" / "trial_metadata.txt"), str(other(files / "score.txt", tmp_path))
+    words = [str(files / "score.txt"), second, "--key", key, "-p", "asvspoof2021-la", "-m", "min_t_dcf"]
+    flags = [word for name, path in asked.items() for word in (f"--{name.replace('_', '-')}", path)]
+    assert run(["compare", *words, *flags, "--bootstrap", "50", "-o", str(tmp_path / "claim.json")]) == 0
+    assert str(keys) not in (tmp_path / "claim.json").read_text()
+    assert hm.verify(str(tmp_path / "claim.json"), [str(files / "score.txt"), second], key, **asked).holds
 
 
 def test_the_scores_of_a_verifier_are_asked_for_where_they_are_needed() -> None:
@@ -367,8 +409,6 @@ def test_streamed_trials_give_the_digits_of_memory() -> None:
 
 
 def test_validate_says_what_score_says(capsys: pytest.CaptureFixture[str]) -> None:
-    from hitmiss.cli.main import run
-
     files = FOLDER / "track2_tandem" / "01_plain"
     asked = [str(files / "sasv_scores.tsv"), "--key", str(files / "sasv_key_full.txt")]
     assert [run([verb, *asked, "-p", "asvspoof5-track2"]) for verb in ("validate", "score")] == [0, 0]
@@ -376,3 +416,82 @@ def test_validate_says_what_score_says(capsys: pytest.CaptureFixture[str]) -> No
     capsys.readouterr()
     assert [run([verb, *plain]) for verb in ("validate", "score")] == [3, 3]
     assert capsys.readouterr().err.count("asvspoof5-track2-single") == 2
+
+
+@sets("sasv2022")
+def test_the_concurrent_tandem_error_of_2022(name: str) -> None:
+    """Scores of the CM and of the ASV in the layout of T-EER, whose script takes a share of spoofs of one half."""
+    files, expected = FOLDER / "sasv2022" / name, EXPECTED["sasv2022"][name]
+    if "t_eer_concurrent_by_rho" not in expected:
+        pytest.skip("the package gives none for this set")
+    rows = {
+        part: [line.split() for line in (files / f"{part}_scores.txt").read_text().splitlines()]
+        for part in ("cm", "asv")
+    }
+    by_id = {(speaker, item): float(score) for speaker, item, _, _, score in rows["asv"]}
+    kind = [row[3] for row in rows["cm"]]
+    own = hm.metrics.t_eer(
+        *(
+            [[s for s, k in zip(scores, kind, strict=True) if k == name] for name in ("target", "nontarget", "spoof")]
+            for scores in ([float(r[4]) for r in rows["cm"]], [by_id[r[0], r[1]] for r in rows["cm"]])
+        ),
+        ties="official",
+    )
+    value = expected["t_eer_concurrent_by_rho"]["0.5"]
+    assert own == pytest.approx(value, **CLOSE) if value is not None else own != own
+
+
+def test_every_verb_takes_tandem_metrics(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Score with a gap and units, verify, gate, report, compare and rank, on the official files of Track 2."""
+    files = FOLDER / "track2_tandem" / "01_plain"
+    first, second, third = files / "sasv_scores.tsv", tmp_path / "b.tsv", tmp_path / "c.tsv"
+    head, *lines = first.read_text().splitlines()
+    for path, by in ((second, 0.3), (third, 1.0)):
+        rows = [line.split("\t") for line in lines]
+        for i, row in enumerate(rows):
+            row[2:] = [str(float(score) - by * (i % 4)) for score in row[2:]]
+        path.write_text("\n".join([head, *("\t".join(row) for row in rows)]) + "\n")
+    shared = ["--key", str(files / "sasv_key_full.txt"), "-p", "asvspoof5-track2"]
+    metrics = ["-m", "min_a_dcf", "-m", "min_t_dcf", "-m", "t_eer", "-m", "sasv_eer"]
+    drawn = ["--unit", "speaker", "--bootstrap", "60"]
+    claim = str(tmp_path / "claim.json")
+    assert run(["score", str(first), *shared, *metrics, *drawn, "--gap", "codec=NONE", "-o", claim]) == 0
+    made = json.loads(Path(claim).read_text())["estimates"]
+    whole = {e["metric"]: e for e in made if not e["slice"]}
+    assert set(whole) == {"min_a_dcf", "min_t_dcf", "t_eer", "sasv_eer"}
+    gaps = {e["metric"]: e["value"] for e in made if e["average"] == "gap"}
+    for metric in ("min_a_dcf", "min_t_dcf"):
+        sides = [
+            hm.evaluate(
+                first,
+                files / "sasv_key_full.txt",
+                "asvspoof5-track2",
+                metrics=[metric],
+                where={"codec": codecs},
+                bootstrap=0,
+                settings="none",
+            )
+            .one(metric)
+            .value
+            for codecs in (["NONE"], sorted(codecs_of(files) - {"NONE"}))
+        ]
+        assert gaps[metric] == pytest.approx(sides[1] - sides[0], **CLOSE)  # type: ignore[operator]
+    assert run(["verify", claim, str(first), "--key", str(files / "sasv_key_full.txt")]) == 0
+    assert run(["gate", claim, "--require", "min_a_dcf <= 0.9"]) == 0
+    assert run(["gate", claim, "--require", "min_a_dcf.high <= 0.0001"]) == 1
+    page = tmp_path / "report.html"
+    assert run(["report", str(first), *shared, *metrics, *drawn, "-o", str(page)]) == 0
+    text = page.read_text()
+    assert "min a-DCF" in text or "min_a_dcf" in text
+    capsys.readouterr()
+    assert run(["compare", str(first), str(second), *shared, *metrics, *drawn, "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert {d["metric"] for d in shown["differences"]} >= {"min_a_dcf", "min_t_dcf", "t_eer", "sasv_eer"}
+    assert run(["compare", str(first), str(second), str(third), *shared, "-m", "min_a_dcf", *drawn]) == 0
+
+
+def codecs_of(files: Path) -> set[str]:
+    """The codecs of the full key, by our names."""
+    head, *lines = (files / "sasv_key_full.txt").read_text().splitlines()
+    place = head.split().index("codec")
+    return {"NONE" if line.split()[place] == "-" else line.split()[place] for line in lines}

@@ -74,3 +74,14 @@ def test_summarize_results(tmp_path: Path) -> None:
     done = module("summarize_results", tmp_path / "r.jsonl", "--bootstrap", "0")
     assert done.returncode == 0, done.stderr
     assert "McNemar" in done.stdout and "accuracy" in done.stdout
+    (tmp_path / "dataset.jsonl").write_text('{"id": "s0", "image": "s0.png", "label": "fake"}\n')
+    out, page = tmp_path / "summary.json", tmp_path / "summary.md"
+    done = module("summarize_results", "--results-dir", tmp_path, "--out", out, "--out-md", page, "--bootstrap", "0")
+    assert done.returncode == 0, done.stderr
+    [(name, found)] = json.loads(out.read_text())["files"].items()
+    assert name == "r.jsonl"
+    values = {(e["run"]["tools"], e["metric"]): e["value"] for e in found["estimates"] if not e["slice"]}
+    assert values["no-tools", "accuracy"] == 0.6 and values["tools", "accuracy"] == 0.9
+    assert found["tools"]["m"]["differences"][0]["p_value"] == 2 * 0.5**3  # three pairs differ, all one way
+    assert "## m: tools against no tools" in page.read_text() and "| 0.9000" in page.read_text()
+    assert run(["triage", str(tmp_path), "--json", "--bootstrap", "0"]) == 0

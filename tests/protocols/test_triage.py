@@ -135,7 +135,7 @@ def test_zero_on_request_is_told_and_signed(tmp_path: Path) -> None:
     assert zero.figures.one("precision_fake").value == 0.0
     assert "0 by convention" in (zero.figures.one("precision_fake").note or "")
     assert "undefined:zero" in zero.figures.signature and "undefined" not in null.figures.signature
-    with pytest.raises(UnknownName, match="undefined figures"):
+    with pytest.raises(UnknownName, match="undefined numbers"):
         evaluate_triage(path, undefined="hope")
 
 

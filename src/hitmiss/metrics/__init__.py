@@ -5,6 +5,7 @@
 0.75
 """
 
+from hitmiss.metrics.by_domain import tpr_at_domain_fpr
 from hitmiss.metrics.calibration import brier, log_loss
 from hitmiss.metrics.confidence import brier_confidence, ece, max_calibration_error, smooth_ece
 from hitmiss.metrics.counts import accuracy, balanced_accuracy, f1, fnr, fpr, mcc, precision, recall, specificity
@@ -12,6 +13,9 @@ from hitmiss.metrics.curves import DetCurve, PrCurve, RocCurve, det_curve, pr_cu
 from hitmiss.metrics.detection import act_dcf, bayes_threshold, cllr, dcf_at, eer, eer_threshold, min_cllr, min_dcf
 from hitmiss.metrics.drift import far_drift, frr_drift, shift_fake, shift_real
 from hitmiss.metrics.latency import median_seconds, p95_seconds
+from hitmiss.metrics.means import mean_grade
+from hitmiss.metrics.operating_points import accuracy_at_eer, act_c_primary, f1_at_eer, min_c_primary
+from hitmiss.metrics.presentation_attacks import iapar
 from hitmiss.metrics.ranking import average_precision, fpr_at_tpr, roc_auc, tpr_at_fpr
 from hitmiss.metrics.robustness import (
     changed,
@@ -31,6 +35,7 @@ from hitmiss.metrics.robustness import (
     target_eligible,
     target_success,
 )
+from hitmiss.metrics.segments import segment_eer
 from hitmiss.metrics.selective import (
     RiskCoverage,
     accuracy_at_coverage,
@@ -48,17 +53,20 @@ from hitmiss.metrics.triage import (
     coverage,
     coverage_fake,
     coverage_real,
+    cut_rate,
     error_rate,
     f1_fake,
     f1_real,
     fake_catch_rate,
     fake_slip_rate,
+    filtered_rate,
     precision_fake,
     precision_real,
     real_false_flag_rate,
     real_pass_rate,
     recall_fake,
     recall_real,
+    refused_rate,
     unparsed_rate,
 )
 
@@ -73,6 +81,8 @@ __all__ = [
     "accuracy",
     "accuracy_answered",
     "accuracy_at_coverage",
+    "accuracy_at_eer",
+    "act_c_primary",
     "act_dcf",
     "asv_rates",
     "augrc",
@@ -89,6 +99,7 @@ __all__ = [
     "coverage_at_accuracy",
     "coverage_fake",
     "coverage_real",
+    "cut_rate",
     "dcf_at",
     "det_curve",
     "e_aurc",
@@ -98,16 +109,19 @@ __all__ = [
     "error_rate",
     "exact_match",
     "f1",
+    "f1_at_eer",
     "f1_fake",
     "f1_real",
     "fake_catch_rate",
     "fake_slip_rate",
     "far_drift",
+    "filtered_rate",
     "flipped",
     "fnr",
     "fpr",
     "fpr_at_tpr",
     "frr_drift",
+    "iapar",
     "induced",
     "l2_mv",
     "linf_uv",
@@ -116,9 +130,11 @@ __all__ = [
     "macro_auc",
     "max_calibration_error",
     "mcc",
+    "mean_grade",
     "median_minimal_strength",
     "median_seconds",
     "min_a_dcf",
+    "min_c_primary",
     "min_cllr",
     "min_dcf",
     "min_t_dcf",
@@ -133,11 +149,13 @@ __all__ = [
     "recall",
     "recall_fake",
     "recall_real",
+    "refused_rate",
     "risk_coverage",
     "robust_accuracy",
     "roc_auc",
     "roc_curve",
     "sasv_eer",
+    "segment_eer",
     "shift_fake",
     "shift_real",
     "smooth_ece",
@@ -150,6 +168,7 @@ __all__ = [
     "target_base",
     "target_eligible",
     "target_success",
+    "tpr_at_domain_fpr",
     "tpr_at_fpr",
     "unparsed_rate",
 ]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 NORMS: Final = ("l2_mv", "linf_uv", "snr_db", "smoothness_uv2")
-"""Figures that describe an attack: they have no better or worse direction."""
+"""Numbers that describe an attack: they have no better or worse direction."""
 AIMED: Final = ("target_success", "target_eligible", "target_base")
 OF_RECORDS: Final = (
     "changed", "changed_correct", "exact_match", "robust_accuracy", *AIMED, "macro_auc", *NORMS, "median_minimal_strength",
 )  # fmt: skip
-"""Figures of whole records, in the order of the tables."""
+"""Numbers of whole records, in the order of the tables."""
 OF_CLASSES: Final = ("flipped", "lost", "induced", "roc_auc")
-"""Figures of one class."""
+"""Numbers of one class."""
 UNTOUCHED: Final = ("exact_match", "macro_auc", "roc_auc")
-"""Figures that also exist for records without an attack."""
+"""Numbers that also exist for records without an attack."""
 COMPARED: Final = ("changed", "changed_correct", "robust_accuracy", "exact_match", "macro_auc", *AIMED)
-"""Record figures by which two models are compared, in the order of the tables."""
+"""Record numbers by which two models are compared, in the order of the tables."""

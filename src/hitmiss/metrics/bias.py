@@ -91,7 +91,7 @@ def power_mean(values: ArrayLike, p: float = POWER) -> float:
 
 
 RANGES: Final = dict.fromkeys((*KINDS, "bias_score"), (0.0, 1.0))
-"""The least and greatest possible values of each figure; higher is better."""
+"""The least and greatest possible values of each number; higher is better."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def bias_score(
     p: float = POWER,
     overall_weight: float = 0.25,
 ) -> BiasScore:
-    """Compute the final figure of the Jigsaw competition from the AUCs of each identity.
+    """Compute the final number of the Jigsaw competition from the AUCs of each identity.
 
     final = w · AUC + (1 − w) / 3 · Σ over the three kinds of M_p. Best: high. Range: 0..1. Undefined (NaN) if a kind is
     undefined for every identity.

@@ -3,7 +3,7 @@
 Conventions: `confidence` 0..1 is the detector's own number for the verdict that it gave. Only answered trials with a
 confidence count: the confidence of an abstention or of a failed call is never used, and NaN means no confidence.
 Everything is computed from one tally, whose scores are the confidences and whose positives are the right verdicts. A
-figure is NaN without such a trial.
+number is NaN without such a trial.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ def smooth_ece(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, wei
     smECE_σ = ∫₀¹ |(1/n) Σ_i (right_i − c_i) K_σ(c_i, t)| dt with the Gaussian kernel reflected at 0 and 1, at the
     bandwidth where smECE_σ = σ (not below 0.001). Best: low. Range: 0..1. Undefined (NaN) without an answered trial
     that has a confidence. If there are more than 1,000 distinct confidences, each is split between its neighbours
-    on a grid of 1/1000, which changes the figure by less than 0.0001.
+    on a grid of 1/1000, which changes the number by less than 0.0001.
     Reference: Błasiok & Nakkiran 2023; `relplot.smECE` approximates it.
 
     >>> round(smooth_ece([1, 1, 0, 0], [1, 1, 0, 1], [0.9, 0.9, 0.7, 0.7]), 4)

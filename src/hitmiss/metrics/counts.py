@@ -1,7 +1,7 @@
 """Metrics of decisions: accuracy, precision, recall, F1, specificity, error rates, MCC.
 
 Conventions: `label` 1 = positive; `decision` 1 = said positive, 0 = said negative, -1 = abstained,
--2 = the call failed. `accuracy` counts abstentions and failures as wrong; every other figure is over the trials that
+-2 = the call failed. `accuracy` counts abstentions and failures as wrong; every other number is over the trials that
 were answered. An empty denominator is NaN, never 0.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -30,6 +30,8 @@ from hitmiss.stats.sketch import tally_for
 from hitmiss.stats.unseen import equal_error_at_most
 
 TieRule = Literal["grouped", "official", "interpolated", "hull"]
+OF_SCORE_MODELS: Final = ("eer", "min_dcf", "act_dcf", "cllr", "min_cllr")
+"""What calibration and fusion are judged by, where nothing else is asked for."""
 
 
 def eer_form(ties: TieRule) -> Form:
@@ -96,20 +98,16 @@ def eer_threshold(
         _refuse_fractions(tally)
     if not tally.has_both_classes:
         return float("nan")
-    return _official_threshold(tally) if ties == "official" else tally.threshold_of(eer_point(tally))
+    return official_threshold(tally) if ties == "official" else tally.threshold_of(eer_point(tally))
 
 
 def eer_point(tally: Tally) -> int:
     """Return the point of the tie-grouped curve with the smallest |FRR − FAR|; of equal ones, the first."""
-    low = equal_error("grouped").point(tally)
-    gaps = [
-        abs(tally.positives[i] / tally.n_positive - (tally.n_negative - tally.negatives[i]) / tally.n_negative)
-        for i in (low, low + 1)
-    ]
-    return low if gaps[0] <= gaps[1] else low + 1
+    return equal_error("grouped").place(tally)
 
 
-def _official_threshold(tally: Tally) -> float:
+def official_threshold(tally: Tally) -> float:
+    """Return the threshold that the ASVspoof packages print: the last rejected score, below all if none is."""
     low = equal_error("official").point(tally)
     cp, cn, n1, n0 = float(tally.positives[low]), float(tally.negatives[low]), tally.n_positive, tally.n_negative
     p, q = float(tally.positives[low + 1]) - cp, float(tally.negatives[low + 1]) - cn
@@ -178,7 +176,7 @@ def min_dcf(
 
     min over t of  c_miss · p_target · FRR(t) + c_fa · (1 − p_target) · FAR(t), divided by the cost of the better
     trivial system, min(c_miss · p_target, c_fa · (1 − p_target)). Accept-all and reject-all are on the curve, so the
-    normalised figure never exceeds 1; exactly 1 means that no threshold is better than a trivial system at this
+    normalised number never exceeds 1; exactly 1 means that no threshold is better than a trivial system at this
     operating point. Best: low. Range: 0..1. Undefined (NaN) with one class. The defaults are those of ASVspoof 5:
     P_spoof = 0.05.
 
@@ -343,7 +341,7 @@ def min_cllr(label: ArrayLike, score: ArrayLike, weight: ArrayLike | None = None
     then `cllr` is computed. cllr − min_cllr is the calibration loss. Best: low. Range: 0..1. Undefined (NaN) with one
     class.
 
-    It gets no interval: the best monotone map is fitted to the sample, so the figure is too low there and even lower in
+    It gets no interval: the best monotone map is fitted to the sample, so the number is too low there and even lower in
     every replicate. Intervals from replicates contained the true value only 10 to 90 % of the time.
 
     Reference: Brümmer & du Preez 2006.

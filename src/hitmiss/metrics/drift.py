@@ -1,7 +1,7 @@
 """The effect of a manipulation on a detector at a fixed threshold: each trial next to its clean version.
 
 `decision_clean` and `score_clean` are the detector's answers for the same clip without manipulation;
-`robustness.manipulation.beside_clean` adds them to the trials. A figure is a mean over one class, so it has slices,
+`robustness.manipulation.beside_clean` adds them to the trials. A number is a mean over one class, so it has slices,
 intervals, gaps and comparisons like any other.
 """
 

@@ -33,6 +33,23 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "decision must be 1, 0, -1 (abstained) or -2 (failed); found {said!r} at position {wrong}"
     ),
     "target-lie": Entry(ERROR, "p_target must lie between 0 and 1; found {p_target}"),
+    "bad-accepted": Entry(
+        ERROR, "accepted is 1 or 0 for every attack; found {found!r}", fix="give what the whole system decided"
+    ),
+    "bad-merge": Entry(ERROR, "merge is a number of neighbouring segments, 1 or more; found {merge}"),
+    "segments-torn": Entry(
+        ERROR, "merged segments of one utterance are not drawn one by one", fix="add {--unit utterance}"
+    ),
+    "segment-twice": Entry(
+        ERROR,
+        "segment {segment} of {utterance} occurs twice, so that segments cannot be merged",
+        fix="number them; if trials were drawn, add {--unit utterance}",
+    ),
+    "bad-operating-points": Entry(
+        ERROR,
+        "cannot read the operating points {text!r}",
+        fix="write priors, as 0.01+0.005, or priors with the costs of a miss and a false alarm, as 0.01:1:10",
+    ),
     "costs-positive-finite": Entry(ERROR, "costs must be positive and finite; found c_miss={c_miss}, c_fa={c_fa}"),
     "target-too-near-bayes": Entry(ERROR, "p_target is too near 0 or 1 for a Bayes threshold; found {p_target}"),
     "threshold-nan": Entry(ERROR, "the threshold is NaN"),
@@ -70,7 +87,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "with these costs a system that accepts all, or rejects all, costs nothing"
     ),
     "error-rates-fractions": Entry(ERROR, "error rates are fractions between 0 and 1; found {self_2}"),
-    "unparsed-flat-column-verdict": Entry(
-        ERROR, "unparsed must be a flat column of 1 (the verdict was not understood) and 0"
-    ),
+    "unparsed-flat-column-verdict": Entry(ERROR, "{name} must be a flat column of 1 (so it came out) and 0"),
 }

@@ -101,6 +101,7 @@ def tpr_at_fpr_form(fpr: float) -> Form:
     return Crossing(
         lambda cp, cn, n1, n0: (n0 - cn) / n0 <= fpr,
         lambda cp, cn, p, q, n1, n0: (n1 - cp - p) / n1,
+        read_at="after",
     )
 
 
@@ -130,6 +131,7 @@ def fpr_at_tpr_form(tpr: float) -> Form:
     return Crossing(
         lambda cp, cn, n1, n0: (n1 - cp) / n1 < tpr,
         lambda cp, cn, p, q, n1, n0: (n0 - cn) / n0,
+        read_at="before",
     )
 
 

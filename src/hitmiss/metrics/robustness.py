@@ -26,10 +26,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hitmiss.core.errors import DataError
 from hitmiss.core.metric import Chance
-from hitmiss.core.rates import PartialEstimate, Quantile, Rate
+from hitmiss.core.rates import Quantile, Rate
 from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import check_weight
+from hitmiss.metrics.means import form_of_mean, mean_of_known
 from hitmiss.metrics.ranking import roc_auc
 from hitmiss.stats.forms.trials import OfTerms, OfWeights
 
@@ -287,6 +288,7 @@ def macro_auc(class_labels: ArrayLike, class_scores: ArrayLike, weight: ArrayLik
     0.5
     """
     truth, score = np.asarray(class_labels), np.asarray(class_scores, dtype=np.float64)
+    _areas(truth, score)  # refuses what is no table before rows are chosen
     weights = check_weight(weight, len(truth))
     kept = np.ones(len(truth), dtype=bool) if weights is None else weights > 0
     truth, score = truth[kept], score[kept]
@@ -295,34 +297,7 @@ def macro_auc(class_labels: ArrayLike, class_scores: ArrayLike, weight: ArrayLik
     return float(np.mean([roc_auc(truth[:, k], score[:, k], own) for k in both])) if both else math.nan
 
 
-def _mean(values: ArrayLike, weight: ArrayLike | None, factor: float = 1.0) -> float:
-    """Return the mean of the finite values, with their number."""
-    given = np.asarray(values, dtype=np.float64)
-    weights = check_weight(weight, len(given))
-    counted = np.isfinite(given) * (1.0 if weights is None else np.asarray(weights, dtype=np.float64))
-    of = float(counted.sum())
-    return (
-        PartialEstimate(factor * math.fsum((np.where(counted > 0, given, 0.0) * counted).tolist()) / of, of)
-        if of
-        else math.nan
-    )
-
-
-def _norm(column: str, factor: float = 1.0) -> Callable[[], OfTerms]:
-    """Return the form of a mean of a column of numbers."""
-
-    def terms(**arrays: ArrayLike) -> Terms:
-        given = np.asarray(arrays[column], dtype=np.float64)
-        known = np.isfinite(given)
-        return factor * np.where(known, given, 0.0), known.astype(np.float64)
-
-    def figure(*, weight: ArrayLike | None = None, **arrays: ArrayLike) -> float:
-        return _mean(arrays[column], weight, factor)
-
-    return lambda: OfTerms(figure, (column,), terms=terms)
-
-
-@metric(best="low", range=(0.0, math.inf), form=_norm("delta_l2"), two_sided=True)
+@metric(best="low", range=(0.0, math.inf), form=form_of_mean("delta_l2"), two_sided=True)
 def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Size of the change (L2): mean Euclidean norm of the change, in mV.
 
@@ -331,10 +306,10 @@ def l2_mv(delta_l2: ArrayLike, weight: ArrayLike | None = None) -> float:
     >>> float(l2_mv([1.0, 2.0]))
     1.5
     """
-    return _mean(delta_l2, weight)
+    return mean_of_known(delta_l2, weight)
 
 
-@metric(best="low", range=(0.0, math.inf), form=_norm("delta_linf", 1e3), two_sided=True)
+@metric(best="low", range=(0.0, math.inf), form=form_of_mean("delta_linf", 1e3), two_sided=True)
 def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Greatest change of a sample: mean largest change of any sample, in µV (the column is in mV).
 
@@ -343,10 +318,10 @@ def linf_uv(delta_linf: ArrayLike, weight: ArrayLike | None = None) -> float:
     >>> float(linf_uv([0.001, 0.003]))
     2.0
     """
-    return _mean(delta_linf, weight, 1e3)
+    return mean_of_known(delta_linf, weight, 1e3)
 
 
-@metric(best="high", range=(-math.inf, math.inf), form=_norm("snr_db"), two_sided=True)
+@metric(best="high", range=(-math.inf, math.inf), form=form_of_mean("snr_db"), two_sided=True)
 def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Signal to noise: mean ratio of signal to change, in dB.
 
@@ -355,10 +330,10 @@ def snr_db(snr_db: ArrayLike, weight: ArrayLike | None = None) -> float:
     >>> float(snr_db([10.0, 20.0]))
     15.0
     """
-    return _mean(snr_db, weight)
+    return mean_of_known(snr_db, weight)
 
 
-@metric(best="low", range=(0.0, math.inf), form=_norm("smoothness", 1e6), two_sided=True)
+@metric(best="low", range=(0.0, math.inf), form=form_of_mean("smoothness", 1e6), two_sided=True)
 def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Roughness: mean squared difference of neighbouring samples of the change, in µV² (the column is in mV²).
 
@@ -368,7 +343,7 @@ def smoothness_uv2(smoothness: ArrayLike, weight: ArrayLike | None = None) -> fl
     >>> float(smoothness_uv2([1e-6, 3e-6]))
     2.0
     """
-    return _mean(smoothness, weight, 1e6)
+    return mean_of_known(smoothness, weight, 1e6)
 
 
 @metric(best="high", range=(0.0, math.inf), one_by_one=True)

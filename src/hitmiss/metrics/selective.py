@@ -1,7 +1,7 @@
 """Metrics of selective classification: what is gained by answering only if the confidence is high.
 
 Conventions as in `confidence`: answered trials with a confidence, the most confident first. Trials of equal confidence
-have no order, so every figure is its expectation over all their orders, and no sort can change it. Risk is the share of
+have no order, so every number is its expectation over all their orders, and no sort can change it. Risk is the share of
 wrong verdicts among the accepted trials.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +20,9 @@ from hitmiss.core.registry import metric
 from hitmiss.core.sorting import Floats
 from hitmiss.core.tally import check_weight
 from hitmiss.metrics.confidence import Judged, judged, per_trial
+
+OF_CONFIDENCES: Final = ("ece", "smooth_ece", "brier_confidence", "aurc")
+"""What several sources of confidence are compared by."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +169,7 @@ def e_aurc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight:
     return _over(e_aurc_of, _judged(label, decision, confidence, weight))
 
 
-@metric(best="low", judged=augrc_of)
+@metric(best="low", range=(0.0, 0.5), judged=augrc_of)
 def augrc(label: ArrayLike, decision: ArrayLike, confidence: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Area under the generalized risk–coverage curve: the mean share of trials that are accepted and wrong.
 
@@ -216,7 +220,7 @@ def coverage_at_accuracy(
 
     max over thresholds t with accuracy{confidence >= t} >= accuracy of n{confidence >= t} / n, n all trials; 0 if no
     threshold reaches it. A threshold cannot separate equal confidences. The threshold is chosen on the data that it is
-    judged on, so the figure is optimistic. Best: high. Range: 0..1. Undefined (NaN) without trials.
+    judged on, so the number is optimistic. Best: high. Range: 0..1. Undefined (NaN) without trials.
     Reference: Geifman & El-Yaniv 2017.
 
     >>> coverage_at_accuracy([1, 1, 0, 0], [1, 0, 0, -1], [0.9, 0.5, 0.8, 0.99], accuracy=0.9)

@@ -139,7 +139,7 @@ def min_t_dcf(
 
     Reference: Kinnunen et al., IEEE/ACM TASLP 2020; equals the official ASVspoof 5 package with the organisers' ASV.
     With another ASV, `evaluation_full` of that package uses the share of spoofs *rejected* where the formula has the
-    share *accepted*; here the formula is used (see `asv_rates`). To reproduce the package's figure, pass
+    share *accepted*; here the formula is used (see `asv_rates`). To reproduce the package's number, pass
     `dataclasses.replace(rates, p_fa_spoof=1 - rates.p_fa_spoof)`.
 
     In the example a perfect CM precedes an ASV that accepts every spoof: C0 = 0.09405, C2 = 0.5, so 0.09405 / 0.59405.
@@ -203,11 +203,11 @@ def t_eer(
 
     Every pair is searched, by bisection. The official package does the same below 3,000 points per curve; above, it
     tries every k-th point and then 1,600 points on each side of the best, and could choose another pair. A
-    reimplementation of that search gave the same figure (difference 0.0) on 50 simulated sets of 50,000 to 300,000
+    reimplementation of that search gave the same number (difference 0.0) on 50 simulated sets of 50,000 to 300,000
     trials.
 
     `ties="official"` takes tied scores one trial at a time (bona fide first), as the package does; weights must then be
-    integers. `"grouped"` uses only thresholds that exist: it gives the same figure if no two scores are equal; on
+    integers. `"grouped"` uses only thresholds that exist: it gives the same number if no two scores are equal; on
     scores rounded to one decimal it was 0.067 lower to 0.006 higher.
 
     Reference: Kinnunen et al., "t-EER", IEEE TPAMI 2023 (arXiv 2309.12237).

@@ -2,31 +2,28 @@
 
 The countermeasure (CM) tells bona fide speech (target and nontarget trials) from spoofs: its scores and these two
 classes are `score` and `label` of the trials. `asv_label` says which of the three classes a trial has, `asv_score` and
-`sasv_score` are the scores of the speaker verifier (ASV) and of the whole system. `metrics.tandem` has the same figures
+`sasv_score` are the scores of the speaker verifier (ASV) and of the whole system. `metrics.tandem` has the same numbers
 for arrays of each class.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.errors import UnknownName
 from hitmiss.core.metric import TRIVIAL, Chance
 from hitmiss.core.registry import metric
-from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_weight
 from hitmiss.metrics.tandem import ORGANISER_ASV, AsvRates, TandemCosts, Ties, t_eer
 from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.least_cost import MinimumCost
-from hitmiss.stats.forms.trials import OfWeights
+from hitmiss.stats.forms.three_classes import CLASSES, EqualErrors, LeastCost, OfThreeClasses, class_codes
 
-CLASSES: Final = ("target", "nontarget", "spoof")
 BROUGHT: Final = ("asv", "asv_miss", "asv_fa", "asv_fa_spoof")
 Definition = Literal["formula", "package"]
 DEFINITIONS: Final = ("formula", "package")
@@ -149,7 +146,8 @@ def min_t_dcf_of_trials(
     C0 / (C0 + min(C1, C2)). Undefined (NaN) with one class, or if the ASV has no trials of a class in a slice.
 
     The rates of the ASV are settings; the default are those of the organisers of ASVspoof 5. With the ASV's own trials
-    (`--asv`) they are computed from these, in every slice anew, and are held fixed in intervals. `definition=package`
+    (`--asv`) they are computed from these, in every slice anew, and are held fixed in intervals; trials without ids (2019)
+    are pooled, and `asv=own` takes the spoofs of each attack alone. `definition=package`
     then puts the share of spoofs that the ASV rejects where the formula has the share accepted, as the full evaluation
     of the ASVspoof 5 package does.
 
@@ -201,76 +199,8 @@ def min_t_dcf_legacy(
     return min_t_dcf_legacy_form(*costs, asv, asv_miss, asv_fa, asv_fa_spoof).value(Tally.of(label, score, weight))
 
 
-@dataclass(frozen=True, eq=False)
-class OfThreeClasses(OfWeights):
-    """A function of the error rates of three classes at every threshold of one score, for many replicates at once.
-
-    `rates` takes the miss rate of targets and the false-alarm rates of nontargets and of spoofs (replicate × point);
-    `needs` are the classes without which it is undefined.
-    """
-
-    rates: Callable[[Floats, Floats, Floats], Floats] = field(kw_only=True)
-    needs: tuple[str, ...] = field(default=CLASSES, kw_only=True)
-
-    def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
-        """Return the figure of every replicate; NaN for one without trials of a needed class."""
-        kind, score = (arrays[name] for name in self.columns)
-        rejected = rejected_by_class(_class_codes(kind), np.asarray(score, dtype=np.float64), weights)
-        totals = [r[:, -1:] for r in rejected]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            miss, *others = (r / n for r, n in zip(rejected, totals, strict=True))
-            found = np.asarray(self.rates(miss, 1.0 - others[0], 1.0 - others[1]), dtype=np.float64)
-        missing = [totals[CLASSES.index(name)][:, 0] <= 0 for name in self.needs]
-        return np.where(np.logical_or.reduce(missing), np.nan, found)
-
-
-@dataclass(frozen=True, eq=False)
-class LeastCostOfThreeClasses(OfThreeClasses):
-    """A minimum over thresholds."""
-
-    is_least = True
-
-
-def _class_codes(kind: Array) -> NDArray[np.int8]:
-    """Return the class of each trial as its place in `CLASSES`."""
-    codes = np.full(len(kind), -1, dtype=np.int8)
-    for code, name in enumerate(CLASSES):
-        codes[np.asarray(kind, dtype=object) == name] = code
-    if len(codes) and codes.min() < 0:
-        wrong = kind[int(np.argmin(codes))]
-        raise DataError.of("bad-asv-label/word", word=str(wrong))
-    return codes
-
-
-def rejected_by_class(codes: NDArray[np.int8], score: Floats, weights: Floats) -> list[Floats]:
-    """Return, for each class, the weight rejected at each point (replicate × point), from none to all."""
-    if np.isnan(score).any():
-        raise DataError.of("nan-score/named", n=int(np.isnan(score).sum()), of=len(score))
-    thresholds = np.unique(score)
-    found = []
-    for code in range(len(CLASSES)):
-        own = np.flatnonzero(codes == code)
-        own = own[np.argsort(score[own], kind="stable")]
-        below = np.zeros((len(weights), len(own) + 1))
-        np.cumsum(weights[:, own], axis=1, out=below[:, 1:])
-        places = np.searchsorted(score[own], thresholds, side="right")
-        found.append(np.concatenate([below[:, :1], below[:, places]], axis=1))
-    return found
-
-
-def crossing(miss: Floats, accepted: Floats) -> Floats:
-    """Return where the miss rate meets the false-alarm rate, on straight lines between points (replicate × point)."""
-    gap = miss - accepted
-    after = np.argmax(gap >= 0, axis=1)
-    rows, before = np.arange(len(gap)), np.maximum(after - 1, 0)
-    low, high = gap[rows, before], gap[rows, after]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        part = np.where(high > low, -low / (high - low), 0.0)
-    return np.asarray(miss[rows, before] + part * (miss[rows, after] - miss[rows, before]))
-
-
 def _of_classes(form: OfThreeClasses, kind: ArrayLike, score: ArrayLike, weight: ArrayLike | None) -> float:
-    """Return the figure of arrays."""
+    """Return the number of arrays."""
     labels, scores = np.asarray(kind, dtype=object), np.asarray(score, dtype=np.float64)
     given = check_weight(weight, len(labels))
     weights = np.ones(len(labels)) if given is None else np.asarray(given, dtype=np.float64)
@@ -282,14 +212,16 @@ def min_a_dcf_form(
 ) -> OfThreeClasses:
     """Return the form of `min_a_dcf`."""
     costs = TandemCosts(p_target, p_nontarget, p_spoof, c_miss, c_fa, c_fa_spoof)
-
-    def least(miss: Floats, nontarget: Floats, spoof: Floats) -> Floats:
-        cost = costs.reject_all * miss + costs.c_fa * costs.p_nontarget * nontarget
-        cost = cost + costs.c_fa_spoof * costs.p_spoof * spoof
-        return np.asarray(cost.min(axis=1) / min(costs.accept_all, costs.reject_all))
-
     settings = dict(zip(COSTS, (p_target, p_nontarget, p_spoof, c_miss, c_fa, c_fa_spoof), strict=True))
-    return LeastCostOfThreeClasses(min_a_dcf_of_trials, SASV, settings, rates=least)
+    return LeastCost(
+        min_a_dcf_of_trials,
+        SASV,
+        settings,
+        miss=costs.reject_all,
+        nontarget=costs.c_fa * costs.p_nontarget,
+        spoof=costs.c_fa_spoof * costs.p_spoof,
+        unit=min(costs.accept_all, costs.reject_all),
+    )
 
 
 COSTS: Final = ("p_target", "p_nontarget", "p_spoof", "c_miss", "c_fa", "c_fa_spoof")
@@ -330,28 +262,6 @@ def min_a_dcf_of_trials(
     return _of_classes(form, asv_label, sasv_score, weight)
 
 
-def _sv(miss: Floats, nontarget: Floats, spoof: Floats) -> Floats:
-    del spoof
-    return crossing(miss, nontarget)
-
-
-def _spf(miss: Floats, nontarget: Floats, spoof: Floats) -> Floats:
-    del nontarget
-    return crossing(miss, spoof)
-
-
-def _sv_value(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
-    return _of_classes(SV, asv_label, sasv_score, weight)
-
-
-def _spf_value(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
-    return _of_classes(SPF, asv_label, sasv_score, weight)
-
-
-SV: Final[OfThreeClasses] = OfThreeClasses(_sv_value, SASV, rates=_sv, needs=("target", "nontarget"))
-SPF: Final[OfThreeClasses] = OfThreeClasses(_spf_value, SASV, rates=_spf, needs=("target", "spoof"))
-
-
 @metric(best="low", form=lambda: SV, prevalence=False, share=True, ranks=True, symbol="SV-EER", chance=Chance(0.5))
 def sv_eer(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Equal error rate of speaker verification: targets against nontargets, without spoofs.
@@ -378,27 +288,6 @@ def spf_eer(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | Non
     return _of_classes(SPF, asv_label, sasv_score, weight)
 
 
-@dataclass(frozen=True, eq=False)
-class OfAllImpostors(OfThreeClasses):
-    """The EER of targets against nontargets and spoofs, pooled as they come."""
-
-    def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
-        """Return the figure of every replicate."""
-        kind, score = (arrays[name] for name in self.columns)
-        target, nontarget, spoof = rejected_by_class(_class_codes(kind), np.asarray(score, dtype=np.float64), weights)
-        others = nontarget + spoof
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = crossing(target / target[:, -1:], 1.0 - others / others[:, -1:])
-        return np.where((target[:, -1] <= 0) | (others[:, -1] <= 0), np.nan, found)
-
-
-def _sasv_value(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
-    return _of_classes(ALL, asv_label, sasv_score, weight)
-
-
-ALL: Final[OfThreeClasses] = OfAllImpostors(_sasv_value, SASV, rates=_sv)
-
-
 @metric(best="low", form=lambda: ALL, share=True, ranks=True, symbol="SASV-EER", chance=Chance(0.5))
 def sasv_eer(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | None = None) -> float:
     """Equal error rate of spoofing-robust verification: targets against nontargets and spoofs together.
@@ -411,6 +300,11 @@ def sasv_eer(asv_label: ArrayLike, sasv_score: ArrayLike, weight: ArrayLike | No
     0.5
     """
     return _of_classes(ALL, asv_label, sasv_score, weight)
+
+
+SV: Final[OfThreeClasses] = EqualErrors(sv_eer, SASV, against=(1,), needs=("target", "nontarget"))
+SPF: Final[OfThreeClasses] = EqualErrors(spf_eer, SASV, against=(2,), needs=("target", "spoof"))
+ALL: Final[OfThreeClasses] = EqualErrors(sasv_eer, SASV, against=(1, 2), needs=("target",))
 
 
 @metric(best="low", prevalence=False, ranks=True, share=True, symbol="t-EER", name="t_eer")
@@ -433,7 +327,7 @@ def t_eer_of_trials(
     >>> t_eer_of_trials(kinds, cm, [1, 3, 4, 5, 0, 0.1, 0.2, 6, 7, 8, 9, 10])
     0.25
     """
-    codes = _class_codes(np.asarray(asv_label, dtype=object))
+    codes = class_codes(np.asarray(asv_label, dtype=object))
     cm, asv = np.asarray(score, dtype=np.float64), np.asarray(asv_score, dtype=np.float64)
     given = check_weight(weight, len(codes))
     classes = [codes == code for code in range(len(CLASSES))]

@@ -8,6 +8,8 @@ not, so that catch = recall × coverage of the class. An empty denominator gives
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -21,6 +23,8 @@ from hitmiss.metrics.counts import Counts, f1_of, precision_of, recall_of, share
 from hitmiss.stats.forms.trials import OfCounts
 
 FAKE = "fake"
+OF_PEOPLE: Final = ("accuracy", "coverage", "accuracy_answered", "fake_slip_rate", "real_false_flag_rate")
+"""What a system, people, and both together are compared by."""
 
 
 def accuracy_answered_of(c: Counts[N]) -> N:
@@ -209,9 +213,49 @@ def unparsed_rate(unparsed: ArrayLike, weight: ArrayLike | None = None) -> float
     >>> unparsed_rate([0, 0, 1, 0])
     Rate(1/4 = 0.25)
     """
-    flags = np.asarray(unparsed, dtype=np.float64)
+    return _share_of(unparsed, "unparsed", weight)
+
+
+@metric(best="low", share=True)
+def refused_rate(refused: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials that the model refused to answer.
+
+    refused / n. Best: low. Range: 0..1. Undefined (NaN) without trials. Reference: a part of `unparsed_rate`.
+
+    >>> refused_rate([0, 0, 1, 0])
+    Rate(1/4 = 0.25)
+    """
+    return _share_of(refused, "refused", weight)
+
+
+@metric(best="low", share=True)
+def cut_rate(cut: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials whose answer was cut off before it gave a verdict.
+
+    cut / n. Best: low. Range: 0..1. Undefined (NaN) without trials. Reference: a part of `unparsed_rate`.
+
+    >>> cut_rate([0, 0, 1, 0])
+    Rate(1/4 = 0.25)
+    """
+    return _share_of(cut, "cut", weight)
+
+
+@metric(best="low", share=True)
+def filtered_rate(filtered: ArrayLike, weight: ArrayLike | None = None) -> float:
+    """Share of all trials whose answer the provider held back.
+
+    filtered / n. Best: low. Range: 0..1. Undefined (NaN) without trials. Reference: a part of `unparsed_rate`.
+
+    >>> filtered_rate([0, 0, 1, 0])
+    Rate(1/4 = 0.25)
+    """
+    return _share_of(filtered, "filtered", weight)
+
+
+def _share_of(marks: ArrayLike, name: str, weight: ArrayLike | None) -> float:
+    flags = np.asarray(marks, dtype=np.float64)
     if flags.ndim != 1 or not ((flags == 0.0) | (flags == 1.0)).all():
-        raise DataError.of("unparsed-flat-column-verdict")
+        raise DataError.of("unparsed-flat-column-verdict", name=name)
     weights = check_weight(weight, len(flags))
     return Rate(float(flags.sum()), len(flags)) if weights is None else Rate(float(flags @ weights), weights.sum())
 

@@ -12,7 +12,7 @@ document reads them in opposite ways: its docstring has 0 = bona fide and 1 = sp
 
 minDCF. `compute_min_dcf` keeps the documented defaults (costs 1 and 1, p_target = P(bona fide) = 0.05). The
 official parameters are P_spoof 0.05, C_miss 1, C_fa 10, i.e. `compute_min_dcf(s, y, **OFFICIAL)`. The two are different
-figures; the result shows its parameters.
+numbers; the result shows its parameters.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def bootstrap_ci(
     seed: int = 0,
     bonafide: Bonafide = None,
 ) -> tuple[float, float, float]:
-    """Return (estimate, low, high): the sample's figure and its percentile interval, trials drawn within each class.
+    """Return (estimate, low, high): the sample's value and its percentile interval, trials drawn within each class.
 
     A minimum cost (`compute_min_dcf`) gets an interval that is corrected for the optimism of a minimum.
 

@@ -25,14 +25,8 @@ from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.detection.contract import Origin, Probe, detector_contract
-from hitmiss.detection.outputs import (
-    Extraction,
-    OutputKind,
-    are_distributions,
-    pick_output,
-    to_log_odds,
-    to_probability,
-)
+from hitmiss.detection.detect_spec import OutputKind
+from hitmiss.detection.outputs import Extraction, are_distributions, pick_output, to_log_odds, to_probability
 from hitmiss.io import read
 from hitmiss.metrics.counts import Counts, balanced_accuracy_of, f1_of, fnr_of, fpr_of
 from hitmiss.metrics.ranking import roc_auc
@@ -43,7 +37,7 @@ WORDS: Final = {1: "real", 0: "fake"}
 
 
 class Report(dict[str, float]):
-    """The documented figures as a dictionary that also records where its threshold came from.
+    """The documented numbers as a dictionary that also records where its threshold came from.
 
     >>> print(Report({"EER": 0.25, "threshold": 0.5}, origin="given"))
     EER        0.2500
@@ -214,7 +208,7 @@ def evaluate_from_file(
     plot_results: bool = False,
     save_plots: str | Path | None = None,
 ) -> Report:
-    """Compute the figures of a score file: `- - real 0.85`, or any other layout with labels that `hitmiss score` reads.
+    """Compute the numbers of a score file: `- - real 0.85`, or any other layout with labels that `hitmiss score` reads.
 
     With `plot_results` the histogram, the ROC and the DET curve are drawn into the folder `save_plots`, by default
     `<file>_plots` beside the file; the report's notes say where.

@@ -19,8 +19,9 @@ from hitmiss.attacks.family import Perturbation
 from hitmiss.core.errors import DataError
 from hitmiss.core.sorting import Array
 from hitmiss.detection.contract import Probe, probe
+from hitmiss.detection.detect_spec import OutputKind
 from hitmiss.detection.length import SILENCE, positions
-from hitmiss.detection.outputs import OutputKind, pick_output
+from hitmiss.detection.outputs import pick_output
 from hitmiss.detection.tracing import Settled
 from hitmiss.stats.random import noise_generator
 

@@ -5,7 +5,7 @@ Conventions
 Signals are (sample, lead) in mV; a model is anything with `.predict`, a callable that returns probabilities, a torch
 module, an ONNX session or a scikit-learn estimator; bits are `proba >= threshold`. Untargeted success is any bit that
 differs from the clean prediction. A rate with an empty denominator is NaN with the count 0. For many records at once see
-`attack.run`; its figures and those here are the same.
+`attack.run`; its numbers and those here are the same.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ def _result(
         raise DataError.of("true-value-outputs-model", n_before=len(before))
     about = {name: float(values[at]) for name, values in numbers.items()}
     target = records.target_of(config)
-    aimed = None if target < 0 else bool(config.criterion(bits[:1], bits[1:], [target])[0])
+    aimed = None if target < 0 else bool(config.criterion(bits[:1], bits[1:], np.array([target]))[0])
     return AttackResult(
         config.extra.get("record_id"), config.family, config.strength, config.center_time, config.window_seconds,
         config.target_class, config.mode, dict(config.extra), records.y[at], bits[0], bits[1], before, after,
@@ -253,7 +253,7 @@ def _result(
 
 
 class GlobalMetrics(dict[str, dict[str, float]]):
-    """Figures per class, `metrics["MI"]["auc"]`, with the mean under "macro"; `undefined` names the others."""
+    """Numbers per class, `metrics["MI"]["auc"]`, with the mean under "macro"; `undefined` names the others."""
 
     undefined: dict[str, str]
 
@@ -268,7 +268,7 @@ def compute_global_metrics(
     """Compute ROC AUC, precision, recall and F1 of each class at a threshold (one number, or one per class).
 
     A class with only one label value has no AUC, and one that is never predicted has no precision: these are NaN and
-    named in `.undefined`, and the macro figure is the mean over the others.
+    named in `.undefined`, and the macro number is the mean over the others.
 
     >>> m = compute_global_metrics([[1, 1], [0, 1]], [[0.9, 0.8], [0.2, 0.7]], classes=("MI", "CD"))
     >>> m["MI"]["auc"], m["CD"]["auc"], m.undefined

@@ -102,4 +102,9 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "rows-without-label-score": Entry(
         ERROR, "{path_name}: rows without a label or score would be lost", fix="fix them before writing"
     ),
+    "missing-column/language": Entry(
+        ERROR,
+        "{file}: neither a column nor the name of the file says its language",
+        fix="say which column it is with {--column group=NAME}",
+    ),
 }

@@ -62,7 +62,7 @@ MEMBER: Final = 0.5
 class Run:
     """The trials of one run, how each language was decided, and the files as they are.
 
-    Figures are computed on `measured`, where the items may be the ids in the files, which can repeat between languages.
+    Numbers are computed on `measured`, where the items may be the ids in the files, which can repeat between languages.
     `files` are the predictions that were read.
     """
 
@@ -80,7 +80,7 @@ class Run:
 
     @cached_property
     def trials(self) -> Trials:
-        """The trials with items `language/id`; built only when needed, because figures do not use them."""
+        """The trials with items `language/id`; built only when needed, because numbers do not use them."""
         if not self.is_bare:
             return self.measured
         return replace(
@@ -298,7 +298,7 @@ def load_any(
         Which groups, in the order of the table.
     key
         A file with the labels, joined by id. Where it has columns of the same names as the predictions (Kaggle's
-        `test_labels.csv` beside a submission), each of them is a type of toxicity with figures of its own.
+        `test_labels.csv` beside a submission), each of them is a type of toxicity with numbers of its own.
     label_cut
         Labels are shares of annotators: positive from this share on.
     """
@@ -438,11 +438,9 @@ def _load_any(
         return _load_ungrouped(paths, spec, deciding, whole)
     if not all(map(language_of, paths)):
         unnamed = next(path for path in paths if not language_of(path))
-        raise DataError(
-            f"{Path(unnamed).name}: neither a column nor the name of the file says its language; say which column it is "
-            "with --column group=NAME",
-            [Fault("missing-column", "nothing says its language", file=Path(unnamed).name, column="group")],
-        )
+        name = Path(unnamed).name
+        fault = Fault("missing-column", "nothing says its language", file=name, column="group")
+        raise DataError.of("missing-column/language", file=name).with_faults([fault])
     kept = [path for path in paths if not languages or language_of(path) in languages]
     absent = [language for language in languages or () if language not in map(language_of, kept)]
     if absent:
@@ -587,7 +585,7 @@ def evaluate_run(
     level: float = 0.95,
     undefined: str = "zero",
 ) -> Board:
-    """Measure every figure of every language with its interval, the averages, and the warnings.
+    """Measure every number of every language with its interval, the averages, and the warnings.
 
     `unit` names a column (an author, a thread) whose texts are drawn together; it must be one of the `slices` that
     were read.
@@ -643,7 +641,7 @@ def _rows(run: Run, results: Results) -> list[Row]:
 
 
 def _counted(run: Run, group: str | None = None) -> Counts[float] | None:
-    """Return the counts of a group where some answers were withheld, because figures do not give them then."""
+    """Return the counts of a group where some answers were withheld, because numbers do not give them then."""
     frame = run.measured.frame
     if not (frame["decision"] < 0).any():
         return None
@@ -695,7 +693,7 @@ def _macro_row(results: Results, rows: Sequence[Row]) -> Row:
 
 
 def _worst_row(run: Run, results: Results, rows: Sequence[Row]) -> Row:
-    """Return the worst language for each figure, and its name."""
+    """Return the worst language for each number, and its name."""
     found = {e.metric: e for e in results if e.average == "worst"}
     figures = found or dict(rows[0].figures)
     where = {name: e.slice.get(run.group, run.groups[0]) for name, e in figures.items()}

@@ -26,16 +26,53 @@ from hitmiss.derive.bands import at_bands, at_sureness, halves
 from hitmiss.derive.recalibration import recalibrate
 from hitmiss.engine.columns import Columns, Sample
 from hitmiss.engine.measure import measure_design
+from hitmiss.engine.natural_unit import with_natural_unit
 from hitmiss.engine.samples import samples_of_runs
-from hitmiss.evaluation.protocol import Protocol, find_protocol, fitting, left_out, read_trials
+from hitmiss.evaluation.fitting import fitting, left_out
+from hitmiss.evaluation.protocol import Protocol, find_protocol, read_trials
 from hitmiss.metrics.confidence import calibrated_ece, judged
 from hitmiss.metrics.counts import Counts
 from hitmiss.protocols.triage_file import documented, metrics_file
 from hitmiss.verdicts.latency import latency, spending
 from hitmiss.verdicts.people import Teamwork
+from hitmiss.verdicts.readings import by_confidence, by_parser
 from hitmiss.verdicts.stability import flips, is_repeated, majority, measure_repeated, uneven
 
 UNDEFINED: Final = ("null", "zero")
+TABLES: Final = (
+    (
+        "of all trials",
+        (
+            "accuracy",
+            "coverage",
+            "coverage_fake",
+            "coverage_real",
+            "abstain_rate",
+            "unparsed_rate",
+            "refused_rate",
+            "cut_rate",
+            "filtered_rate",
+            "error_rate",
+        ),
+    ),
+    ("of all fakes, of all reals", ("fake_slip_rate", "real_false_flag_rate", "fake_catch_rate", "real_pass_rate")),
+    (
+        "of the answered trials",
+        (
+            *("accuracy_answered", "precision_fake", "recall_fake", "f1_fake"),
+            *("precision_real", "recall_real", "f1_real", "balanced_accuracy", "mcc"),
+        ),
+    ),
+    (
+        "confidence, of the answered trials",
+        ("ece", "ece_by_chance", "max_calibration_error", "smooth_ece", "brier_confidence"),
+    ),
+    (
+        "answering only where confidence is high",
+        ("aurc", "e_aurc", "augrc", "accuracy_at_coverage", "coverage_at_accuracy"),
+    ),
+)
+"""The tables of a triage: their titles and metrics; further metrics have one of their own."""
 CHANCE: Final = "ece_by_chance"
 """The ECE that a calibrated detector with the same confidences exceeds in one of twenty cases."""
 
@@ -92,7 +129,7 @@ OUTCOMES: Final = ("fake", "real", "uncertain", "unparsed", "error")
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TriageExtras:
-    """The parts of a triage besides its figures: three-way confusions, flips and majority votes of repeated runs, times,
+    """The parts of a triage besides its numbers: three-way confusions, flips and majority votes of repeated runs, times,
     costs, and what people add to the system."""
 
     confusions: tuple[Confusion, ...] = ()
@@ -100,6 +137,10 @@ class TriageExtras:
     majority: Results = field(default_factory=lambda: Results(()))
     latency: Results = field(default_factory=lambda: Results(()))
     spending: Results = field(default_factory=lambda: Results(()))
+    parsers: Results = field(default_factory=lambda: Results(()))
+    """The main numbers by how answers are read, if that matters."""
+    confidences: Results = field(default_factory=lambda: Results(()))
+    """Calibration by each source of confidence, if there are several."""
     people: Teamwork | None = None
 
     def asides_dict(self) -> dict[str, object]:
@@ -125,12 +166,14 @@ class TriageExtras:
             raise DataError.of("malformed-results", error=error) from None
 
 
-LISTS: Final = ("flips", "majority", "latency", "spending")
+OUTCOME_RATES: Final = ("unparsed_rate", "refused_rate", "cut_rate", "filtered_rate")
+"""Metrics that need rows which say what came of each call."""
+LISTS: Final = ("flips", "majority", "latency", "spending", "parsers", "confidences")
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Triage(TriageExtras):
-    """A triage evaluation: the figures and the additional parts."""
+    """A triage evaluation: the numbers and the additional parts."""
 
     trials: Trials
     figures: Results
@@ -159,7 +202,7 @@ def evaluate_triage(
     undefined: str = "null",
     **reading: object,
 ) -> Triage:
-    """Measure every figure of the triage evaluation document from results files (labels may come from a dataset)."""
+    """Measure every number of the triage evaluation document from results files (labels may come from a dataset)."""
     trials = read_trials(results, dataset, find_protocol("triage"), ReadSpec().changed(**reading))
     return evaluate_trials(
         trials, metrics=metrics, by=by, bootstrap=bootstrap, unit=unit, seed=seed, level=level, undefined=undefined
@@ -177,9 +220,9 @@ def evaluate_trials(
     level: float = 0.95,
     undefined: str = "null",
 ) -> Triage:
-    """Measure every documented figure for trials with verdicts; `unit` names what is drawn as a whole."""
+    """Measure every documented number for trials with verdicts; `unit` names what is drawn as a whole."""
     if undefined not in UNDEFINED:
-        raise UnknownName("rule for undefined figures", undefined, UNDEFINED)
+        raise UnknownName("rule for undefined numbers", undefined, UNDEFINED)
     design = Design.of(
         metrics, by=by, gap=False, undefined=undefined, bootstrap=bootstrap, unit=unit, seed=seed, level=level
     )
@@ -188,10 +231,11 @@ def evaluate_trials(
 
 def evaluate_design(trials: Trials, design: Design) -> Triage:
     """Measure what a design asks of trials with verdicts, with the additional parts of a triage."""
+    design = with_natural_unit(design, trials)
     protocol = design.settled
     if protocol.zero_undefined:
         trials = trials.retitle(choices=(*trials.header.choices, "undefined:zero"))
-    plan = SamplingPlan(design.bootstrap, trials.unit_names(design.unit), design.seed, design.level)
+    plan = SamplingPlan(design.bootstrap, trials.unit_names(design.units), design.seed, design.level)
     wanted, warnings = _wanted(design.metrics, protocol, trials)
     work = measure_repeated if is_repeated(trials) else measure_design
     is_protocols = [parse(m).name for m in wanted] == fitting(list(protocol.metrics), trials)[0]
@@ -211,6 +255,8 @@ def extras_of(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> TriageE
         majority=_majority(trials, protocol, plan) if repeated else Results(()),
         latency=latency(trials, plan),
         spending=spending(trials),
+        parsers=by_parser(trials, protocol, plan),
+        confidences=by_confidence(trials, protocol, plan),
     )
 
 
@@ -219,7 +265,7 @@ def _wanted(metrics: Sequence[str], protocol: Protocol, trials: Trials) -> tuple
     if metrics:
         return list(metrics), []
     fits, rest = fitting(list(protocol.metrics), trials)
-    return fits, left_out([m for m in rest if m != "unparsed_rate"], trials)
+    return fits, left_out({m: lack for m, lack in rest.items() if m not in OUTCOME_RATES}, trials)
 
 
 def _majority(trials: Trials, protocol: Protocol, plan: SamplingPlan) -> Results:
@@ -314,16 +360,16 @@ def write_metrics(evaluation: Triage, path: str | Path, undefined: str = "null",
 
 
 def repeats_of(figures: Results) -> list[Estimate]:
-    """Return the figures of whole runs: the mean over trials where runs were repeated, else the run's own."""
+    """Return the numbers of whole runs: the mean over trials where runs were repeated, else the run's own."""
     means = [e for e in figures if e.average == "mean"]
     return means or [e for e in figures if e.average is None and not e.slice]
 
 
 def unit_of(design: Design) -> str | None:
     """Return the single unit used for guarantees and for halving; None if rows are independent."""
-    if len(design.unit) > 1:
+    if len(design.units) > 1:
         raise UsageError.of("guarantee-units/guarantees", unit=tuple(design.unit))
-    return design.unit[0] if design.unit else None
+    return design.units[0] if design.units else None
 
 
 def decided(trials: Trials, design: Design, development: Trials | None = None) -> Trials:

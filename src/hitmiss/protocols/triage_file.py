@@ -37,7 +37,7 @@ ANSWERED: Final = (
     "recall_real",
     "f1_real",
 )
-"""Figures that the triage evaluation document also writes with `_answered`: they use answered trials anyway."""
+"""Numbers that the triage evaluation document also writes with `_answered`: they use answered trials anyway."""
 LATER: Final = (
     *("error_rate", "coverage_fake", "coverage_real"),
     *("fake_slip_rate", "real_false_flag_rate", "fake_catch_rate", "real_pass_rate"),

@@ -17,9 +17,10 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.derive.decisions import Deciding, at_threshold
+from hitmiss.derive.operating_points import GUARANTEED
 from hitmiss.engine.compare import compare_design
 from hitmiss.engine.measure import measure_design
-from hitmiss.engine.tuning import DEFAULT, Tuned, tune
+from hitmiss.engine.tuning import DEFAULT, Guarantee, Tuned, tune
 from hitmiss.io.languages import files_of, without_own_outputs
 from hitmiss.io.write import write_csv
 from hitmiss.protocols.toxicity import Run, load_any
@@ -41,6 +42,7 @@ class Tuning:
     test_paths: tuple[Path, ...]
     warnings: tuple[str, ...]
     plan: SamplingPlan | None = None
+    guarantee: Guarantee | None = None
 
 
 def tune_files(
@@ -54,12 +56,14 @@ def tune_files(
     plan: SamplingPlan | None = None,
     key: str | None = None,
     test_key: str | None = None,
+    guarantee: Guarantee | None = None,
 ) -> Tuning:
     """Choose the threshold of each group on validation files, and judge it on test files if there are any.
 
-    With a `plan`, the figures on test data have intervals; its unit is a column of the test files. `key` and `test_key`
+    With a `plan`, the numbers on test data have intervals; its unit is a column of the test files. `key` and `test_key`
     are the labels of both, if their files have none.
     """
+    maximize = maximize if guarantee is None else guarantee.rate
     how = spec or ReadSpec()
     kept, left = without_own_outputs(files_of(validation))
     kept_test, left_test = without_own_outputs(files_of(test))
@@ -72,17 +76,19 @@ def tune_files(
     if other is not None and set(own.groups) != set(other.groups):
         raise DataError.of("validation-test", groups=tuple(own.groups), groups_2=tuple(other.groups))
     judged = other.trials if other else None
-    rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged)
+    rows = tune(own.trials, own.group, own.groups, maximize=maximize, search=search, test=judged, guarantee=guarantee)
     if judged is not None and plan is not None and plan.bootstrap:
         rows = [_with_intervals(r, judged.where(**{own.group: r.group}), maximize, plan) for r in rows]
     paths = tuple(map(Path, kept_test))
     skipped = sorted({Path(p).name for p in (*left, *left_test)})
     said = [f"left out, as hitmiss wrote them and they are not predictions: {', '.join(skipped)}"] if skipped else []
-    return Tuning(tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)), plan)
+    return Tuning(
+        tuple(rows), maximize, search, own.group, other, paths, (*said, *_warnings(rows, own, other)), plan, guarantee
+    )
 
 
 def _with_intervals(row: Tuned, test: Trials, maximize: str, plan: SamplingPlan) -> Tuned:
-    """Add the interval of the figure on test data and of its gain over 0.5, both from draws of trials or units."""
+    """Add the interval of the number on test data and of its gain over 0.5, both from draws of trials or units."""
     at = [at_threshold(test, t) for t in (DEFAULT, row.chosen.threshold)]
     design = Design.by_plan(plan, [maximize], protocol=Protocol(zero_undefined=True))
     whole = measure_design(at[1], design).one(maximize)
@@ -116,15 +122,20 @@ def _warnings(rows: Sequence[Tuned], own: Run, other: Run | None) -> list[str]:
         same = [s.name for s in other.trials.header.sources if s.sha256 in seen]
         if same:
             found.append(
-                f"{', '.join(same)}: the test file is the validation file, so its figures at this threshold are optimistic"
+                f"{', '.join(same)}: the test file is the validation file, so its numbers at this threshold are optimistic"
             )
-    small = [row.group for row in rows if row.n < SMALL]
+    small = [row.group for row in rows if row.n < SMALL and row.chosen.search != GUARANTEED]
     if small:
         found.append(
             f"fewer than {SMALL:,} validation rows: {', '.join(small)}; a threshold tuned on so few may lose on test"
         )
     worse = [
-        r.group for r in rows if r.test is not None and r.test_at_default is not None and r.test < r.test_at_default
+        r.group
+        for r in rows
+        if r.chosen.search != GUARANTEED
+        and r.test is not None
+        and r.test_at_default is not None
+        and r.test < r.test_at_default
     ]
     if worse:
         shown = [r.group for r in rows if r.gain_high is not None and r.gain_high < 0.0]
