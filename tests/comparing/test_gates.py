@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.regression import Regression, check_regression, incomparable, parse_regression
+from hitmiss.engine.regression import Evidence, Regression, check_regression, incomparable, parse_regression
 from hitmiss.engine.requirement import OPPOSITE, Requirement, Target, check_rule, parse_requirement, parse_rule, select
 
 SIGNATURE = "hitmiss:0.1.0|protocol:asvspoof5|pos:bonafide|kind:raw|n:100/40"
@@ -115,7 +115,7 @@ def test_unknown_names_are_errors_with_the_nearest(rule: str, words: str) -> Non
 
 def test_a_table_that_is_not_there_is_an_error() -> None:
     with pytest.raises(
-        UsageError, match=r"no figure for eer\[q=1\]; the results have eer by all trials, codec, codec × q"
+        UsageError, match=r"no number for eer\[q=1\]; the results have eer by all trials, codec, codec × q"
     ):
         select(parse_rule("eer[q=1] > 0.1").target, results())
 
@@ -128,7 +128,7 @@ def test_a_table_that_is_not_there_is_an_error() -> None:
         ("eer > five", "cannot read the rule"),
         ("eer > 0.1 or f1 < 0.2", "cannot read the rule"),
         ("__import__('os').system('x') > 1", "cannot read the rule"),
-        ("eer >= 0.1", "write > or <; a figure that equals its limit passes"),
+        ("eer >= 0.1", "write > or <; a number that equals its limit passes"),
         ("eer == 0.1", "write > or <"),
         ("eer.hight > 0.1", "unknown part of a number.*'hight'; did you mean 'high'"),
         ("eer[codec] > 0.1", "a slice is written"),
@@ -248,7 +248,7 @@ def test_runs_are_matched_with_the_same_run_of_the_baseline() -> None:
     assert [c.passed for c in check_rule(parse_rule("eer > 0.2"), run)] == [True, False]
     assert [c.figure for c in check_rule(parse_rule("eer[system=a] > 0.2"), run)] == ["eer [system=a]"]
     third = Results((Estimate("eer", 0.1, run={"system": "c"}),), SIGNATURE)
-    with pytest.raises(UsageError, match="the baseline has 0 figures for eer"):
+    with pytest.raises(UsageError, match="the baseline has 0 numbers for eer"):
         check_regression(parse_regression("eer=0"), third, main)
 
 
@@ -293,7 +293,7 @@ def test_a_regression_is_decided_by_point_by_bound_or_where_it_is_shown(
 ) -> None:
     rule = parse_regression("m=0.015")
     sides = [with_ends(*side, best=best) for side in (now, before)]
-    found = [check_regression(rule, sides[0], sides[1], decide)[0] for decide in ("point", "bound", "shown")]
+    found = [check_regression(rule, sides[0], sides[1], Evidence(decide))[0] for decide in ("point", "bound", "shown")]
     assert tuple(c.passed for c in found) == expected
     if now[1] is None:
         assert "no interval" not in found[0].reason and all("no interval" in c.reason for c in found[1:])
@@ -306,4 +306,4 @@ def test_a_regression_is_decided_by_point_by_bound_or_where_it_is_shown(
 
 def test_an_unknown_way_to_decide_is_refused() -> None:
     with pytest.raises(UnknownName, match="did you mean 'bound'"):
-        check_regression(parse_regression("eer=0.1"), results(), results(), "bounds")
+        check_regression(parse_regression("eer=0.1"), results(), results(), Evidence("bounds"))

@@ -14,7 +14,7 @@ import hitmiss as hm
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.core.results import Estimate, Results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.prevalence import PARTS, at_prevalence
+from hitmiss.engine.at_prevalence import PARTS, at_prevalence
 from hitmiss.engine.requirement import FAIL, NOT_SHOWN, PASS, judge, parse_requirement, read_requirements
 from hitmiss.stats.intervals import wilson
 

@@ -15,7 +15,8 @@ from hitmiss.core.errors import UsageError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.trials import Trials
-from hitmiss.evaluation.protocol import load_protocol, measure_trials
+from hitmiss.engine.comparison import Comparison
+from hitmiss.evaluation.protocol import compare_trials, load_protocol, measure_trials
 
 HEAD = 'name = "x"\ntitle = "x"\nprimary = "fpr"\nmetrics = ["fpr", "fnr"]\n'
 READ = '[read]\npositive = "real"\nnegative = "fake"\n'
@@ -78,6 +79,7 @@ PROTOCOL = Protocol(
 )
 
 
+@pytest.mark.nightly
 def test_the_interval_of_a_greatest_figure_covers() -> None:
     """Where four kinds are alike, the worst of the sample is worse than the truth: percentiles miss it, ours do not."""
     rng = np.random.default_rng(5)
@@ -206,3 +208,18 @@ def test_one_number_has_one_interval(unit: tuple[str, ...]) -> None:
             assert (found.value, found.low, found.high, found.method) == (row.value, row.low, row.high, row.method)
     least = plain.one("best")
     assert least.low is not None and least.low <= (least.value or 0.0)
+
+
+def test_a_term_may_state_a_setting_that_is_usual_anyway(tmp_path: Path) -> None:
+    """`tpr_at_fpr(fpr=0.01)` is `tpr_at_fpr`, whose usual share is 0.01: measured and compared alike."""
+    head = HEAD.replace('["fpr", "fnr"]', '["tpr_at_fpr(fpr=0.01)"]').replace('"fpr"', '"lost"')
+    (tmp_path / "p.toml").write_text(f'{head}[derived]\nlost = "1 - tpr_at_fpr(fpr=0.01)"\n{READ}')
+    protocol = load_protocol(tmp_path / "p.toml")
+    rng = np.random.default_rng(0)
+    label = rng.random(200) < 0.5
+    trials = Trials.of(label=label, score=label + rng.normal(size=200), positive="real", negative="fake")
+    found = measure_trials(trials, Design.of(bootstrap=0, protocol=protocol))
+    assert found.one("lost").value == 1 - found.one("tpr_at_fpr").value  # type: ignore[operator]
+    made = compare_trials({"a": trials, "b": trials}, Design.of(bootstrap=0, protocol=protocol))
+    assert isinstance(made, Comparison)
+    assert [d.a for d in made if d.metric == "lost"] == [found.one("lost").value]

@@ -37,7 +37,7 @@ def test_classes_apart_get_what_so_few_trials_leave_open() -> None:
     assert (found["min_dcf"].low, found["min_dcf"].high) == (0.0, pytest.approx(missed + accepted))
     assert (found["roc_auc"].low, found["roc_auc"].high) == pytest.approx(area_score_interval(1.0, 12, 20))
     assert "no error seen" in str(found["eer"].note) and found["roc_auc"].method == "newcombe"
-    assert found["tpr_at_fpr"].low is None and "same figure" in str(found["tpr_at_fpr"].note)
+    assert found["tpr_at_fpr"].low is None and "same number" in str(found["tpr_at_fpr"].note)
     assert found["brier"].low is not None and found["brier"].method.startswith("bootstrap")  # type: ignore[union-attr]
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import numpy as np
 import polars as pl
 import pytest
 
 import hitmiss as hm
+from hitmiss.cli.main import run
 
 
 def test_a_number_column_is_cut_into_bands() -> None:
@@ -38,3 +42,22 @@ def test_a_number_column_is_cut_into_bands() -> None:
             positive="bonafide",
         )
     assert words.value.code == "not-a-number"
+
+
+def test_bands_are_slices_of_a_report_and_of_a_board(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    label = rng.random(300) < 0.5
+    rows = [(f"t{i}", "bonafide" if y else "spoof", f"{rng.uniform(0, 12):.2f}") for i, y in enumerate(label)]
+    key, place = tmp_path / "key.tsv", tmp_path / "submissions"
+    key.write_text("item\tlabel\tseconds\n" + "".join("\t".join(row) + "\n" for row in rows))
+    place.mkdir()
+    for system in ("a", "b"):
+        scores = label * 2.0 + rng.normal(size=300)
+        body = "".join(f"{row[0]}\t{s}\n" for row, s in zip(rows, scores, strict=True))
+        (place / f"{system}.tsv").write_text("item\tscore\n" + body)
+    asked = ["-m", "eer", "--by", "seconds:0,2,5,10", "--bootstrap", "50"]
+    page, site = tmp_path / "r.html", tmp_path / "site"
+    assert run(["report", str(place / "a.tsv"), "--key", str(key), *asked, "-o", str(page)]) == 0
+    assert run(["board", str(place), "--keys", str(key), *asked, "--site", str(site)]) == 0
+    for text in (page.read_text(), (site / "system-001.html").read_text()):
+        assert all(band in text for band in ("[ 0, 2)", "[ 2, 5)", "[ 5, 10)", "[10, ∞)"))

@@ -42,6 +42,7 @@ def test_what_is_called_free_of_prevalence_is(name: str) -> None:
     assert measure(one, [name]).one(name).value == pytest.approx(measure(two, [name]).one(name).value)
 
 
+@pytest.mark.nightly
 def test_the_interval_of_f1_holds_the_truth_at_ten_per_cent_positives() -> None:
     """With class sizes held fixed 87 to 91 % of the intervals did (250 samples: ± 3 points)."""
     rng, inside, repeats = np.random.default_rng(5), 0, 250
@@ -96,6 +97,7 @@ def test_few_and_uneven_units_are_counted_as_what_they_are_worth() -> None:
     )  # positives have no attack
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("units, sides", [(6, "both"), (10, "both"), (20, "both"), (20, "one")])
 def test_intervals_over_few_units_hold_the_truth(units: int, sides: str) -> None:
     """Speakers whose own level makes up a quarter of the variance; percentile intervals held 77 to 90 %."""
@@ -191,6 +193,7 @@ def test_an_attack_that_changes_nothing_hardly_widens_what_speakers_show() -> No
         assert widths["speaker,attack", metric] < 1.4 * widths["speaker", metric]
 
 
+@pytest.mark.nightly
 def test_the_worst_of_many_slices_has_an_interval_that_knows_it_was_picked() -> None:
     """Twelve slices of one true figure: the interval of the worst one holds it as often as it says."""
     rng, inside, repeats = np.random.default_rng(8), 0, 60

@@ -266,6 +266,7 @@ def test_an_interval_with_sampling_weights_has_the_width_of_the_linearised_error
     assert error > 1.2 * plain  # rows of unequal weight say less than as many of equal weight
 
 
+@pytest.mark.nightly
 def test_intervals_with_sampling_weights_hold_the_truth() -> None:
     """A tenth of the cases is hard and makes half of the sample, so its rows weigh a ninth of the others."""
     rng = np.random.default_rng(11)

@@ -31,6 +31,10 @@ METRICS: dict[str, dict[str, Any]] = {
     "accuracy": {"mirror": "accuracy"},
     "accuracy_answered": {"mirror": "accuracy_answered"},
     "accuracy_at_coverage(coverage=0.4)": {"mirror": "accuracy_at_coverage(coverage=0.4)"},
+    "accuracy_at_eer": {"rank": True},
+    "accuracy_at_eer(ties=official)": {"rank": True, "waive": WALKS},
+    "act_c_primary": {},
+    "act_c_primary(points='0.3:1:1+0.9:2:1')": {"mirror": "act_c_primary(points='0.7:1:1+0.1:1:2')"},
     "act_dcf": {"mirror": "act_dcf(p_target=0.05, c_miss=10, c_fa=1)"},
     "act_dcf(p_target=0.05, c_fa=1)": {"mirror": "act_dcf(p_target=0.95, c_fa=1)"},
     "augrc": {"mirror": "augrc"},
@@ -46,6 +50,7 @@ METRICS: dict[str, dict[str, Any]] = {
     "coverage_at_accuracy(accuracy=0.7)": {"mirror": "coverage_at_accuracy(accuracy=0.7)"},
     "coverage_fake": {"needs": "positive", "mirror": "coverage_real"},
     "coverage_real": {"needs": "negative", "mirror": "coverage_fake"},
+    "cut_rate": {},
     "dcf_at(threshold=0.123)": {"mirror": "dcf_at(threshold=-0.123, p_target=0.05, c_miss=10, c_fa=1)"},
     "e_aurc": {"mirror": "e_aurc", "waive": STEPS},
     "ece": {"mirror": "ece"},
@@ -59,17 +64,21 @@ METRICS: dict[str, dict[str, Any]] = {
     "error_rate": {"mirror": "error_rate"},
     "exact_match": {},
     "f1": {},
+    "f1_at_eer": {"rank": True},
+    "f1_at_eer(ties=official)": {"rank": True, "waive": WALKS},
     "f1_fake": {"needs": "positive", "mirror": "f1_real"},
     "f1_real": {"needs": "negative", "mirror": "f1_fake"},
     "fake_catch_rate": {"needs": "positive", "mirror": "real_pass_rate"},
     "fake_slip_rate": {"needs": "positive", "mirror": "real_false_flag_rate"},
     "far_drift": {"needs": "negative"},
+    "filtered_rate": {},
     "flipped": {},
     "fnr": {"needs": "positive", "mirror": "fpr"},
     "fpr": {"needs": "negative", "mirror": "fnr"},
     "fpr_at_tpr": {"rank": True},
     "fpr_at_tpr(tpr=0.5)": {"rank": True},
     "frr_drift": {"needs": "positive"},
+    "iapar": {"needs": "negative"},
     "induced": {},
     "l2_mv": {},
     "linf_uv": {},
@@ -78,8 +87,11 @@ METRICS: dict[str, dict[str, Any]] = {
     "macro_auc": {},
     "max_calibration_error": {"mirror": "max_calibration_error"},
     "mcc": {"needs": "both", "mirror": "mcc"},
+    "mean_grade": {},
     "median_minimal_strength": {},
     "median_seconds": {},
+    "min_c_primary": {"rank": True},
+    "min_c_primary(points='0.3:1:1+0.9:2:1')": {"rank": True, "mirror": "min_c_primary(points='0.7:1:1+0.1:1:2')"},
     "min_cllr": {"needs": "both", "rank": True, "mirror": "min_cllr"},
     "min_dcf": {"rank": True, "mirror": "min_dcf(p_target=0.05, c_miss=10, c_fa=1)"},
     "min_a_dcf": {},
@@ -95,9 +107,12 @@ METRICS: dict[str, dict[str, Any]] = {
     "recall": {"needs": "positive", "mirror": "specificity"},
     "recall_fake": {"needs": "positive", "mirror": "recall_real"},
     "recall_real": {"needs": "negative", "mirror": "recall_fake"},
+    "refused_rate": {},
     "robust_accuracy": {},
     "roc_auc": {"rank": True, "mirror": "roc_auc"},
     "sasv_eer": {},
+    "segment_eer": {"needs": "both", "waive": WALKS},
+    "segment_eer(ties=grouped)": {"needs": "both"},
     "shift_fake": {"needs": "negative"},
     "shift_real": {"needs": "positive"},
     "smooth_ece": {"mirror": "smooth_ece"},
@@ -110,6 +125,7 @@ METRICS: dict[str, dict[str, Any]] = {
     "target_base": {},
     "target_eligible": {},
     "target_success": {},
+    "tpr_at_domain_fpr(fpr=0.5)": {},
     "tpr_at_fpr": {"rank": True},
     "tpr_at_fpr(fpr=0.5)": {"rank": True},
     "unparsed_rate": {},
@@ -146,6 +162,10 @@ def value(text: str, some: Rows, ladder: list[float] | None = None, *, is_weight
         "decision": decision,
         "confidence": np.array([0.0, 0.3, 0.5, 0.7, 0.8, 0.95, 1.0])[level],
         "unparsed": (decision == -1) & (level > 3),
+        "refused": (decision == -1) & (level == 4),
+        "cut": (decision == -1) & (level == 5),
+        "filtered": (decision == -1) & (level == 6),
+        "grade": np.array([0.0, 0.25, 0.5, math.nan, 0.75, 0.9, 1.0])[level],
         "seconds": np.array([0.1, 0.2, 0.4, 1.0, 2.0, 5.0, 30.0])[level],
         "decision_clean": (level > 2).astype(int),
         **{name: ((level + shift) % 2).astype(float) for shift, name in enumerate(BITS)},
@@ -155,6 +175,11 @@ def value(text: str, some: Rows, ladder: list[float] | None = None, *, is_weight
         "asv_label": np.where(label == 0, "spoof", np.where(level % 2 == 0, "target", "nontarget")),
         "asv_score": np.array([0.5, -1.0, 2.0, 0.25, 0.0, 7.0, -3.0])[level],
         "sasv_score": np.array([0.0, -1.0, 2.0, 2.0, 0.5, 3.0, 9.0])[level],
+        "utterance": np.where(level % 2 == 0, "a", "b"),
+        "segment": np.array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])[level],
+        "domain": np.where(level == 0, "news", "poetry"),
+        "attack": np.where(level == 5, "other", "none"),
+        "accepted": np.where(level % 3 == 0, "1", "0"),
         "score_clean": np.array([0.5, -1.0, 2.0, 0.25, 0.0, 7.0, -3.0])[level],
     }
     given_weight = {"weight": weight} if is_weighted else {}
@@ -307,6 +332,47 @@ def test_points_of_the_curve_rise(case: tuple[list[int], list[float]], one: floa
     low, high = sorted((one, other))
     assert m.tpr_at_fpr(*case, fpr=low) <= m.tpr_at_fpr(*case, fpr=high)
     assert m.fpr_at_tpr(*case, tpr=low) <= m.fpr_at_tpr(*case, tpr=high)
+
+
+Three = list[tuple[str, int, int]]  # class, level of the SASV score, level of the ASV score
+three = st.lists(
+    st.tuples(st.sampled_from(["target", "nontarget", "spoof"]), st.integers(0, 6), st.integers(0, 6)), max_size=20
+).map(lambda some: [*some, ("target", 4, 3), ("nontarget", 2, 1), ("spoof", 3, 5)])
+OF_SASV = ("min_a_dcf", "sv_eer", "spf_eer", "sasv_eer")
+SWAPPED = {"target": "target", "nontarget": "spoof", "spoof": "nontarget"}
+
+
+def of_three(text: str, some: Three, ladder: list[float] | None = None) -> float:
+    """A metric of three classes, the levels of all scores by one ladder."""
+    _, entry, chosen = resolve(text)
+    steps = np.array(ladder or range(7), dtype=np.float64)
+    kind, sasv, asv = (np.array(own) for own in zip(*some, strict=True))
+    columns = {"asv_label": kind, "sasv_score": steps[sasv], "score": steps[sasv], "asv_score": steps[asv]}
+    return float(entry.function(**{name: columns[name] for name in entry.columns}, **chosen))
+
+
+@given(three, ladders)
+def test_only_the_order_of_scores_matters_to_three_classes(some: Three, ladder: list[float]) -> None:
+    for text in (*OF_SASV, "t_eer", "t_eer(ties=official)"):
+        assert same(of_three(text, some, ladder), of_three(text, some)), text
+
+
+@given(three)
+def test_nontargets_and_spoofs_change_places(some: Three) -> None:
+    """Exchanged with what they cost, the a-DCF stays; SV-EER and SPF-EER change places, and SASV-EER pools both."""
+    turned = [(SWAPPED[kind], *scores) for kind, *scores in some]
+    cost = "min_a_dcf(p_target=0.9, p_nontarget={}, p_spoof={}, c_fa={}, c_fa_spoof={})"
+    assert same(of_three(cost.format(0.07, 0.03, 5, 20), some), of_three(cost.format(0.03, 0.07, 20, 5), turned))  # type: ignore[arg-type]
+    assert same(of_three("sv_eer", some), of_three("spf_eer", turned))  # type: ignore[arg-type]
+    assert same(of_three("sasv_eer", some), of_three("sasv_eer", turned))  # type: ignore[arg-type]
+
+
+@given(three)
+def test_numbers_of_three_classes_bound_each_other(some: Three) -> None:
+    """A trivial system bounds the a-DCF, and the pooled EER lies between those of its two kinds of impostors."""
+    assert of_three("min_a_dcf", some) <= 1 + 1e-12
+    sv, spf, sasv = (of_three(text, some) for text in ("sv_eer", "spf_eer", "sasv_eer"))
+    assert min(sv, spf) - 1e-12 <= sasv <= max(sv, spf) + 1e-12
 
 
 # --- the contract checks ----------------------------------------------------------------------------------------

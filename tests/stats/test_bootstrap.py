@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from scipy import stats
+from tests.nightly import by_day
 
 from hitmiss.core.tally import Tally
 from hitmiss.metrics.calibration import brier_form, log_loss_form
@@ -94,7 +95,7 @@ def same_law(a: Floats, b: Floats) -> float:
     return float(stats.ks_2samp(a.round(10), b.round(10)).pvalue)
 
 
-@pytest.mark.parametrize("kind", SAMPLES)
+@pytest.mark.parametrize("kind", by_day("ties", "three and three", of=SAMPLES))
 def test_law_of_every_form_asked_together(kind: str) -> None:
     sample, replicates = SAMPLES[kind], 2000
     forms = [make() for make in FORMS.values()]
@@ -104,6 +105,7 @@ def test_law_of_every_form_asked_together(kind: str) -> None:
     assert min(chance.values()) > 1e-4, chance
 
 
+@pytest.mark.nightly
 def test_law_where_cells_are_split() -> None:
     """Crossings and minima alone, on far more groups than cells: each split must follow the shares of its halves."""
     sample, forms = uneven(8), [FORMS[name]() for name in EXACT]
@@ -120,6 +122,7 @@ def together() -> dict[str, Floats]:
     return dict(zip(FORMS, trial_replicates(tally, forms, 4000, np.random.default_rng(22)), strict=True))
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", FORMS)
 def test_law_of_a_form_asked_alone_is_the_same(name: str, together: dict[str, Floats]) -> None:
     tally = Tally.of_classes(*SAMPLES["more scores than cells"])
@@ -128,6 +131,7 @@ def test_law_of_a_form_asked_alone_is_the_same(name: str, together: dict[str, Fl
     assert same_law(alone, together[name]) > 1e-4
 
 
+@pytest.mark.nightly
 def test_figures_of_the_whole_curve_on_more_scores_than_cells() -> None:
     """Cells are coarser than the scores here: the law is approximate, and must still pass."""
     sample, forms = gaussian(2500, 4000, 6, 1.5), [FORMS[n]() for n in ("average_precision", "min_cllr", "auc", "cllr")]
@@ -136,6 +140,7 @@ def test_figures_of_the_whole_curve_on_more_scores_than_cells() -> None:
     assert min(same_law(a, b) for a, b in zip(fast, slow, strict=True)) > 1e-4
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("form", [brier_form(), log_loss_form()], ids=["brier", "log_loss"])
 def test_law_of_sums_over_probabilities(form: Form) -> None:
     rng = np.random.default_rng(7)
@@ -210,6 +215,7 @@ def test_infinite_log_loss_is_as_frequent_as_it_is_drawn() -> None:
     assert same_law(drawn[np.isfinite(drawn)], slow[np.isfinite(slow)]) > 1e-4
 
 
+@pytest.mark.nightly
 def test_one_extreme_term_that_makes_most_of_the_sum() -> None:
     """Cllr hangs on how often the one absurd log-likelihood ratio is drawn; its neighbours must not blur that."""
     rng = np.random.default_rng(0)

@@ -59,6 +59,7 @@ def test_percentiles_of_few_replicates_hold_a_further_one_as_often_as_they_say()
     assert stats.binomtest(held, n, 0.95).pvalue > 0.01
 
 
+@pytest.mark.nightly
 def test_the_interval_of_the_worst_slice_holds_its_true_figure_as_often_as_it_says() -> None:
     """One clear worst slice, alike ones, a ladder, and very different errors: never below 93 %, nor above 97.5 %."""
     rng, n = np.random.default_rng(12), 1500
@@ -261,6 +262,7 @@ def test_student_s_quantile_is_exact_to_fourteen_digits() -> None:
 # Coverage by simulation, where an earlier interval was too narrow.
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n1", "n0", "gap"), [(30, 70, 3.0), (15, 85, 2.5), (60, 140, 3.6)])
 def test_the_interval_of_a_high_area_holds_the_truth(n1: int, n0: int, gap: float) -> None:
     """By DeLong's variance on the plain scale 80 to 83 % of these intervals did."""
@@ -300,6 +302,7 @@ def test_a_difference_is_skewed_as_both_of_its_sides_are() -> None:
     assert missed[1].min() > 0.01 * n
 
 
+@pytest.mark.nightly
 def test_intervals_of_pooled_figures_hold_the_truth_for_units_of_unequal_sizes() -> None:
     """What all pooled figures rest on: the spread of scores over 20 units, of which a quarter are their levels.
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from numpy.random import Generator
 from numpy.typing import NDArray
 from scipy import stats
+from tests.nightly import by_day
 
 from hitmiss.core.tally import Tally
 from hitmiss.metrics.detection import cllr_form, dcf_at_form, eer_form, min_dcf_form
@@ -126,7 +127,7 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize("kind", by_day("ties", of=LAWS))
 def test_law_of_both_systems_and_of_their_difference(kind: str) -> None:
     trials, replicates = LAWS[kind]
     fast = paired_replicates(*trials, forms(), replicates, np.random.default_rng(11))
@@ -136,6 +137,7 @@ def test_law_of_both_systems_and_of_their_difference(kind: str) -> None:
         assert min(chance) > 1e-4, (i, chance)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("names", ["eer", "cost", "both"])
 def test_law_where_windows_are_too_narrow(names: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows so narrow that many replicates leave them: these are completed, and the law is the same."""
@@ -152,6 +154,7 @@ def test_law_where_windows_are_too_narrow(names: str, monkeypatch: pytest.Monkey
         assert min(same_law(a, c), same_law(b, d), same_law(b - a, d - c)) > 1e-4
 
 
+@pytest.mark.nightly
 def test_law_of_each_system_is_that_of_the_unpaired_bootstrap() -> None:
     positive, a, b = two_systems(4000, 9000, 7)
     asked = [eer_form("grouped"), min_dcf_form(0.95, 1.0, 10.0, True), tpr_at_fpr_form(0.05)]
@@ -162,6 +165,7 @@ def test_law_of_each_system_is_that_of_the_unpaired_bootstrap() -> None:
         assert min(same_law(x, y) for x, y in zip(found, alone, strict=True)) > 1e-4
 
 
+@pytest.mark.nightly
 def test_law_of_figures_that_need_every_trial() -> None:
     trials = two_systems(60, 80, 8)
     asked = [eer_form("grouped"), PairShare(), cllr_form(), Whole(average_precision_of_tally)]
@@ -172,6 +176,7 @@ def test_law_of_figures_that_need_every_trial() -> None:
     assert same_law(fast[0][0] + fast[0][1], slow[0][0] + slow[0][1]) > 1e-4  # joint: EER and AUC of one replicate
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("blocks", [6, 2])
 def test_law_of_sums_drawn_by_category(blocks: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As in large samples: sums from the counts of joint categories, more of them or few and made up for by noise."""

@@ -13,8 +13,11 @@ from statsmodels.stats.proportion import samplesize_confint_proportion
 
 from hitmiss.cli.main import run
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.trials import Trials
+from hitmiss.derive.decisions import at_threshold
+from hitmiss.engine.measure import measure
 from hitmiss.metrics import eer, roc_auc
-from hitmiss.stats.planning import Error, by_units, deviation, needed, of_difference
+from hitmiss.stats.planning import Error, by_units, deviation, needed, of_difference, quantiles
 
 Capture = pytest.CaptureFixture[str]
 
@@ -155,3 +158,38 @@ def test_a_plan_from_assumptions_is_printed(capsys: Capture) -> None:
     assert run(["plan", *words]) == 0
     out = capsys.readouterr().out
     assert "needed for an interval of width 0.04" in out and "speaker" in out
+
+
+def spoken(rng: np.random.Generator, speakers: int, each: int) -> Trials:
+    """Decisions of speakers with a level of their own."""
+    speaker, label = np.repeat(np.arange(speakers), each), (rng.random(speakers * each) < 0.4).astype(int)
+    score = 2.0 * label + 0.5 * rng.normal(size=speakers)[speaker] + np.sqrt(0.75) * rng.normal(size=len(label))
+    return at_threshold(Trials.of(label, score, speaker=np.char.add("s", speaker.astype(str))), 1.0)
+
+
+def test_a_pilot_of_speakers_gives_the_width_that_it_promises() -> None:
+    """Pilots of 30 speakers, plans for seven tenths of their width, and data sets of as many speakers as planned."""
+    promised, got = [], []
+    for k in range(40):
+        (e,) = measure(spoken(np.random.default_rng(k), 30, 20), ["accuracy"], bootstrap=200, unit="speaker", seed=k)
+        assert e.low is not None and e.high is not None and e.units_effective is not None
+        half = (e.high - e.low) / 2.0
+        spread = quantiles(e.units_effective, True, 0.95, None)
+        found = needed(Error(half / spread, 30.0, True), 0.7 * half)
+        fresh = spoken(np.random.default_rng([k, 7]), found.count, 20)
+        (o,) = measure(fresh, ["accuracy"], bootstrap=200, unit="speaker", seed=k)
+        assert o.low is not None and o.high is not None
+        promised.append(2.0 * found.reached)
+        got.append(o.high - o.low)
+    assert np.mean(got) / np.mean(promised) == pytest.approx(1.0, abs=0.05)
+
+
+def test_a_plan_says_why_a_pilot_has_no_interval(tmp_path: Path, capsys: Capture) -> None:
+    path = tmp_path / "p.csv"
+    trials = spoken(np.random.default_rng(0), 4, 30)
+    rows = zip(trials.items, trials.label, trials.score, trials.column("speaker"), strict=True)
+    path.write_text("id,label,score,speaker\n" + "".join(f"{i},{'ab'[y]},{s},{u}\n" for i, y, s, u in rows))
+    words = ["plan", str(path), "--positive", "b", "-m", "eer", "--width", "0.02", "--unit", "speaker", "--json"]
+    assert run(words) == 3
+    error = json.loads(capsys.readouterr().out)["error"]
+    assert error["code"].startswith("bare-pilot") and "4" in error["message"] and "speaker" in error["message"]

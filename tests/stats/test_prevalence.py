@@ -40,6 +40,7 @@ def test_fewer_tested_items_widen_the_interval() -> None:
     assert wide.high - wide.low > 3 * (narrow.high - narrow.low)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("truth", "sensitivity", "specificity", "n", "m"),
     [(0.1, 0.8, 0.9, 1000, 100), (0.3, 0.95, 0.95, 500, 50), (0.02, 0.99, 0.995, 5000, 1000)],
@@ -58,6 +59,7 @@ def test_corrected_intervals_hold_the_truth(
     assert 0.93 <= np.mean(held) <= 0.985
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("truth", "sensitivity", "n", "m"), [(0.05, 0.8, 10_000, 300), (0.3, 0.6, 2000, 100)])
 def test_labelled_intervals_hold_the_truth_and_gain_from_the_detector(
     truth: float, sensitivity: float, n: int, m: int

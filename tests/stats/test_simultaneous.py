@@ -45,6 +45,7 @@ def test_p_goes_on_beyond_the_replicates() -> None:
     assert found.adjusted[1] < 1e-60 and found.p_values[2] < found.adjusted[2] < 1e-10
 
 
+@pytest.mark.nightly
 def test_many_true_zeros_with_correlated_figures_keep_the_level() -> None:
     """Thirty systems (435 pairs), 200 replicates: p without a floor that grows, error at most 5 % within its noise."""
     rng, called, repeats = np.random.default_rng(1), 0, 300

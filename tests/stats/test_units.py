@@ -79,7 +79,10 @@ def test_equal_to_brute_force_on_the_same_weights(case: tuple[Mask, Floats, Ints
         assert values == pytest.approx(expected, abs=1e-12, nan_ok=True), form
 
 
-@pytest.mark.parametrize(("step", "n_units"), [(0.0, 80), (0.02, 80), (0.5, 80), (0.0, 4000)])
+@pytest.mark.parametrize(
+    ("step", "n_units"),
+    [(0.02, 80), *(pytest.param(*case, marks=pytest.mark.nightly) for case in [(0.0, 80), (0.5, 80), (0.0, 4000)])],
+)
 def test_equal_to_brute_force_where_most_trials_are_never_looked_at(step: float, n_units: int) -> None:
     """Enough trials for closed cells: EER and costs must still be those of all trials."""
     rng = np.random.default_rng(1)
@@ -124,7 +127,7 @@ def test_figures_of_the_whole_curve_are_exact_up_to_a_thousand_scores(name: str)
     assert fast == pytest.approx(by_brute_force(positive, score, unit, form, weights), abs=1e-12)
 
 
-@pytest.mark.parametrize(("n", "n_units"), [(2000, 50), (40_000, 300)])
+@pytest.mark.parametrize(("n", "n_units"), [(2000, 50), pytest.param(40_000, 300, marks=pytest.mark.nightly)])
 def test_auc_is_off_by_no_more_than_the_pairs_inside_cells(n: int, n_units: int) -> None:
     """Pairs in different cells are counted; those inside one cell have the sample's share. The error is a small part of
     the spread of the replicates, whose spread must not change."""

@@ -64,6 +64,7 @@ def test_the_score_interval_solves_newcombes_equation(n1: int, n0: int, share: f
             assert end == pytest.approx(brentq(gap, edge, share, xtol=1e-15), abs=1e-9)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("n1", "n0"), [(5, 5), (10, 40), (40, 10)])
 def test_the_score_interval_covers(n1: int, n0: int) -> None:
     """Close to the level even for areas near 1, where DeLong's covers far too seldom (it has no width without an error)."""
@@ -86,6 +87,7 @@ def normal_trials(rng: np.random.Generator, n1: int, n0: int, gap: float) -> Tri
     return Trials.of(label, rng.normal(size=n1 + n0) + gap * label, header=Header(score_kind="llr"))
 
 
+@pytest.mark.nightly
 def test_intervals_of_costs_hold_the_truth_whether_they_rest_on_a_handful_of_errors_or_on_many() -> None:
     """At 5 % positives, misses are many and false alarms few; intervals by draws alone held the truth 80 % of the time."""
     gap, held = 2.6, dict[bool, list[bool]]({True: [], False: []})

@@ -12,7 +12,6 @@ import polars as pl
 from hitmiss.core.errors import UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.header import Header, Threshold
-from hitmiss.core.results import SAME_DATA
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.text_codes import stretches
 from hitmiss.core.trials import Trials, TrialsLike, demanded
@@ -33,7 +32,7 @@ def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") ->
     threshold
         The threshold, on the scale and in the direction of the file.
     origin
-        Where the threshold comes from. `this data` adds a note that figures at this threshold are optimistic.
+        Where the threshold comes from. `this data` adds a note that numbers at this threshold are optimistic.
 
     Returns
     -------
@@ -54,8 +53,7 @@ def at_threshold(trials: TrialsLike, threshold: float, origin: str = "given") ->
     decided = trials.header.scale.accepts(trials.column("score"), threshold).cast(pl.Int8)
     notes = trials.header.notes
     if origin == "this data":
-        text = f"the threshold {threshold:g} was chosen on this data: numbers at it are optimistic"
-        notes = (*notes, Remark(text, SAME_DATA))
+        notes = (*notes, Remark.of("chosen-on-same-data/threshold", threshold=float(threshold)))
     bound = Threshold(threshold, origin)
     return trials.put(decision=decided).retitle(
         threshold=bound, decided=describe_threshold(bound, trials.header), notes=notes
@@ -89,6 +87,8 @@ class GroupThreshold:
 
     threshold: float | None
     origin: str
+    by_file: bool = False
+    """Whether a column of the file decides."""
 
     def __str__(self) -> str:
         return self.origin if self.threshold is None else f"{self.threshold!r} ({self.origin})"
@@ -152,11 +152,11 @@ def _rule(decided: bool, bound: float | None, deciding: Deciding, names: Mapping
     if deciding.given is not None:
         return GroupThreshold(deciding.given, "given")
     if decided:
-        return GroupThreshold(None, f"column {names['decision']}")
+        return GroupThreshold(None, f"column {names['decision']}", by_file=True)
     if bound is not None and deciding.per_row:
-        return GroupThreshold(None, f"column {names['threshold']}, row by row")
+        return GroupThreshold(None, f"column {names['threshold']}, row by row", by_file=True)
     if bound is not None:
-        return GroupThreshold(bound, f"column {names['threshold']}")
+        return GroupThreshold(bound, f"column {names['threshold']}", by_file=True)
     if deciding.default is None:
         raise UsageError.of("scores-not-probabilities", threshold=names["threshold"], decision=names["decision"])
     return GroupThreshold(deciding.default, deciding.default_origin)

@@ -8,6 +8,19 @@ from typing import Final
 from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "bad-guarantee": Entry(
+        ERROR, "{rate} with the limit {limit:g} cannot be guaranteed", fix="write 'fpr <= 0.01' or 'recall >= 0.9'"
+    ),
+    "no-guarantee": Entry(
+        ERROR,
+        "{n:,} validation trials of this class cannot guarantee {rate} at {limit:g}",
+        fix="give {needed:,} or more, or another limit",
+    ),
+    "no-guarantee/ties": Entry(
+        ERROR,
+        "no observed score guarantees {rate} at {limit:g}: the highest scores are negatives",
+        fix="give another limit",
+    ),
     "guarantee-units": Entry(ERROR, "a guarantee over units is binomial", fix="leave the method out"),
     "bad-rate": Entry(ERROR, "rates and the confidence must lie between 0 and 1; found {rate}"),
     "saturated-scores": Entry(
@@ -95,5 +108,16 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "chosen-on-same-data/calibration-optimistic": Entry(
         WARNING, "calibration: optimistic, {n_again} of {n_trials} trials were also fitted on"
+    ),
+    "no-fusion": Entry(
+        ERROR,
+        "the fusion has no finite fit: the systems separate the classes of the fit set, or one copies others",
+        fix="fit on more trials, or leave a system out",
+    ),
+    "chosen-on-same-data/threshold": Entry(
+        WARNING, "the threshold {threshold:g} was chosen on this data: numbers at it are optimistic"
+    ),
+    "chosen-on-same-data/recalibration": Entry(
+        WARNING, "recalibration: optimistic, {n} of {total} trials were also fitted on"
     ),
 }

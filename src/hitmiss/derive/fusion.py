@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -15,11 +14,6 @@ from hitmiss.core.errors import DataError
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials
 from hitmiss.derive.calibration import check_fit, fit_weights, is_separated
-
-NO_FUSION: Final = (
-    "the fusion has no finite fit: a combination of these systems separates the classes of the fit set, or one system "
-    "is a copy of others; fit on more trials, or leave a system out"
-)
 
 
 @dataclass(frozen=True)
@@ -61,11 +55,11 @@ def fit_fusion(label: ArrayLike, scores: Floats, names: Sequence[str], *, prior:
     try:
         theta = fit_weights((scores - centre) / spread, positive, shares, float(logit(prior)))
     except (np.linalg.LinAlgError, DataError):
-        raise DataError(NO_FUSION, code="no-fusion") from None
+        raise DataError.of("no-fusion") from None
     slopes = theta[:-1] / spread
     together = scores @ slopes
     if is_separated(together[positive], together[~positive]):  # the slopes would grow without end
-        raise DataError(NO_FUSION, code="no-fusion")
+        raise DataError.of("no-fusion")
     return LinearFusion(tuple(slopes.tolist()), float(theta[-1] - slopes @ centre))
 
 

@@ -15,7 +15,6 @@ from scipy.special import expit, logit
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Remark
 from hitmiss.core.isotonic import rising_share
-from hitmiss.core.results import SAME_DATA
 from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally, check_trials
 from hitmiss.core.trials import Trials
@@ -212,8 +211,7 @@ def _retitled(trials: Trials, fit_on: Trials, fitted: Recalibrator, method: str,
     again = trials.frame.select("item", "label").join(
         fit_on.frame.select("item", "label").unique(), on=["item", "label"], how="semi"
     )
-    text = f"recalibration: optimistic, {again.height} of {len(trials)} trials were also fitted on"
-    notes = [Remark(text, SAME_DATA)] * bool(again.height)
+    notes = [Remark.of("chosen-on-same-data/recalibration", n=again.height, total=len(trials))] * bool(again.height)
     changed = replace(
         head,
         score_kind="probability" if column == "score" else head.score_kind,

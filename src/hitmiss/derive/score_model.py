@@ -315,7 +315,7 @@ def calibrate(fit_on: TrialsLike, apply_to: TrialsLike, method: str = "affine", 
 
     The header of the result records what was done: the score kind `llr`, the fitted parameters in
     `provenance["calibration"]`, and a choice for the signature. It has a note if some trials were also used for the fit
-    (the figures are then optimistic), or if higher scores mean the wrong class. Decisions are kept as they were made on
+    (the numbers are then optimistic), or if higher scores mean the wrong class. Decisions are kept as they were made on
     the scores of the file; a new threshold is one of the likelihood ratios. Trials without a score stay without one.
 
     Scores that are declared probabilities are mapped to log-odds before an affine fit. Probabilities of exactly 0 or 1

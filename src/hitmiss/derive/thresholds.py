@@ -17,6 +17,7 @@ from hitmiss.core.tally import Tally
 from hitmiss.core.trials import TrialsLike, demanded
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.metrics.counts import Counts
+from hitmiss.stats.forms.base import Form
 from hitmiss.stats.forms.trials import OfCounts
 
 SEARCHES: Final = ("exact", "grid")
@@ -48,7 +49,8 @@ def best_threshold(
         Trials with scores, or counted trials, as `Tally.of(label, score)` makes them; or labels, with the scores after
         them: `best_threshold(y, s)`, which maximises F1.
     maximize
-        The metric. One for which low values are better (`fpr`) is minimised.
+        The metric. One for which low values are better (`fpr`) is minimised. A metric of scores that is read at one
+        threshold (`eer`, `min_dcf`, `tpr_at_fpr`) gives this threshold.
     search
         `exact` tries every observed score, so no threshold that accepts at least one trial is better. `grid` tries
         0.10, 0.11, … 0.90.
@@ -65,7 +67,7 @@ def best_threshold(
     Raises
     ------
     UsageError
-        For an unknown search, or a metric that is not computed from decisions.
+        For an unknown search, or a metric that is neither computed from decisions nor read at one threshold.
     DataError
         If there are no trials, or the metric is undefined at every threshold.
 
@@ -88,8 +90,11 @@ def best_threshold(
         raise DataError.of("no-trials-choose-threshold")
     is_exact = search == "exact"
     candidates = tally.score if is_exact else np.array([scale.to_inside(t) for t in GRID])
+    _, entry, settings = resolve(maximize)
+    form = entry.form(**settings) if entry.form is not None else None
+    if isinstance(form, Form) and is_exact and tally.has_both_classes and (point := form.place(tally)) is not None:
+        return ThresholdChoice(scale.threshold_of(tally, point), form.value(tally), str(maximize), search)
     values = figures_at(tally, candidates, maximize)
-    _, entry, _ = resolve(maximize)
     gain = np.where(np.isnan(values), -np.inf, values if entry.best == "high" else -values)
     if not np.isfinite(gain).any():
         raise DataError.of("undefined-threshold-both-classes", maximize=maximize)

@@ -23,7 +23,7 @@ from hitmiss.stats.students_t import MANY
 
 
 def by_slices(work: Measurement, whole: Sample, grouping: Grouping, warnings: list[str]) -> list[Estimate]:
-    """Return every figure of every slice, then their averages; a grouping with a single slice is left out."""
+    """Return every number of every slice, then their averages; a grouping with a single slice is left out."""
     samples = samples_of_slices(whole, grouping)
     if len(samples) == 1:
         value = ", ".join(f"{k}={v}" for k, v in samples[0].slice.items())
@@ -43,13 +43,13 @@ def by_slices(work: Measurement, whole: Sample, grouping: Grouping, warnings: li
 
 
 def _slice_rows(work: Measurement, sample: Sample) -> list[Estimate]:
-    """Return every figure of a slice; averages need the draws of all slices together, whatever its own are."""
+    """Return every estimate of a slice; averages need the draws of all slices together, whatever its own are."""
     own, rows = work.of(sample), work.estimates(sample)
     return rows if own is work else own.estimates(sample)
 
 
 def _one_sided(work: Measurement, grouping: Grouping, samples: list[Sample], rows: list[Estimate]) -> list[str]:
-    """Say what to do if figures are undefined because every slice has only one class, as with a column of attacks."""
+    """Say what to do if numbers are undefined because every slice has only one class, as with a column of attacks."""
     held = [0 < sample.n_positive < sample.n for sample in samples]
     if any(held) or all(e.value is not None for e in rows):
         return []
@@ -73,7 +73,7 @@ def _macro(
     samples: list[Sample],
     cells: list[Estimate],
 ) -> Estimate:
-    """Return the simple mean over the slices where the figure is defined, with the mean of their replicates."""
+    """Return the simple mean over the slices where the number is defined, with the mean of their replicates."""
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     everywhere = dict.fromkeys(grouping, "*")
     row = replace(weighed(blank(question, whole.n, whole.n_positive, whole.run, everywhere), whole), average="macro")
@@ -130,9 +130,9 @@ def _within(
 
 
 def _worst(work: Measurement, i: int, samples: list[Sample], cells: list[Estimate]) -> list[Estimate]:
-    """Return the slice with the worst figure, with an interval of its true figure that allows for having picked it.
+    """Return the slice with the worst number, with an interval of its true number that allows for having picked it.
 
-    The end on the side of worse figures is that of the slice's own interval; see `intervals.tail_of_worst` for the other.
+    The end on the side of worse numbers is that of the slice's own interval; see `intervals.tail_of_worst` for the other.
     """
     defined = [(s, e) for s, e in zip(samples, cells, strict=True) if e.value is not None]
     if not defined:
@@ -150,7 +150,7 @@ def _worst(work: Measurement, i: int, samples: list[Sample], cells: list[Estimat
 
 
 def gap_rows(work: Measurement, whole: Sample, gap: Gap) -> list[Estimate]:
-    """Return figure(out) − figure(in) for every question."""
+    """Return value(out) − value(in) for every question."""
     codes, values = work.columns.asked_codes(gap.column)
     unknown = [v for v in (*gap.inside, *gap.outside) if v not in values]
     if unknown:

@@ -1,4 +1,4 @@
-"""Measure unintended bias by identity: subgroup, BPSN and BNSP AUC with intervals, power means, the final figure."""
+"""Measure unintended bias by identity: subgroup, BPSN and BNSP AUC with intervals, power means, the final number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FEW: Final = 10
 def measure_bias(
     trials: Trials, members: Mapping[str, NDArray[np.bool_]], *, level: float = 0.95
 ) -> tuple[list[Estimate], list[str]]:
-    """Return estimates for each identity, their power means and the final figure, and notes for the reader.
+    """Return estimates for each identity, their power means and the final number, and notes for the reader.
 
     An identity is a mask of the trials that mention it. The scores of the four groups (subgroup or background, toxic or
     not) are sorted once for the three AUCs.

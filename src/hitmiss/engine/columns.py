@@ -58,7 +58,7 @@ class Columns:
     trials: Trials
     one_class: OneClassColumns = OneClassColumns()
     pools_targets: bool = False
-    """Whether targets are slices (because figures by target were asked for) instead of separate runs."""
+    """Whether targets are slices (because numbers by target were asked for) instead of separate runs."""
 
     def __post_init__(self) -> None:
         refuse_sampling(self.trials, "this evaluation")  # `WeightedColumns` has its own
@@ -89,7 +89,7 @@ class Columns:
 
     def named(self, name: str) -> Array:
         """Return any column as an array; a null decision is that of a failed call."""
-        if name not in self._arrays:  # every figure of every slice asks for its columns again
+        if name not in self._arrays:  # every number of every slice asks for its columns again
             values = self.trials.column(name)
             self._arrays[name] = (values.fill_null(FAILED) if name == "decision" else values).to_numpy()
         return self._arrays[name]
@@ -117,7 +117,7 @@ class Columns:
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some trials of one run, on which a figure is computed."""
+    """Some trials of one run, on which a number is computed."""
 
     columns: Columns
     rows: Rows

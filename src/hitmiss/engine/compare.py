@@ -52,17 +52,17 @@ from hitmiss.engine.contrasts import (
 from hitmiss.engine.derived import over
 from hitmiss.engine.drawn import Drawn
 from hitmiss.engine.interval import area_interval, choose_interval
-from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, USUAL_UNITS, natural_unit, ratios_said
+from hitmiss.engine.natural_unit import HINTED, HINTED_METRICS, NOTABLE, ratios_said, usual_unit, with_natural_unit
 from hitmiss.engine.notes import FEW
 from hitmiss.engine.paired_draws import PairedDraws
 from hitmiss.engine.paired_samples import Both, PairedSample, columns_of, outcomes, slices, wholes
 from hitmiss.engine.paired_shares import Mask
 from hitmiss.engine.pairing import Pair, completed, incomplete, pair, size_of
-from hitmiss.engine.prepare import prepare_metric, prepared_for
+from hitmiss.engine.prepare import prepare_metric, prepared_for, shown_text
 from hitmiss.engine.samples import by_target
 from hitmiss.engine.score_checks import check_scores
 from hitmiss.engine.signature import render
-from hitmiss.engine.weighted import plan_for
+from hitmiss.engine.weighted import weighted_plan
 from hitmiss.stats import mcnemar
 from hitmiss.stats.corrections import adjusted
 from hitmiss.stats.forms.composite import Difference as DifferenceForm
@@ -92,7 +92,7 @@ class Work:
     test: str
     correction: str
     paired: Pair
-    zero_undefined: bool = False
+    protocol: Protocol
 
     def everything(
         self, samples: list[PairedSample], groupings: list[Grouping], narrow: tuple[str, ...]
@@ -106,7 +106,7 @@ class Work:
         averages: list[list[Difference]] = [[] for _ in groupings]
         inside: list[list[PairedSample]] = [[] for _ in groupings]
         for whole in _in_turn(samples, "comparing"):
-            draws = PairedDraws.prepare(self.plan, whole, self.zero_undefined)
+            draws = PairedDraws.prepare(self.plan, whole, self.protocol.zero_undefined)
             with step("all pairs", 1 + len(groupings)):
                 with part():
                     tables[0] += map(self.row, self.cells(whole, self.questions, draws))
@@ -114,16 +114,24 @@ class Work:
                     with part():
                         parts = slices(whole, grouping)
                         told = _in_turn(parts, f"by {' × '.join(grouping)}")
-                        cells = [self.cells(sample, asked, draws) for sample in told]
-                        tables[1 + place] += [self.row(cell) for own in cells for cell in own]
+                        work, drawn = self._within(grouping, whole, draws)
+                        cells = [work.cells(sample, asked, drawn) for sample in told]
+                        tables[1 + place] += [work.row(cell) for own in cells for cell in own]
                         columns = [[own[i] for own in cells] for i in range(len(asked))]
-                        averages[place] += [self.macro(whole, grouping, own, draws) for own in columns]
+                        averages[place] += [work.macro(whole, grouping, own, drawn) for own in columns]
                         inside[place] += parts
         decided = any("decision" in q[0].metric.columns for q in self.questions)
         every = [*samples, *chain.from_iterable(inside)] if decided else []
         rows = _adjusted([*chain.from_iterable(tables)], self.correction)
         counted = _adjusted_tables([d for sample in every for d in self.discordances(sample)], self.correction)
         return [judged(d, self.plan.level) for d in (*rows, *chain.from_iterable(averages))], counted
+
+    def _within(self, grouping: Grouping, whole: PairedSample, draws: PairedDraws) -> tuple[Work, PairedDraws]:
+        """Return the work and the draws for slices by some columns (see `SamplingPlan.within`)."""
+        plan = self.plan.within(grouping)
+        if plan is self.plan:
+            return self, draws
+        return replace(self, plan=plan), PairedDraws.prepare(plan, whole, self.protocol.zero_undefined)
 
     def cells(self, sample: PairedSample, questions: list[Both], draws: PairedDraws) -> list[ComparedSlice]:
         """Compute every question on one sample."""
@@ -165,8 +173,9 @@ class Work:
         )
 
     def derived(self, derived: Derived, whole: PairedSample) -> Difference:
-        """Return a figure that a protocol makes of several metrics, for both runs; it is not tested."""
-        questions = {q[0].text: q for q in self.questions}
+        """Return a number that a protocol makes of several metrics, for both runs; it is not tested."""
+        known = {q[0].text: q for q in self.questions}
+        questions = {t.metric: known[shown_text(t.metric, self.protocol)] for t in derived.terms}
         best = questions[derived.terms[0].metric][0].metric.best
         row = Difference(derived.name, None, None, None, n_pairs=whole.n, n_positive=whole.n_positive, best=best)
         row = replace(row, slice=dict(whole.slice), verdict=NOT_TESTED, note=Remark.of("no-test/made-several-metrics"))
@@ -187,7 +196,7 @@ class Work:
     def macro(
         self, whole: PairedSample, grouping: Grouping, cells: list[ComparedSlice], draws: PairedDraws
     ) -> Difference:
-        """Return the mean over the slices where both figures are defined; wins, ties and losses count slices."""
+        """Return the mean over the slices where both numbers are defined; wins, ties and losses count slices."""
         good = [c for c in cells if not math.isnan(c.found.delta)]
         sign = -1.0 if cells[0].question[0].metric.best == "low" else 1.0
         gains = [sign * c.found.delta for c in good]
@@ -351,7 +360,7 @@ def compare(
 ) -> Comparison:
     """Compare two runs on the same questions: B − A per metric and slice, with a paired interval and a test.
 
-    If runs were repeated, figures are averaged over the repetitions, and items are resampled.
+    If runs were repeated, numbers are averaged over the repetitions, and items are resampled.
 
     Parameters
     ----------
@@ -414,15 +423,18 @@ def compare(
 def compare_design(
     a: Trials, b: Trials, design: Design, names: tuple[str, str] = ("A", "B"), derived: Sequence[Derived] = ()
 ) -> Comparison:
-    """Compare two runs as a design with metrics asks, and the `derived` figures made of its metrics."""
+    """Compare two runs as a design with metrics asks, and the `derived` numbers made of its metrics."""
     chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), list(design.groupings)
     on_scores = any("score" in resolve(m)[1].columns for m in design.metrics)
     paired = pair(a, b, names=names, allow_missing=contest.allow_missing, scores=on_scores)
     (first, second), there = completed((paired.a, paired.b), paired.key)
     paired = replace(paired, a=first, b=second, there=there)
     pooled = by_target(paired.a, groupings) and paired.a.has_targets
-    unit = paired.a.unit_names(design.unit) or (("item",) if paired.repeats or pooled else ())
-    plan = plan_for(paired.a, SamplingPlan(design.bootstrap, unit, design.seed, design.level))
+    design = with_natural_unit(design, paired.a)
+    unit = paired.a.unit_names(design.units) or (("item",) if paired.repeats or pooled else ())
+    plan = SamplingPlan(design.bootstrap, unit, design.seed, design.level)
+    if paired.a.header.weight is not None:
+        plan = weighted_plan(paired.a, plan)
     across = [c for one in derived for term in one.terms for c in term.columns]
     shared = [*dict.fromkeys([c for g in groupings for c in g] + [u for u in plan.unit if u != "item"] + across)]
     columns = columns_of(paired, shared, OneClassColumns(chosen.negative_only, chosen.positive_only), pooled)
@@ -435,7 +447,7 @@ def compare_design(
     wholes_ = wholes(*columns)
     warnings = _warnings(paired, wholes_, questions, on_scores, contest.force)
     correction = "holm" if contest.correction == "auto" else contest.correction
-    work = Work(questions, plan, contest.test, correction, paired, chosen.zero_undefined)
+    work = Work(questions, plan, contest.test, correction, paired, chosen)
     rows, tables = work.everything(wholes_, groupings, chosen.slice_metrics)
     rows += [work.derived(one, whole) for whole in wholes_ for one in derived]
     warnings += unused_unit(columns, questions, plan, chosen, rows)
@@ -462,7 +474,7 @@ def unused_unit(
 ) -> list[str]:
     """Say what resampling the natural unit would change in `rows`, differences of two runs whose trials were drawn."""
     whole = wholes(*columns)[0]
-    unit = natural_unit(whole.parts[0].a, protocol.natural or USUAL_UNITS)
+    unit = usual_unit(columns[0].trials, protocol)
     cheap = [q for q in questions if q[0].metric.interval and q[0].form.kind != "columns"][:HINTED_METRICS]
     if plan.unit or not plan.bootstrap or not unit or not cheap:
         return []
@@ -549,7 +561,7 @@ def turned(who: str, negative: str) -> str:
 
 
 def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Protocol, force: bool) -> str:
-    """Return one line that records every choice and a hash of the figures."""
+    """Return one line that records every choice and a hash of the numbers."""
     head, paired = work.paired.a.header, work.paired
     parts = {
         "hitmiss": __version__,
@@ -583,7 +595,7 @@ def _sign(made: Comparison, work: Work, groupings: list[Grouping], protocol: Pro
 
 
 def digest_of(made: Comparison) -> str:
-    """Return a short hash of the figures of a comparison to ten significant digits."""
+    """Return a short hash of the numbers of a comparison to ten significant digits."""
     figures = "\n".join(
         repr(
             (d.metric, sorted(d.slice.items()), d.average, *(f"{x:.9e}" if x is not None else "-" for x in _numbers(d)))

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
-from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import polars as pl
-
-from hitmiss.core import artifacts
 from hitmiss.core.design import Design
 from hitmiss.core.errors import UsageError
 from hitmiss.core.metric import Best
 from hitmiss.core.rates import DIGITS, END_DIGITS, round_number
 from hitmiss.core.results import SCHEMA, finite, warning_fields
-from hitmiss.core.rows import Presented, one_named, rows_named
-from hitmiss.core.verdict import Verdict
+from hitmiss.core.rows import one_named
+from hitmiss.engine.judged_rows import JudgedRows
 
 if TYPE_CHECKING:
-    import pandas as pd
     from _typeshed import DataclassInstance
 
 
@@ -33,7 +26,7 @@ NOT_TESTED, UNDEFINED = "not tested", "undefined"
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric in one slice: the figures of both runs, B − A with interval and test, and how often each is better.
+    """One metric in one slice: the numbers of both runs, B − A with interval and test, and how often each is better.
 
     `wins`, `ties` and `losses` count the pairs that B answers better, as well and worse (for an average: the slices).
     `mdd` is the minimum detectable difference: the least true difference that this many pairs would show (80 % power).
@@ -114,7 +107,7 @@ class Discordance:
 
 
 @dataclass(frozen=True)
-class Comparison(Presented):
+class Comparison(JudgedRows[Difference]):
     """A comparison of two runs on the same questions: immutable rows, with a signature that records how they were made.
 
     Parameters
@@ -150,20 +143,9 @@ class Comparison(Presented):
     design: Design | None = field(default=None, repr=False)
     """What was asked, and how each run was read."""
 
-    def __iter__(self) -> Iterator[Difference]:
-        return iter(self.differences)
-
-    def __len__(self) -> int:
-        return len(self.differences)
-
-    def __contains__(self, key: object) -> bool:
-        """Return whether there is a row of this name, or this row."""
-        if isinstance(key, Difference):
-            return key in self.differences
-        try:
-            return bool(rows_named(self.differences, key))
-        except UsageError:
-            return False
+    @property
+    def _rows(self) -> tuple[Difference, ...]:
+        return self.differences
 
     def __getitem__(self, key: int | str | tuple[object, ...]) -> Difference:
         """Return a difference by its place or its name: `comparison["eer"]`, `comparison["eer", "codec=C01"]`."""
@@ -184,12 +166,6 @@ class Comparison(Presented):
             )
         return found[0]
 
-    @property
-    def verdict(self) -> Verdict:
-        """What this comparison allows to conclude, as data: which run is better, and every slice, label or average in which it is worse."""
-        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
-        return made
-
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form.
 
@@ -209,32 +185,6 @@ class Comparison(Presented):
             "differences": [told(d) for d in self],
             "mcnemar": [told(d) for d in self.discordances],
         }
-
-    def to_json(self, indent: int | None = 1) -> str:
-        """Return the JSON form as text."""
-        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file."""
-        artifacts.write(path, self.to_json() + "\n")
-
-    def plot(self, ax: object = None) -> object:
-        """Draw the differences with their intervals, one below the other (needs matplotlib)."""
-        return import_module("hitmiss.reports.forest").forest(self, ax)  # by name: a higher layer
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return a polars frame with one row per difference; slices become columns."""
-        names = sorted({k for d in self for k in d.slice})
-        rows = [{**asdict(d), **{k: d.slice.get(k) for k in names}} for d in self]
-        for row in rows:
-            del row["slice"]
-        return pl.DataFrame(rows, infer_schema_length=None)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame with one row per difference (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_polars().to_dicts())
 
     def __str__(self) -> str:
         lines = [f"{_named(d)} {_number(d.delta)} {_interval(d)} {d.verdict}" for d in self]

@@ -39,7 +39,7 @@ from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.shares import share_of
 from hitmiss.stats import mcnemar
 from hitmiss.stats.delong import difference_of_placements
-from hitmiss.stats.enough_units import effective, enough
+from hitmiss.stats.enough_units import LEAST_EFFECTIVE, effective, enough
 from hitmiss.stats.forms.base import Form, Functional, Located
 from hitmiss.stats.forms.composite import Difference
 from hitmiss.stats.forms.least_cost import MinimumCost
@@ -50,13 +50,18 @@ from hitmiss.stats.p_value import p_of_replicates
 def too_few(question: Both, sample: PairedSample, draws: PairedDraws) -> str | None:
     """Say why a difference gets no interval because it rests on too little data; None if there is enough.
 
-    Shares of the same trials rest on these trials, figures that do not use labels on all trials, and everything else on
+    Shares of the same trials rest on these trials, numbers that do not use labels on all trials, and everything else on
     both classes. What counts is the number of trials, or of units; of two crossed units, the rarer.
     """
     behind = _behind(question, sample, draws)
     n, unit, whose = min(((len(sizes), u, w) for sizes, u, w in behind if len(sizes)), default=(0, "", ""))
     if n >= enough(draws.plan.level):
-        return None
+        known = degrees(question, sample, draws) + 1.0
+        if not unit or known >= LEAST_EFFECTIVE:
+            return None
+        return Remark.of(
+            "no-interval/say-no-more-equal", n=n, unit=unit, known=known, part=f" of {whose}" if whose else ""
+        )
     kind = "unit" if unit else "trial" if whose else "pair"
     of = f" ({unit})" if unit else ""
     trials = f" of {whose} trials" if unit and whose else f" of {whose}" if whose else ""
@@ -69,7 +74,7 @@ def degrees(question: Both, sample: PairedSample, draws: PairedDraws) -> float:
 
 
 def _behind(question: Both, sample: PairedSample, draws: PairedDraws) -> list[tuple[Array, str, str]]:
-    """Return how many pairs each unit (or trial) contributes to a figure, with the unit and the class."""
+    """Return how many pairs each unit (or trial) contributes to a number, with the unit and the class."""
     head = sample.parts[0].a.columns.trials.header
     shared = shared_denominator(question, sample)
     positive = [part.positive for part in sample.parts]
@@ -112,7 +117,7 @@ NO_WIDTH: Final = "the replicates hardly differ"
 
 @dataclass(frozen=True)
 class Contrast:
-    """Figures of both runs and second minus first; NaN if undefined.
+    """Numbers of both runs and second minus first; NaN if undefined.
 
     `error` is the standard error of the difference.
     """

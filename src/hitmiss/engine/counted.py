@@ -181,7 +181,7 @@ class TalliedColumns(Columns):
 
 @dataclass(frozen=True, eq=False)
 class TalliedSample(Sample):
-    """Some cells of one run, on which a figure is computed."""
+    """Some cells of one run, on which a number is computed."""
 
     columns: TalliedColumns
 

@@ -32,9 +32,11 @@ from hitmiss.engine.drawn import NO_BOUNDS, Drawn
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.interval import choose_interval
 from hitmiss.engine.measurement import Measurement, weighed, with_interval
+from hitmiss.engine.prepare import shown_text
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import samples_of_slices
 from hitmiss.stats.forms.composite import Expression
+from hitmiss.stats.students_t import MANY
 
 MOST_WEIGHTS: Final = 1 << 28
 """The largest product of replicates and trials that is drawn if every trial is a unit."""
@@ -42,17 +44,26 @@ TOO_MANY: Final = Remark.of("no-interval/too-many-shared")
 
 
 def derived_rows(work: Measurement, whole: Sample, derived: Sequence[Derived]) -> list[Estimate]:
-    """Return every derived figure of one run, computed from the metrics that the work measures."""
+    """Return every derived number of one run, computed from the metrics that the work measures."""
     if not derived:
         return []
-    joint, questions = _joint(work, whole), {q.text: q for q in work.questions}
-    return [_as_shown(work, whole, _row(joint, whole, one, questions), one, questions) for one in derived]
+    known = {q.text: q for q in work.questions}
+    terms = {term.metric for one in derived for term in one.terms}
+    questions = {text: known[shown_text(text, work.protocol)] for text in terms}
+    joint = {kind: _joint(work, whole, kind) for kind in {_is_mixed(one, questions) for one in derived}}
+    rows = [_row(joint[_is_mixed(one, questions)], whole, one, questions) for one in derived]
+    return [_as_shown(work, whole, row, one, questions) for row, one in zip(rows, derived, strict=True)]
+
+
+def _is_mixed(derived: Derived, questions: Mapping[str, PreparedMetric]) -> bool:
+    """Return whether only some of its metrics depend on how many trials are positive."""
+    return len({questions[term.metric].metric.prevalence for term in derived.terms}) > 1
 
 
 def _as_shown(
     work: Measurement, whole: Sample, row: Estimate, derived: Derived, questions: Mapping[str, PreparedMetric]
 ) -> Estimate:
-    """Return a derived figure with the interval that the tables have for the same number."""
+    """Return a derived estimate with the interval that the tables have for the same number."""
     term = derived.alone
     if term is None or row.value is None:
         return row
@@ -66,11 +77,20 @@ def _as_shown(
     return replace(row, low=same.low, high=same.high, method=same.method, note=same.note)
 
 
-def _joint(work: Measurement, whole: Sample) -> Measurement:
-    """Return work whose samples all come from the same draws: those of units, or with every trial as a unit."""
+def _joint(work: Measurement, whole: Sample, is_mixed: bool) -> Measurement:
+    """Return work whose samples all come from the same draws: those of units, or with every trial as a unit.
+
+    Where some metrics are drawn within classes and others from all trials, all are drawn from all: two streams would
+    lose what the metrics have in common (the AUC and the accuracy: 85 to 90 % instead of 95 %).
+    """
     plan, n = work.draws.plan, whole.n
-    if not plan.bootstrap or plan.unit:
+    if not plan.bootstrap:
         return work
+    if is_mixed and plan.stratify is None:
+        plan = replace(plan, stratify=False)
+    if plan.unit:
+        same = plan is work.draws.plan
+        return work if same else replace(work, draws=Draws.prepare(plan, work.columns, whole.rows), replicates={})
     if plan.bootstrap * n > MOST_WEIGHTS or len(whole.rows) != n:  # rows that are counts of trials
         return replace(work, draws=Draws(plan, work.columns, whole.rows))
     return replace(work, draws=Draws.prepare(replace(plan, unit=("item",)), work.columns, whole.rows))
@@ -112,6 +132,7 @@ def _row(work: Measurement, whole: Sample, derived: Derived, questions: Mapping[
         value,
         derived.range([q.metric.range for q in asked]) if derived.is_extreme else NO_BOUNDS,
         replicates=form.combine(drawn),
+        degrees=min(work.draws.degrees(sample) for part in parts for sample, _ in part) if plan.unit else MANY,
         by_units=True,
         too_few=lambda: next(filter(None, little), None),
     )
@@ -119,13 +140,13 @@ def _row(work: Measurement, whole: Sample, derived: Derived, questions: Mapping[
 
 
 def _samples(whole: Sample, term: Term, question: PreparedMetric) -> list[tuple[Sample, float]]:
-    """Return the samples of a term in which its metric is defined, with their figures."""
+    """Return the samples of a term in which its metric is defined, with their numbers."""
     samples = samples_of_slices(whole, term.columns) if term.columns else [whole]
     figures = [(sample, float(question.value(sample))) for sample in samples]
     return [(sample, value) for sample, value in figures if not math.isnan(value)]
 
 
 def over(term: Term, values: Sequence[Floats] | Sequence[float]) -> Floats:
-    """Return the value of a term, given the figures of its samples (sample × replicate)."""
+    """Return the value of a term, given the numbers of its samples (sample × replicate)."""
     table = np.asarray(values, dtype=np.float64)
     return np.asarray(getattr(table, term.over)(axis=0) if term.over else table[0])

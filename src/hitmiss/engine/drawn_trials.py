@@ -44,7 +44,7 @@ class SampleDraws:
 
     @cached_property
     def _unit_counts(self) -> Counts[Floats]:
-        """The counted decisions under the unit weights; these are drawn once, so all figures of a sample share them."""
+        """The counted decisions under the unit weights; these are drawn once, so all numbers of a sample share them."""
         draws, sample = self.draws, self.sample
         assert draws.weights is not None and draws.unit is not None
         return Counts(*weighted_totals(draws.weights, sample.unit_outcomes(draws.unit, draws.n_units)).T)
@@ -95,15 +95,13 @@ class SampleDraws:
         return np.array([form.of_arrays(arrays, self._weighed(w[unit], order)) for w in draws.weights])
 
     def weighed(self, form: OfWeights) -> Floats:
-        """Compute a function of columns and of the weights of many replicates, some replicates at a time."""
+        """Compute a function of columns and of the weights of many replicates."""
         draws, sample = self.draws, self.sample
         arrays, order = self._arrays(form)
         if draws.weights is None or draws.unit is None:
             return form.of_draws(arrays, self._places(order))
-        unit, step = draws.unit[sample.rows[order]], max(1, MOST_CELLS // max(1, sample.n))
-        parts = (draws.weights[i : i + step] for i in range(0, len(draws.weights), step))
-        found = [form.of_weights(arrays, self._weighed(part[:, unit].astype(np.float64), order)) for part in parts]
-        return np.concatenate(found)
+        weight = None if sample.weight is None else sample.weight[order]
+        return form.of_units(arrays, draws.unit[sample.rows[order]], draws.weights, weight)
 
     def _weighed(self, each: Array, order: NDArray[np.int64] | None = None) -> Array:
         """Return numbers of the sample's trials (last axis, in the order given) times their sampling weights."""

@@ -23,7 +23,7 @@ from hitmiss.core.sorting import Array, Floats
 from hitmiss.core.tally import Tally
 from hitmiss.engine.columns import Columns, Rows, Sample
 from hitmiss.engine.drawn_trials import SampleDraws
-from hitmiss.engine.left_out import UnitBlocks, UnitKind
+from hitmiss.engine.left_out import UnitBlocks, UnitKind, whole_weights
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.stats import jackknife
 from hitmiss.stats.cells import cut
@@ -37,7 +37,7 @@ from hitmiss.stats.enough_units import (
     error_units,
 )
 from hitmiss.stats.forms.base import Form, Functional, Replicated
-from hitmiss.stats.forms.trials import OfTrials
+from hitmiss.stats.forms.trials import OfColumns, OfTrials
 from hitmiss.stats.jackknife import LeftOut
 from hitmiss.stats.random import Random, generator
 from hitmiss.stats.replicates import trial_replicates
@@ -87,7 +87,7 @@ class Draws:
         own = own if split is None else [split]
         code, weights = _draw(plan, own, plan.stratify is not False)
         # Speakers that have both classes are drawn without regard to class in any case. Units of one class each are drawn
-        # within classes for figures that do not depend on prevalence, and over all for the others: a second set of draws.
+        # within classes for numbers that do not depend on prevalence, and over all for the others: a second set of draws.
         mixed = len(own) > 1 or bool((own[0].sides == 3).any()) or split is not None
         free = weights if mixed or plan.stratify is not None else _draw(plan, own, False)[1]
         unit = np.zeros(len(columns.positive), dtype=np.int64)
@@ -122,7 +122,7 @@ class Draws:
         return self._of_form(form, question.text, sample, rng, by_class)
 
     def _of_form(self, form: Form, text: str, sample: Sample, rng: Random, by_class: bool) -> Floats:
-        """Return replicates of a figure of scores; those of the second form that its interval needs are kept."""
+        """Return replicates of a number of scores; those of the second form that its interval needs are kept."""
         units = None if self.weights is None else self.unit_sample(sample)
         tally = sample.condensed([form]) if units is None else sample.tally
         second = self._second(form, sample, tally)
@@ -130,7 +130,7 @@ class Draws:
         if units is None:
             drawn = trial_replicates(tally, forms, self.plan.bootstrap, rng, by_class)
             if tally is not sample.tally:
-                # A condensed tally has slightly other sums than the scores; its replicates are moved to where the figure is.
+                # A condensed tally has slightly other sums than the scores; its replicates are moved to where the number is.
                 drawn = [_centred(f, d, tally, sample) for f, d in zip(forms, drawn, strict=True)]
             # Kept, because the acceleration of BCa must be that of the same tally as the replicates.
             self._tallies.update({(sample.name, id(f)): tally for f in forms})
@@ -150,7 +150,7 @@ class Draws:
         return form.beside(tally)
 
     def _drawn_trials(self, sample: Sample, rng: Random, by_class: bool) -> SampleDraws:
-        """Return the draws of a sample's trials; those of units are the same for all figures, and are counted once."""
+        """Return the draws of a sample's trials; those of units are the same for all metrics, and are counted once."""
         if self.weights is None:
             return SampleDraws(self, sample, rng, by_class)
         place = sample.name, id(self.weights)
@@ -159,7 +159,7 @@ class Draws:
         return self._trials[place]
 
     def said(self, question: PreparedMetric, plan: SamplingPlan | None = None) -> str:
-        """Describe how the replicates of a figure were drawn, for the method of its interval."""
+        """Describe how the replicates of a number were drawn, for the method of its interval."""
         whole = self.weights is not None and self.free is self.weights
         return (plan or self.plan).said(question.metric.prevalence, whole)
 
@@ -188,7 +188,7 @@ class Draws:
     def units(self, sample: Sample, labelled: bool = True) -> tuple[int, float]:
         """Return how many units a sample holds, and the effective number (see `stats.enough_units.effective`).
 
-        For a figure without labels (`labelled` false) all trials count, otherwise those of the rarer class.
+        For a number without labels (`labelled` false) all trials count, otherwise those of the rarer class.
         """
         sizes = self._sizes(sample, labelled)
         # Units of very different sizes say less than their number.
@@ -203,14 +203,14 @@ class Draws:
         return self._counted(sample, labelled, error_units) - 1.0
 
     def _counted(self, sample: Sample, labelled: bool, count: Callable[[Array], float]) -> float:
-        """Return `effective_units` of a sample; every figure asks for it."""
+        """Return `effective_units` of a sample; every number asks for it."""
         place = sample.name, labelled, count
         if place not in self._counts:
             self._counts[place] = effective_units(*self._sizes(sample, labelled), count=count)
         return self._counts[place]
 
     def _sizes(self, sample: Sample, labelled: bool) -> list[Sizes]:
-        """Return how many trials each unit holds: of either class, or, for a figure without labels, of both together."""
+        """Return how many trials each unit holds: of either class, or, for a number without labels, of both together."""
         if sample.name not in self._held:
             self._held[sample.name] = [sample.unit_sizes(self.codes(name)) for name in self.plan.unit]
         sizes = self._held[sample.name]
@@ -232,7 +232,7 @@ class Draws:
         return self._unit_samples[sample.name]
 
     def replicated(self, question: PreparedMetric, sample: Sample, value: float, replicates: Floats) -> Replicated:
-        """Return a figure with its replicates, and those of the second form that its interval needs."""
+        """Return a number with its replicates, and those of the second form that its interval needs."""
         return Replicated(value, replicates, self._beside.get((sample.name, question.text)))
 
     def left_out(
@@ -242,7 +242,7 @@ class Draws:
         values: Floats | None,
         count: Callable[[Array], float] = error_units,
     ) -> LeftOut | None:
-        """Return figures without one unit each, sorted by what varies on its own; None without units.
+        """Return numbers without one unit each, sorted by what varies on its own; None without units.
 
         `count`: how the units behind the error are counted (see `effective_units`).
         """
@@ -264,7 +264,7 @@ class Draws:
         return LeftOut(groups, fewest, crossed or apart, cells, between)
 
     def left(self, form: Functional, sample: Sample) -> Floats | None:
-        """Return the figures of a form without one block of units each; None without units, or if it was not drawn."""
+        """Return the numbers of a form without one block of units each; None without units, or if it was not drawn."""
         place = sample.name, id(form)
         if self.weights is None or self.plan.method == "percentile" or place not in self._without:
             return None
@@ -296,13 +296,14 @@ class Draws:
         return tuple(min(map(count, own), default=1.0) for own in several)
 
     def _leave_out(self, form: Functional, sample: Sample) -> Floats:
-        """Compute a figure without one block of units at a time."""
+        """Compute a number without one block of units at a time."""
         # The same code as for replicates: leaving a block out is a weight of 0 for its units.
         weights = self._blocks(self._by_class[sample.name, id(form)]).weights
         if isinstance(form, Form):
             return unit_replicates(self.unit_sample(sample), [form], weights)[0]
         assert isinstance(form, OfTrials)
-        fewer = replace(self, weights=weights)
+        whole = isinstance(form, OfColumns) and form.one_by_one
+        fewer = replace(self, weights=whole_weights(weights, len(sample.rows)) if whole else weights)
         return form.drawn(fewer._drawn_trials(sample, generator(self.plan.seed), by_class=False))
 
     def acceleration(self, form: Form, sample: Sample) -> float:
@@ -347,7 +348,7 @@ class Draws:
 
 
 def _centred(form: Form, drawn: Floats, tally: Tally, sample: Sample) -> Floats:
-    """Move replicates of a sum, drawn on bins of scores, so that they centre on the figure of the real scores."""
+    """Move replicates of a sum, drawn on bins of scores, so that they centre on the value of the real scores."""
     if not form.every_score:
         return drawn
     shift = form.measure(sample) - form.value(tally)
@@ -385,11 +386,9 @@ class RunUnits:
         Bona fide trials have no attack: drawn by attack, they are not one more attack, but independent trials. Very many
         are drawn in random blocks, whose variance is the same.
         """
-        sides, counted = self.sides, len(columns.trials) != columns.trials.frame.height
-        lone = [k for k in (1, 2) if np.count_nonzero(sides == k) == 1]
-        if counted or (sides == 3).any() or len(lone) != 1 or self.n < 3:
+        own, counted = self.lone, len(columns.trials) != columns.trials.frame.height
+        if own is None or counted:
             return None
-        own = int(np.flatnonzero(sides == lone[0])[0])
         members = np.flatnonzero(self.code == own)
         order = np.argsort(columns.codes("item")[0][rows][members], kind="stable")
         place = np.empty(len(members), dtype=np.int64)
@@ -397,6 +396,14 @@ class RunUnits:
         code = np.where(self.code > own, self.code - 1, self.code)
         code[members] = self.n - 1 + place % MOST_LONE
         return RunUnits(self.name, code, self.positive, self.n - 1 + min(len(members), MOST_LONE))
+
+    @property
+    def lone(self) -> int | None:
+        """The unit that is all that one class has, if the other class has several and no unit holds both."""
+        alone = [k for k in (1, 2) if np.count_nonzero(self.sides == k) == 1]
+        if (self.sides == 3).any() or len(alone) != 1 or self.n < 3:
+            return None
+        return int(np.flatnonzero(self.sides == alone[0])[0])
 
     @cached_property
     def sides(self) -> NDArray[np.int64]:

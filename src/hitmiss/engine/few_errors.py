@@ -29,11 +29,11 @@ from hitmiss.stats.students_t import t_quantile
 from hitmiss.stats.units import UnitSample
 
 FEWEST_OF_CLASS: Final = enough(0.95)
-"""Trials of each class below which a figure of decisions of both classes gets no interval."""
+"""Trials of each class below which a number of decisions of both classes gets no interval."""
 
 
 def too_few_errors(form: Functional, sample: Sample, width: float, fewest: int | None = None) -> str | None:
-    """Say why a figure that rests on a handful of errors gets no interval; None if there are enough.
+    """Say why a number that rests on a handful of errors gets no interval; None if there are enough.
 
     Draws contain no kind of error that the sample does not contain, so a cost at a threshold with no false alarm looks
     certain, although one false alarm may cost more than everything else. `fewest` errors of each kind are needed (if
@@ -49,14 +49,14 @@ def too_few_errors(form: Functional, sample: Sample, width: float, fewest: int |
             if n < FEWEST_OF_CLASS:
                 return Remark.of("no-interval/alone-class", part=f"one {kind}" if n == 1 else f"{n} {kind}s")
     for name, seen, effect in _errors_of_decisions(form, sample) if isinstance(form, OfCounts) else form.errors(sample):
-        # Few errors do no harm where one more would hardly move the figure.
+        # Few errors do no harm where one more would hardly move the number.
         if seen < (form.fewest_errors if fewest is None else fewest) and effect > form.most_of_width * width:
             return Remark.of("no-interval/threshold-more-change", seen=seen or "no", name=name, effect=effect)
     return None
 
 
 def _errors_of_decisions(form: OfCounts, sample: Sample) -> tuple[Errors, ...]:
-    """Return the errors behind a figure of decisions; a plain share has its own interval, whatever was seen."""
+    """Return the errors behind a number of decisions; a plain share has its own interval, whatever was seen."""
     counts = sample.counts
     now = form.function(counts)
     if isinstance(now, Rate):

@@ -65,7 +65,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "cannot read the rule {text!r}",
         fix="write it as 'eer > 0.05', 'worst eer > 0.2' or 'eer[codec=C05].high > 0.1'",
     ),
-    "bad-rule/sign": Entry(ERROR, "the rule {text!r}: write > or <", fix="a figure that equals its limit passes"),
+    "bad-rule/sign": Entry(ERROR, "the rule {text!r}: write > or <", fix="a number that equals its limit passes"),
     "bad-rule/slice": Entry(ERROR, "the rule {text!r}: a slice is written [column=value], [column=*] for each"),
     "no-baseline": Entry(ERROR, "{--max-regression?} needs {--baseline RUN} to compare with"),
     "no-limit": Entry(ERROR, "the limit {limit} is beyond every number, so it would check nothing"),
@@ -100,8 +100,8 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "undefined/no-slice-defined": Entry(NOTE, "undefined: in no slice defined"),
     "no-interval/too-many-shared": Entry(
         NOTE,
-        "no interval: its figures share trials, and those are too many to resample together; resample a {--unit?}",
-        short="its figures share trials, and those are too many to resample together; resample a {--unit?}",
+        "no interval: its numbers share trials, and those are too many to resample together; resample a {--unit?}",
+        short="its numbers share trials, and those are too many to resample together; resample a {--unit?}",
     ),
     "undefined/part": Entry(NOTE, "undefined: {lost} is"),
     "undefined/nothing-divide": Entry(NOTE, "undefined: nothing to divide by"),
@@ -135,15 +135,15 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         short="with sampling weights it comes from draws, and none were asked for ({--bootstrap 1000})",
     ),
     "no-interval/same-replicates": Entry(
-        NOTE, "no interval: every replicate gives the same figure", short="every replicate gives the same figure"
+        NOTE, "no interval: every replicate gives the same number", short="every replicate gives the same number"
     ),
     "no-interval/one-unit": Entry(
         NOTE, "no interval: all that varies comes from one unit", short="all that varies comes from one unit"
     ),
     "no-interval/at-end": Entry(
         NOTE,
-        "no interval: the figure is at the end of its range, and draws do not show how far it may be from there",
-        short="the figure is at the end of its range, and draws do not show how far it may be from there",
+        "no interval: the value is at the end of its range, and draws do not show how far it may be from there",
+        short="the value is at the end of its range, and draws do not show how far it may be from there",
     ),
     "no-interval/alone-kinds": Entry(NOTE, "no interval: {part}{of}{trials} alone", short="{part}{of}{trials} alone"),
     "no-interval/alike": Entry(NOTE, "no interval: {part}", short="{part}"),
@@ -183,8 +183,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "no-interval/unit-alone": Entry(NOTE, "no interval: one unit alone", short="one unit alone"),
     "unit-not-used": Entry(
         WARNING,
-        "trials were drawn one by one, and those of one {name} are not independent; with {--unit <unit>} intervals would be "
-        "about so many times as wide: {ratios}",
+        "trials were drawn one by one, and those of one {name} are not independent; with {--unit <unit>} intervals would be about so many times as wide: {ratios}",
     ),
     "comparison-forced/invalid": Entry(WARNING, "INVALID COMPARISON, forced: {breach}"),
     "unit-not-used/no-interval": Entry(
@@ -192,7 +191,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         "trials were drawn one by one, and those of one {name} are not independent; with {--unit <unit>}: {why}",
     ),
     "scores-constant": Entry(
-        ALARM, "every score is {first:g}: the scores carry no information, whatever the figures are"
+        ALARM, "every score is {first:g}: the scores carry no information, whatever the numbers are"
     ),
     "scores-too-large": Entry(
         WARNING,
@@ -200,17 +199,15 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "scores-reversed/undeclared": Entry(
         ALARM,
-        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores go with {negative}; "
-        "nothing was flipped. Declare the direction ({--higher <negative>}) if that is what the scores mean",
+        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}]; nothing was flipped. Declare {--higher <negative>} if the scores mean that",
     ),
     "ties-matter": Entry(
         WARNING,
-        "ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; {tied_mass:.1%} of the trials have a score that both classes share (saturated or rounded scores?)",
+        "ties matter: the EER is {official:.4f} by the official rule and {grouped:.4f} with tied scores taken together; {tied_mass:.1%} of trials tie with the other class",
     ),
     "scores-reversed/declared": Entry(
         ALARM,
-        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}], so higher scores of the file go with "
-        "{positive}, and {--higher <negative>} says the opposite; leave it out if they mean that",
+        "the scores look REVERSED: ROC AUC is {area:.4f} [{low:.4f}, {high:.4f}]; higher scores go with {positive}, and {--higher <negative>} says the opposite",
     ),
     "direction-not-shown": Entry(
         NOTE,
@@ -277,7 +274,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "vain-rule/never-fails": Entry(
         ERROR, "{rule!r} never fails: {metric} cannot change by more than {width:g}{points}"
     ),
-    "not-comparable": Entry(ERROR, "the baseline does not fit these results: {wrong}"),
     "no-run-column": Entry(ERROR, "these results have no run column {column!r}"),
     "wrong-score-kind": Entry(
         ERROR,
@@ -298,7 +294,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
         ERROR, "the regression {text!r}: % of what? Write 0.005, or 0.5pp for percentage points"
     ),
     "regression-allowed-cannot-negative": Entry(ERROR, "the regression {text!r}: what is allowed cannot be negative"),
-    "baseline-figures": Entry(ERROR, "the baseline has {n_same} figures for {e}; it must have one"),
+    "baseline-figures": Entry(ERROR, "the baseline has {n_same} numbers for {e}; it must have one"),
     "baseline-measured-other-settings": Entry(
         ERROR, "{metric} of the baseline was measured with other settings: {settings} and {settings_2}"
     ),
@@ -317,10 +313,10 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-test-row-judge": Entry(ERROR, "{group}: there is no test row to judge its threshold on"),
     "refused-3": Entry(ERROR, "{group}: {error}"),
-    "no-figure-results": Entry(ERROR, "no figure for {target}; the results have {metric} by {columns}"),
+    "no-figure-results": Entry(ERROR, "no number for {target}; the results have {metric} by {columns}"),
     "figure-needs-trial-once": Entry(
         ERROR,
-        "this figure needs the {name} of every trial at once, which counted trials do not have",
+        "this number needs the {name} of every trial at once, which counted trials do not have",
         fix="leave {--stream?} out",
     ),
     "blank-unit": Entry(
@@ -351,5 +347,17 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "runs-same-name": Entry(
         ERROR, "two runs have the same name", fix="give them by name, as hm.rank({{'ours': a, 'theirs': b}}, 'eer')"
+    ),
+    "column-conflict": Entry(ERROR, "{n:,} pairs have another {name} in {first} than in {other}"),
+    "different-samples": Entry(
+        ERROR,
+        "different sample sizes, so statistical power differs: {parts:and}",
+        fix="{--allow-missing} compares what both have, with a note in the report",
+    ),
+    "only-in-one": Entry(INFO, "{n:,} of {own} are not in {other} (as {ids})"),
+    "label-conflict": Entry(
+        ERROR,
+        "{n:,} of {total:,} questions have another label in {a} than in {b}, the first is {first!r}",
+        fix="the runs were not scored against the same truth",
     ),
 }

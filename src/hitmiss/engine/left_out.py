@@ -13,6 +13,10 @@ from hitmiss.stats.random import generator
 
 MOST_BLOCKS = 100
 """Number of blocks of units that are left out one at a time for the acceleration of a BCa interval."""
+MOST_TIMES = 100
+"""How often a trial is repeated at most, so that the weights of a row are nearly whole."""
+MOST_REPEATED = 2_000_000
+"""Number of trials that are made by repeating them, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,3 +70,18 @@ class UnitBlocks:
                 weights.append(row)
                 group.append(k)
         return cls(np.array(weights).reshape(len(group), len(kinds[0].number)), np.array(group, dtype=np.int64), groups)
+
+
+def whole_weights(weights: Floats, trials: int) -> NDArray[np.int64]:
+    """Return weights (block × cell) as numbers of trials, each row times the number that makes it whole, or nearly so.
+
+    Repeating all trials equally often changes no metric, so 16/15 and 1 may be 16 and 15 trials. Where that takes more
+    trials than `MOST_REPEATED`, weights are as near to it as so many trials allow.
+    """
+    times = np.arange(1, max(1, min(MOST_TIMES, MOST_REPEATED // max(trials, 1))) + 1)
+    rows = []
+    for row in weights:
+        scaled = np.multiply.outer(times, np.unique(row))
+        error = np.abs(scaled - np.rint(scaled)).max(axis=1) / times
+        rows.append(np.rint(row * times[np.argmax(error < error.min() + 1e-9)]))  # the fewest of those as near
+    return np.array(rows, dtype=np.int64).reshape(weights.shape)

@@ -1,4 +1,4 @@
-"""Measure metrics per run and slice, with intervals, averages, derived figures, reasons, warnings and a signature."""
+"""Measure metrics per run and slice, with intervals, averages, derived numbers, reasons, warnings and a signature."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from hitmiss.core.design import By, Design
+from hitmiss.core.design import By, Design, Grouping
 from hitmiss.core.errors import DataError
 from hitmiss.core.expressions import Derived
 from hitmiss.core.metric import Metric
@@ -25,18 +25,17 @@ from hitmiss.core.sampling import Method, SamplingPlan
 from hitmiss.core.sorting import Floats
 from hitmiss.core.trials import Trials, TrialsLike, demanded
 from hitmiss.engine.averages import by_slices, gap_rows
-from hitmiss.engine.columns import Columns, OneClassColumns
-from hitmiss.engine.counted import TalliedTrials
+from hitmiss.engine.columns import Columns, OneClassColumns, Sample
 from hitmiss.engine.derived import derived_rows
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.measurement import Measurement
-from hitmiss.engine.natural_unit import undrawn, unused_unit
+from hitmiss.engine.natural_unit import undrawn, unused_unit, with_natural_unit
 from hitmiss.engine.prepare import prepare_metric
 from hitmiss.engine.prepared_metric import PreparedMetric
 from hitmiss.engine.samples import by_target, samples_of_runs
-from hitmiss.engine.score_checks import check_scores, ties_matter, undirected
-from hitmiss.engine.signature import missing_trials, sign
-from hitmiss.engine.weighted import columns_of_trials, plan_for
+from hitmiss.engine.score_checks import check_scores, ties_matter
+from hitmiss.engine.signature import sign
+from hitmiss.engine.weighted import columns_of_trials, weighted_plan
 from hitmiss.stats.forms.trials import OfTerms
 
 __all__ = ["Gap", "measure", "measure_design"]
@@ -75,7 +74,7 @@ def measure(
     seed, level, interval, stratify
         The seed of the draws, the level and the kind of intervals, and whether units are drawn within classes.
     gap
-        Two domains, as `codec=NONE` or `codec=NONE:C01`; adds figure(out) − figure(in). A list gives several.
+        Two domains, as `codec=NONE` or `codec=NONE:C01`; adds value(out) − value(in). A list gives several.
     protocol
         The evaluation rules to use.
     remarks
@@ -124,20 +123,27 @@ def measure_design(
     derived: Sequence[Derived] = (),
     narrow: Collection[str] = (),
 ) -> Results:
-    """Measure what a design with metrics and gaps asks, and the `derived` figures made of its metrics.
+    """Measure what a design with metrics and gaps asks, and the `derived` numbers made of its metrics.
 
     `narrow` are the metrics that are shown by slice where the protocol chose the metrics; empty: all of them.
     """
     if trials.header.is_unlabelled:
         raise DataError.of("no-labels/scores")
+    design = with_natural_unit(design, trials)
     chosen, groupings, gaps = design.settled, design.groupings, design.gaps
-    trials = with_bands(trials, groupings)
-    plan = plan_for(trials, replace(design.plan, unit=trials.unit_names(design.plan.unit)))
+    trials, plan = with_bands(trials, groupings) if groupings else trials, design.plan
+    if plan.unit:
+        plan = replace(plan, unit=trials.unit_names(plan.unit))
+    if trials.header.weight is not None:
+        plan = weighted_plan(trials, plan)
     only = OneClassColumns(chosen.negative_only, chosen.positive_only)
-    if isinstance(trials, TalliedTrials):
-        columns: Columns = trials.columns(only)
+    if trials.has_rows:
+        columns = columns_of_trials(trials, only, bool(groupings) and by_target(trials, groupings))
     else:
-        columns = columns_of_trials(trials, only, by_target(trials, groupings))
+        from hitmiss.engine.counted import TalliedTrials
+
+        assert isinstance(trials, TalliedTrials)
+        columns = trials.columns(only)
     questions = [prepare_metric(m, trials, chosen) for m in design.metrics]
     if not len(trials):
         raise DataError.of("no-trials")
@@ -149,9 +155,12 @@ def measure_design(
         questions.insert(
             1 + [q.text for q in questions].index("eer"), prepare_metric("eer(ties=grouped)", trials, chosen)
         )
-    alone, plan = _plans(plan, columns)
+    alone, plan = _plans(plan, columns) if columns.pools_targets and plan.bootstrap else (plan, plan)
     estimates: list[Estimate] = []
-    warnings: list[str] = [*trials.header.notes, *missing_trials(trials), *remarks, *undrawn(plan)]
+    there = trials.completeness  # what a key lists and no file scores was said when the files were read
+    warnings: list[str] = [*trials.header.notes, *([there.said] if there.short else []), *remarks]
+    if plan.unit and not plan.bootstrap:
+        warnings += undrawn(plan)
     tables = 1 + len(groupings) + len(gaps)
     for whole in each(wholes, "measuring", [sample.n for sample in wholes]):
         work = Measurement(columns, questions, Draws.prepare(plan, columns, whole.rows), chosen)
@@ -162,13 +171,14 @@ def measure_design(
         with step("all trials", tables):
             with part():
                 estimates += work.estimates(whole)
-                estimates += derived_rows(work, whole, derived)
-            warnings += [*check_scores(whole, questions), *undirected(whole, questions)]
-            if whole is wholes[0]:
+                if derived:
+                    estimates += derived_rows(work, whole, derived)
+            warnings += check_scores(whole, questions)
+            if whole is wholes[0] and plan.bootstrap and not plan.unit:
                 warnings += unused_unit(work, whole, estimates)
             for grouping in groupings:
                 with part():
-                    estimates += by_slices(sliced, whole, grouping, warnings)
+                    estimates += by_slices(_fixing(sliced, whole, grouping), whole, grouping, warnings)
             for gap in gaps:
                 with part():
                     estimates += gap_rows(sliced, whole, gap)
@@ -180,19 +190,26 @@ def measure_design(
     return replace(results, signature=told)
 
 
+def _fixing(work: Measurement, whole: Sample, grouping: Grouping) -> Measurement:
+    """Return the work for a table by units: a slice is one of them, so they are given, and the other units are drawn."""
+    plan = work.draws.plan.within(grouping)
+    if plan is work.draws.plan or not plan.bootstrap:
+        return work
+    return replace(work, draws=Draws.prepare(plan, work.columns, whole.rows), replicates={})
+
+
 def _narrowed(questions: Sequence[PreparedMetric], protocol: Protocol) -> list[PreparedMetric]:
     """Return the questions that a protocol shows by slice if nobody asks for others."""
     return [q for q in questions if not protocol.slice_metrics or q.metric.name in protocol.slice_metrics]
 
 
 def _plans(plan: SamplingPlan, columns: Columns) -> tuple[SamplingPlan, SamplingPlan]:
-    """Return how figures of samples without repeated items are drawn, and how all others are.
+    """Return how numbers of samples without repeated items are drawn, and how all others are.
 
-    If one item has several targets and figures pool them (the six labels of a text), the item is the unit: its rows are
+    If one item has several targets and numbers pool them (the six labels of a text), the item is the unit: its rows are
     not independent. A sample of one target has each item once, and needs no unit.
     """
-    pools = columns.pools_targets and plan.bootstrap and plan.unit in ((), ("item",)) and columns.trials.has_targets
-    if not pools or not columns.trials.has_rows:
+    if plan.unit not in ((), ("item",)) or not columns.trials.has_targets or not columns.trials.has_rows:
         return plan, plan
     return replace(plan, unit=()), replace(plan, unit=("item",))
 
@@ -202,7 +219,7 @@ def measure_share(
 ) -> list[Estimate]:
     """Measure the share of each run's trials that a column of 0 and 1 marks, with the interval of any other share.
 
-    `of` is a column that says how much each trial counts; `name` is the name of the figure.
+    `of` is a column that says how much each trial counts; `name` is the name of the number.
     """
     asked = (hits,) if of is None else (hits, of)
 

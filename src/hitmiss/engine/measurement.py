@@ -41,7 +41,7 @@ class Measurement:
         return self if self.alone is None or sample.is_repeated else self.alone
 
     def estimates(self, sample: Sample) -> list[Estimate]:
-        """Return the figure of every question for one sample."""
+        """Return the number of every question for one sample."""
         questions = [prepared_for(q, sample) for q in self.questions]
         if self.draws.plan.bootstrap:
             pairs = zip(questions, self._replicates(questions, sample), strict=True)
@@ -97,7 +97,7 @@ class Measurement:
         return question.form.left_for_averages(of, lambda form: self.draws.left(form, sample))
 
     def _replicates(self, questions: Sequence[PreparedMetric], sample: Sample) -> list[Floats]:
-        """Return the replicates of every question; a figure that gets no interval needs none."""
+        """Return the replicates of every question; a number that gets no interval needs none."""
         drawn = iter(self.draws.replicates([q for q in questions if q.metric.interval], sample))
         unknown = np.full(self.draws.plan.bootstrap, math.nan)
         return [next(drawn) if q.metric.interval else unknown for q in questions]
@@ -123,7 +123,7 @@ class Measurement:
 def blank(
     question: PreparedMetric, n: int, n_positive: int, run: Mapping[str, str], slice_: Mapping[str, str]
 ) -> Estimate:
-    """Return an estimate of a question that has no figure yet."""
+    """Return an estimate of a question that has no number yet."""
     return Estimate(
         question.text,
         None,
@@ -153,7 +153,7 @@ def why_rare(question: PreparedMetric, samples: Sequence[Sample], width: float) 
 
 
 def with_units(row: Estimate, draws: Draws, samples: Sequence[Sample], labelled: bool) -> Estimate:
-    """Note the number of units behind a figure and the effective number; of several samples, the least."""
+    """Note the number of units behind an estimate and the effective number; of several samples, the least."""
     if not draws.plan.unit or not draws.plan.bootstrap:
         return row
     held = [draws.units(sample, labelled) for sample in samples]

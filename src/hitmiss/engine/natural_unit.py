@@ -7,16 +7,21 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
+import polars as pl
 
 from hitmiss.core.columns import find_column
-from hitmiss.core.design import names_of
+from hitmiss.core.design import Design, names_of
 from hitmiss.core.finding import Remark, has_code
+from hitmiss.core.protocol import Protocol
 from hitmiss.core.results import Estimate
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.text_codes import is_text
+from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import Sample
+from hitmiss.engine.counted import TalliedTrials
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.measurement import Measurement
+from hitmiss.stats.enough_units import LEAST_EFFECTIVE, Sizes, effective_units, enough
 from hitmiss.stats.forms.base import Form
 
 USUAL_UNITS: Final = ("speaker", "patient", "patient_id", "subject", "author")
@@ -28,28 +33,67 @@ NOTABLE: Final = 1.1
 """Intervals that would be wider by no more than this over units speak for independent trials."""
 
 
-def natural_unit(whole: Sample, candidates: Sequence[str]) -> tuple[str, ...]:
-    """Return the first unit whose columns exist, vary, and have several trials per value; empty if there is none."""
-    known = whole.columns.trials.frame.columns
-    named = map(names_of, candidates)
-    return next((names for names in named if all(_repeats(whole, find_column(name, known)) for name in names)), ())
+def with_natural_unit(design: Design, trials: Trials) -> Design:
+    """Return a design that names its units: those of the caller, or the natural ones of its protocol that trials have.
+
+    They must be enough for an interval; otherwise trials are drawn one by one, and the check "independence" says so.
+    """
+    units = natural_units(trials, natural_candidates(design))
+    found = next((unit for unit in units if _are_enough(trials, unit, design.level)), None)
+    return design if found is None else replace(design, unit=found)
 
 
-def _repeats(whole: Sample, name: str | None) -> bool:
-    """Return whether a text column has at least two values in a sample, none of them blank, but fewer than trials."""
-    frame = whole.columns.trials.frame
-    if name is None or not is_text(frame[name].dtype):
+def natural_candidates(design: Design) -> list[tuple[str, ...]]:
+    """Return the units that a design draws if the trials have them; none if it names its own, or draws nothing."""
+    if design.unit or not design.bootstrap or design.interval == "bca" or design.stratify is not None:
+        return []
+    return [names_of(unit) for unit in design.settled.natural]
+
+
+def natural_units(trials: Trials, candidates: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """Return the units among candidates whose columns exist, vary, and have several trials per value."""
+    return [names for names in candidates if all(_repeats(trials, name) for name in names)]
+
+
+def usual_unit(trials: Trials, protocol: Protocol) -> tuple[str, ...]:
+    """Return the unit that trials of a protocol, or of any kind, usually have; empty if there is none."""
+    return next(iter(natural_units(trials, [names_of(unit) for unit in protocol.natural or USUAL_UNITS])), ())
+
+
+def _repeats(trials: Trials, name: str) -> bool:
+    """Return whether a text column has at least two values in trials, none of them blank, but fewer than questions."""
+    own = find_column(name, trials.frame.columns)
+    if own is None or not is_text(trials.frame[own].dtype):
         return False
-    codes, values = whole.columns.codes(name)
-    return 1 < len(np.unique(codes[whole.rows])) < whole.n and all(value.strip() for value in values)
+    values = trials.frame[own].unique()
+    runs = trials.frame.select(trials.header.runs).n_unique() if trials.header.runs else 1
+    return 1 < len(values) < len(trials) / runs and not (values.cast(pl.String).str.strip_chars() == "").any()
+
+
+def _are_enough(trials: Trials, unit: Sequence[str], level: float) -> bool:
+    """Return whether there are as many units as an interval needs, each class apart (see `enough_units`)."""
+    crossed = [_sizes(trials, trials.own(name)) for name in unit]
+    several = [own[own > 0] for pair in crossed for own in pair if np.count_nonzero(own) > 1]
+    return effective_units(*crossed) >= LEAST_EFFECTIVE and min(map(len, several), default=0) >= enough(level)
+
+
+def _sizes(trials: Trials, column: str) -> Sizes:
+    """Return how many positives and how many negatives each value of a column has."""
+    codes = trials.frame[column].cast(pl.String).rank("dense").to_numpy().astype(np.int64) - 1
+    count = trials.size.astype(np.float64) if isinstance(trials, TalliedTrials) else np.ones(len(codes))
+    is_positive, n = trials.label == 1, int(codes.max(initial=-1)) + 1
+    return (
+        np.bincount(codes[is_positive], count[is_positive], n),
+        np.bincount(codes[~is_positive], count[~is_positive], n),
+    )
 
 
 def unused_unit(work: Measurement, whole: Sample, found: Sequence[Estimate]) -> list[str]:
-    """Say what resampling the natural unit would change, if trials were resampled although the data have one."""
+    """Say what resampling the natural unit would change, where trials are resampled although the data have one."""
     plan, trials = work.draws.plan, work.columns.trials
-    if plan.unit or not plan.bootstrap or plan.method == "bca" or not trials.has_rows:
+    if plan.method == "bca" or not trials.has_rows:
         return []
-    unit = natural_unit(whole, work.protocol.natural or USUAL_UNITS)
+    unit = usual_unit(trials, work.protocol)
     cheap = [
         q for q in work.questions if q.metric.interval and (isinstance(q.form, Form) or q.form.kind == "decisions")
     ]
@@ -90,7 +134,7 @@ def ratios_said(ratios: Mapping[str, float]) -> str:
 
 def undrawn(plan: SamplingPlan) -> list[str]:
     """Warn about a unit that was asked for and is not resampled; repeated runs use items as units by themselves."""
-    if plan.bootstrap or plan.unit in ((), ("item",)):
+    if plan.unit == ("item",):
         return []
     return [
         f"no intervals: the unit {' × '.join(plan.unit)} is resampled by a bootstrap, and none was requested (--bootstrap 1000)"

@@ -16,11 +16,11 @@ from hitmiss.engine.weighted import UNDRAWN
 from hitmiss.metrics.counts import Counts
 
 FEW: Final = 10
-"""A figure with fewer trials of a class than this is marked."""
+"""A number with fewer trials of a class than this is marked."""
 
 
 def why_undefined(sample: Sample, question: PreparedMetric) -> str:
-    """Say what is missing when a figure cannot be computed."""
+    """Say what is missing when a number cannot be computed."""
     head = sample.columns.trials.header
     if question.labelled and sample.n_positive in (0, sample.n):
         return Remark.of("undefined/only-here", part=head.positive if sample.n_positive else head.negative)
@@ -35,7 +35,7 @@ def why_undefined(sample: Sample, question: PreparedMetric) -> str:
 
 
 def _least(question: PreparedMetric, sample: Sample) -> float:
-    """Return how many answers a figure at a given coverage needs."""
+    """Return how many answers a number at a given coverage needs."""
     return float(question.settings["coverage"] or 0.0) * sample.mass
 
 
@@ -52,7 +52,7 @@ def _what_is_missing(c: Counts[float], positive: str, negative: str) -> str:
 
 
 def why_no_interval(plan: SamplingPlan, question: PreparedMetric, sample: Sample, value: float) -> str | None:
-    """Say why a figure has no interval although one could be expected; None if no reason is needed."""
+    """Say why a number has no interval although one could be expected; None if no reason is needed."""
     if not question.metric.interval:
         return Remark.of("no-interval/resampling-biases", metric_name=question.metric.name) if plan.bootstrap else None
     if sample.weight is not None and not plan.bootstrap:
@@ -65,7 +65,7 @@ def why_no_interval(plan: SamplingPlan, question: PreparedMetric, sample: Sample
 
 
 def why_fitted(plan: SamplingPlan, question: PreparedMetric) -> str | None:
-    """Say why a figure that is fitted to the trials has no interval if trials are drawn, alone or in an average."""
+    """Say why a number that is fitted to the trials has no interval if trials are drawn, alone or in an average."""
     if not question.form.is_fitted or not plan.bootstrap or plan.unit or plan.method != "auto":
         return None
     return Remark.of("no-interval/fitted-trials-draws-cover", question_text=question.text)

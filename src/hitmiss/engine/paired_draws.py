@@ -46,7 +46,7 @@ class PairedDraws:
         return cls(plan, drawn, drawn.of_run(first.b.columns), zero_undefined)
 
     def is_zeroed(self, question: Both) -> bool:
-        """Return whether an undefined figure of this metric is 0 by convention."""
+        """Return whether an undefined number of this metric is 0 by convention."""
         return self.zero_undefined and question[0].metric.zero
 
     def deltas(self, questions: Sequence[Both], sample: PairedSample) -> list[Floats]:
@@ -73,7 +73,7 @@ class PairedDraws:
 
 
 def _less(second: Floats, first: Floats, zero: bool = False) -> Floats:
-    """Return second minus first; undefined figures count as 0 if that is the convention."""
+    """Return second minus first; undefined numbers count as 0 if that is the convention."""
     with np.errstate(invalid="ignore"):
         return np.nan_to_num(second) - np.nan_to_num(first) if zero else second - first
 
@@ -136,7 +136,7 @@ def joint_outcomes(part: Part) -> NDArray[np.int64]:
 
 
 def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_class: bool) -> Floats:
-    """Return replicates for metrics without a form: trials are drawn, and both figures are computed again."""
+    """Return replicates for metrics without a form: trials are drawn, and both numbers are computed again."""
     sides = [(q.form, s) for q, s in zip(question, (part.a, part.b), strict=True) if isinstance(q.form, OfColumns)]
     places = trial_draws(part.positive, replicates, rng, by_class)
     deltas = []
@@ -147,7 +147,7 @@ def _plain_deltas(question: Both, part: Part, replicates: int, rng: Random, by_c
 
 
 def _figures(form: OfColumns, sample: Sample, drawn: Sequence[NDArray[np.int64]]) -> Floats:
-    """Return the figure of the trials at each list of indices."""
+    """Return the number of the trials at each list of indices."""
     if not isinstance(form, OfConfidences):
         return form.of_draws(sample.arrays(form.columns), drawn)
     # A confidence counts by how often it was right and wrong: counting codes is far quicker than calling the metric again.

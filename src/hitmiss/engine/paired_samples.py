@@ -44,7 +44,7 @@ class Part:
         return self.a.placements, self.b.placements
 
     def values(self, question: Both) -> tuple[float, float]:
-        """Return the figures of both runs; NaN if a figure is undefined."""
+        """Return the numbers of both runs; NaN if a number is undefined."""
         return float(question[0].value(self.a)), float(question[1].value(self.b))
 
 
@@ -52,7 +52,7 @@ class Part:
 class PairedSample:
     """Paired trials of one slice: one part, or one part per repetition.
 
-    The figures of repetitions are averaged; their trials are never pooled.
+    The numbers of repetitions are averaged; their trials are never pooled.
     """
 
     parts: tuple[Part, ...]
@@ -74,7 +74,7 @@ class PairedSample:
         return each_once([p.a for p in self.parts])
 
     def values(self, question: Both) -> tuple[float, float]:
-        """Return the figures of both runs, as means over repetitions."""
+        """Return the numbers of both runs, as means over repetitions."""
         pairs = [p.values(question) for p in self.parts]
         return math.fsum(a for a, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
 
@@ -116,10 +116,8 @@ def same_columns(
         for i in others:
             other = made[i].frame[own[i]]
             if not column.equals(other):
-                told = (
-                    f"{int((column != other).sum()):,} pairs have another {name} in {titles[first]} than in {titles[i]}"
-                )
-                raise DataError(told, code="column-conflict")
+                n = int((column != other).sum())
+                raise DataError.of("column-conflict", n=n, name=name, first=titles[first], other=titles[i])
         made = [run if i in own else replace(run, frame=run.frame.with_columns(column)) for i, run in enumerate(made)]
     return [columns_of_trials(run, one_class) for run in made]
 

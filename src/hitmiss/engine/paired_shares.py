@@ -29,7 +29,7 @@ def shared_denominator(question: Both, sample: PairedSample) -> list[tuple[Mask,
 
 
 def _hits(form: Functional, sample: Sample) -> tuple[Mask, Mask] | None:
-    """Return which trials a share counts, and among which; None if the figure is not a share."""
+    """Return which trials a share counts, and among which; None if the number is not a share."""
     if isinstance(form, OfTerms):
         return form.shares(sample)
     share = share_of(form)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
 from hitmiss.core.completeness import ROW, Completeness, completeness, in_rounds, lacks_items
 from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.finding import Finding, Value
 from hitmiss.core.trials import Trials
 
 REPEATS: Final = ("trial", "seed", "repeat", "epoch")
@@ -132,7 +133,7 @@ def _refuse_unpaired(trials: Trials, name: str) -> None:
 
 def _refuse_headers(a: Trials, b: Trials, names: tuple[str, str], scores: bool) -> None:
     one, other = a.header, b.header
-    # Exchanged classes get a message of their own: with them every figure of one run would be turned round.
+    # Exchanged classes get a message of their own: with them every number of one run would be turned round.
     if (one.positive, one.negative) == (other.negative, other.positive):
         raise DataError.of(
             "other-direction", positive=one.positive, names=names[0], positive_2=other.positive, names_2=names[1]
@@ -267,19 +268,18 @@ def _refuse_repeats(trials: Trials, key: tuple[str, ...], name: str) -> None:
 
 def _missing(only_a: pl.DataFrame, only_b: pl.DataFrame, key: tuple[str, ...], names: tuple[str, str]) -> DataError:
     """Return the error with both lists of questions: counted in the message, complete in the faults."""
-    parts, faults = [], []
+    parts: list[Finding] = []
+    faults: list[Fault] = []
     for rows, own, other in ((only_a, *names), (only_b, *names[::-1])):
         if rows.height:
-            parts.append(f"{rows.height:,} of {own} are not in {other} (as {_ids(rows, key)})")
+            values: dict[str, Value] = {"n": rows.height, "own": own, "other": other, "ids": _ids(rows, key)}
+            parts.append(Finding("only-in-one", values=values))
             faults += [
                 Fault(f"only-in-{own}", f"only in {own}", column="item", value=_id(row))
                 for row in rows.select(_shown(rows, key)).iter_rows()
             ]
-    return DataError(
-        f"different sample sizes, so statistical power differs: {' and '.join(parts)}; "
-        "--allow-missing compares what both have, with a note in the report",
-        faults,
-    )
+    found = Finding("different-samples", values={"parts": tuple(parts)})
+    return DataError.coded(found, faults[0].kind).with_faults(faults)
 
 
 def _ids(rows: pl.DataFrame, key: tuple[str, ...]) -> str:
@@ -308,8 +308,5 @@ def _refuse_labels(a: Trials, b: Trials, names: tuple[str, str]) -> None:
         Fault("label-conflict", f"{names[0]} and {names[1]} have other labels", column="label", value=item)
         for item in a.frame.filter(differ)["item"]
     ]
-    raise DataError(
-        f"{n:,} of {len(a):,} questions have another label in {names[0]} than in {names[1]}, the first is {faults[0].value!r}; "
-        "the runs were not scored against the same truth",
-        faults,
-    )
+    values: dict[str, Any] = {"n": n, "total": len(a), "a": names[0], "b": names[1], "first": faults[0].value}
+    raise DataError.of("label-conflict", **values).with_faults(faults)

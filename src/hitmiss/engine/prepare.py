@@ -9,9 +9,9 @@ from functools import cache
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.metric import Metric
-from hitmiss.core.metric_spec import MetricSpec, Setting
+from hitmiss.core.metric_spec import MetricSpec, Setting, parse
 from hitmiss.core.protocol import Protocol
-from hitmiss.core.registry import resolve
+from hitmiss.core.registry import find_metric
 from hitmiss.core.scale import ScoreScale
 from hitmiss.core.trials import Trials
 from hitmiss.engine.columns import OneClassColumns, Sample
@@ -23,11 +23,9 @@ from hitmiss.stats.forms.trials import OfColumns, OfConfidences
 
 def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol) -> PreparedMetric:
     """Prepare a metric for these trials: fill in the settings of the protocol and check the score kind."""
-    spec, entry, _ = resolve(metric)
-    spec = MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)})
+    spec, entry = settled_metric(metric, protocol)
     settings = entry.settings(spec)
     stated = {*dict(spec.settings)} & {*entry.brought} - {"asv"}
-    shown = {k: v for k, v in spec.settings if protocol.settings.get(spec.name, {}).get(k, entry.defaults[k]) != v}
     refuse_absent(spec.name, entry, trials)
     kind = trials.header.score_kind
     if "score" in entry.columns and entry.kinds and kind not in entry.kinds:
@@ -37,14 +35,29 @@ def prepare_metric(metric: str | MetricSpec, trials: Trials, protocol: Protocol)
             "wrong-positive", spec_name=spec.name, positive=entry.positive, positive_2=trials.header.positive
         )
     form = form_of(entry, inside(settings, trials.header.scale) if "score" in entry.columns else settings)
-    question = PreparedMetric(str(MetricSpec.of(spec.name, **shown)), entry, settings, form)
-    if settings.get("asv") == "trials" and trials.header.brought is None and not stated:
+    question = PreparedMetric(shown_text(metric, protocol), entry, settings, form)
+    if settings.get("asv") in ("trials", "own") and trials.header.brought is None and not stated:
         raise UsageError.of("no-asv/rates", metric=spec.name)
     if entry.brought and not stated:
         one_class = OneClassColumns(protocol.negative_only, protocol.positive_only)
         question = with_brought(question, trials, one_class, {})
-    refuse_unweighted(question, trials)
+    if trials.header.weight is not None:
+        refuse_unweighted(question)
     return question
+
+
+def settled_metric(metric: str | MetricSpec, protocol: Protocol) -> tuple[MetricSpec, Metric]:
+    """Return a metric with the settings of the protocol filled in."""
+    spec = parse(metric)
+    entry = find_metric(spec.name)
+    return MetricSpec.of(spec.name, **{**protocol.settings.get(spec.name, {}), **dict(spec.settings)}), entry
+
+
+def shown_text(metric: str | MetricSpec, protocol: Protocol) -> str:
+    """Return a metric as it is called in tables: without settings that are usual, or those of the protocol."""
+    spec, entry = settled_metric(metric, protocol)
+    usual = {**entry.defaults, **protocol.settings.get(spec.name, {})}
+    return str(MetricSpec.of(spec.name, **{k: v for k, v in spec.settings if usual[k] != v}))
 
 
 def with_brought(
@@ -54,7 +67,10 @@ def with_brought(
     brought = trials.header.brought
     if not question.metric.brought or brought is None:
         return question
-    settings = {**question.settings, **brought.settings(slice, one_class.negative, one_class.positive)}
+    settings = {
+        **question.settings,
+        **brought.settings(slice, one_class.negative, one_class.positive, question.settings.get("asv")),
+    }
     return replace(question, settings=settings, form=form_of(question.metric, settings), brings=True)
 
 
@@ -91,7 +107,7 @@ def form_of(entry: Metric, settings: Mapping[str, Setting]) -> Functional:
         return _made(entry.form, tuple(sorted(settings.items())))
     if entry.judged is not None:
         return OfConfidences(entry.function, entry.columns, settings, judged=entry.judged)
-    return OfColumns(entry.function, entry.columns, settings)
+    return OfColumns(entry.function, entry.columns, settings, one_by_one=entry.one_by_one)
 
 
 @cache

@@ -23,7 +23,7 @@ class PreparedMetric:
 
     @property
     def labelled(self) -> bool:
-        """Whether the figure uses the true class; times and shares of changed records do not."""
+        """Whether the number uses the true class; times and shares of changed records do not."""
         return "label" in self.metric.columns
 
     @property
@@ -32,5 +32,5 @@ class PreparedMetric:
         return str(MetricSpec.of(self.metric.name, **self.settings))
 
     def value(self, sample: Sample) -> float:
-        """Return the figure of a sample."""
+        """Return the number of a sample."""
         return self.form.measure(sample)

@@ -47,6 +47,7 @@ from hitmiss.engine.contrasts import TESTS
 from hitmiss.engine.draws import Draws
 from hitmiss.engine.interval import area_interval
 from hitmiss.engine.measurement import Measurement
+from hitmiss.engine.natural_unit import with_natural_unit
 from hitmiss.engine.paired_samples import each_once, same_columns
 from hitmiss.engine.pairing import REPEATS, SHOWN, completed, in_order, incomplete, pair, size_of
 from hitmiss.engine.prepare import prepare_metric, prepared_for
@@ -105,7 +106,7 @@ def compare_all(
     Returns
     -------
     Ranking
-        The figures of all runs with letters and ranks, and all pairs.
+        The numbers of all runs with letters and ranks, and all pairs.
 
     Raises
     ------
@@ -142,7 +143,7 @@ def _named(runs: object) -> dict[str, TrialsLike | Results]:
 
 
 def compare_runs(runs: Mapping[str, Trials], design: Design, derived: Sequence[Derived] = ()) -> Comparison | Ranking:
-    """Compare two runs, or every pair of more than two; a ranking has no `derived` figures, and says so."""
+    """Compare two runs, or every pair of more than two; a ranking has no `derived` numbers, and says so."""
     if len(runs) > 2:
         made = rank_design(runs, design)
         left = ", ".join(one.name for one in derived)
@@ -158,9 +159,10 @@ def rank_design(runs: Mapping[str, Trials], design: Design) -> Ranking:
     """Rank several runs as a design asks, with all pairs judged at once."""
     for run in runs.values():
         refuse_sampling(run, "a ranking of several runs")
+    design = with_natural_unit(design, next(iter(runs.values())))
     chosen, contest, groupings = design.settled, design.contest or ComparisonRules(), design.groupings
     correction = _correction(contest.correction, contest.test)
-    found = Field.of(runs, design.metrics, design.unit, groupings, contest.allow_missing, chosen)
+    found = Field.of(runs, design.metrics, design.units, groupings, contest.allow_missing, chosen)
     plan = SamplingPlan(design.bootstrap, found.unit, design.seed, design.level, "percentile")
     warnings = found.refuse(found.breaches(), contest.force)
     cells, alarmed = found.cells(plan, groupings, chosen)
@@ -228,7 +230,7 @@ class Together:
 
 @dataclass(frozen=True, eq=False)
 class RankedSlice:
-    """One metric on one sample: the figure and the replicates of every run."""
+    """One metric on one sample: the number and the replicates of every run."""
 
     question: PreparedMetric
     sample: Together
@@ -237,7 +239,7 @@ class RankedSlice:
     units: float
     family: tuple[object, ...]
     unseen: Floats | None = None
-    """By how much one error of a kind (miss, false alarm) that a run does not show would change its figure (run × kind)."""
+    """By how much one error of a kind (miss, false alarm) that a run does not show would change its number (run × kind)."""
 
     def hides(self, i: int, j: int, level: float) -> bool:
         """Return whether such an error would matter for the difference of two runs (see `too_few_errors`)."""
@@ -364,7 +366,7 @@ class Field:
     def cells(
         self, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol
     ) -> tuple[list[RankedSlice], Alarmed]:
-        """Compute every metric on every sample, run by run, and collect the warnings about each run's figures."""
+        """Compute every metric on every sample, run by run, and collect the warnings about each run's numbers."""
         wholes = self.wholes_of_runs()
         pieces = [(whole, g, self._slices(whole, g)) for whole in wholes for g in groupings]
         samples = wholes + [s for _, _, parts in pieces for s in parts]
@@ -377,9 +379,12 @@ class Field:
         shape = (len(samples), len(self.questions[0]), len(self.names))
         values, drawn = np.full(shape, np.nan), np.full((*shape, plan.bootstrap), np.nan)
         unseen, units = np.zeros((*shape, 2)), np.zeros(len(samples))
-        owners = [*wholes, *(whole for whole, _, parts in pieces for _ in parts)]
-        for whole in each(wholes, "", [sample.n for sample in wholes]):
-            draws, mine = Shared.of(plan, self, whole), [s for s, owner in enumerate(owners) if owner is whole]
+        owners = [(plan, whole) for whole in wholes]
+        owners += [(plan.within(grouping), whole) for whole, grouping, parts in pieces for _ in parts]
+        groups = [*dict.fromkeys(owners)]
+        for group in each(groups, "", [whole.n for _, whole in groups]):
+            draws = Shared.of(group[0], self, group[1])
+            mine = [s for s, owner in enumerate(owners) if owner == group]
             units[mine] = [draws.units(samples[s]) for s in mine]
 
             def measure_run(k: int, draws: Shared = draws, mine: list[int] = mine) -> Alarmed:
@@ -424,7 +429,7 @@ class Field:
         return min(cores(), MOST_AT_ONCE) if len(self.columns[0].trials) >= LARGE else 1
 
     def with_intervals(self, standings: list[RankedRun], plan: SamplingPlan, protocol: Protocol) -> list[RankedRun]:
-        """Return the standings with the interval of each run's own figure over all trials, as `measure` gives it."""
+        """Return the standings with the interval of each run's own number over all trials, as `measure` gives it."""
         if not plan.bootstrap:
             return standings
         own: dict[tuple[str, str], Estimate] = {}
@@ -505,7 +510,7 @@ class Stream:
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """The streams of a ranking: trials within each class, and from all trials for figures that depend on prevalence."""
+    """The streams of a ranking: trials within each class, and from all trials for numbers that depend on prevalence."""
 
     plan: SamplingPlan
     runs: Field
@@ -531,7 +536,7 @@ class Shared:
         return cls(plan, runs, both[0], both[1])
 
     def units(self, sample: Together) -> float:
-        """Return the effective number of units (or trials, without units) behind a figure of both classes."""
+        """Return the effective number of units (or trials, without units) behind an estimate of both classes."""
         rows = np.concatenate([p.rows for p in sample.parts])
         positive = self.runs.columns[0].positive[rows]
         if not self.plan.unit:
@@ -543,7 +548,7 @@ class Shared:
         return effective_units(*(unit_sizes(code, positive) for code in codes))
 
     def fill(self, k: int, samples: list[Sample], asked: list[int], values: Floats, drawn: Floats) -> None:
-        """Compute figures and replicates of one run on one sample, as the mean over repetitions."""
+        """Compute numbers and replicates of one run on one sample, as the mean over repetitions."""
         questions = [prepared_for(q, samples[0]) for q in self.runs.questions[k]]
         for stream, kind in ((self.by_class, False), (self.free, True)):
             at = [i for i in asked if questions[i].metric.interval and questions[i].metric.prevalence == kind]
@@ -590,7 +595,7 @@ def _trial_stream(
 
 
 def _macro(whole: Together, grouping: Grouping, cells: list[RankedSlice]) -> RankedSlice:
-    """Return the mean over the slices in which every run's figure is defined.
+    """Return the mean over the slices in which every run's number is defined.
 
     All slices use the same draws, so this is also correct for slices that share trials.
     """
@@ -647,7 +652,7 @@ class Family:
         cell, i, j = place
         a, b = _known(cell.values[i]), _known(cell.values[j])
         tested = not math.isnan(found.p_values[at])
-        # errors that were not seen can make the ends larger than two figures can differ
+        # errors that were not seen can make the ends larger than two numbers can differ
         least, greatest = cell.question.metric.range
         low, high = np.clip([found.low[at], found.high[at]], least - greatest, greatest - least).tolist()
         return Difference(
@@ -707,7 +712,7 @@ def _families(cells: Sequence[RankedSlice]) -> list[Family]:
 
 
 def is_sliced(where: Mapping[str, str], groupings: Sequence[Grouping]) -> bool:
-    """Return whether a figure belongs to a table by slice."""
+    """Return whether a number belongs to a table by slice."""
     return any({*grouping} <= {*where} for grouping in groupings)
 
 
@@ -742,7 +747,7 @@ def ranked_runs(names: tuple[str, ...], duels: Sequence[Duel], alpha: float) -> 
 def _sign(
     made: Ranking, runs: Field, plan: SamplingPlan, groupings: Sequence[Grouping], protocol: Protocol, force: bool
 ) -> str:
-    """Return one line that records every choice and a hash of the figures."""
+    """Return one line that records every choice and a hash of the numbers."""
     head = runs.columns[0].trials.header
     figures = "\n".join(
         repr(
@@ -787,7 +792,7 @@ def _rounded(value: float | None) -> str:
 
 
 def title_of(d: Difference) -> str:
-    """Return a metric with the slice and the average of a figure, as text."""
+    """Return a metric with the slice and the average of a number, as text."""
     where = ", ".join(f"{k}={v}" for k, v in d.slice.items())
     return f"{f'{d.average} ' if d.average else ''}{d.metric}{f' [{where}]' if where else ''}"
 

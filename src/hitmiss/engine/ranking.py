@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
-from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
 
-import polars as pl
-
-from hitmiss.core import artifacts
 from hitmiss.core.design import Design, Grouping
-from hitmiss.core.errors import UsageError
 from hitmiss.core.metric import Best
 from hitmiss.core.results import SCHEMA, number, warning_fields
-from hitmiss.core.rows import Presented, one_named, rows_named
-from hitmiss.core.verdict import Verdict
+from hitmiss.core.rows import one_named, rows_named
 from hitmiss.engine.comparison import Difference, told
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from hitmiss.engine.judged_rows import JudgedRows
 
 MAX_T: Final = "max-t"
 """All differences of a family are judged by the distribution of the largest studentised difference if none is real."""
@@ -31,10 +20,10 @@ MAX_T: Final = "max-t"
 
 @dataclass(frozen=True)
 class RankedRun:
-    """A run's figure in a slice, with its letters and its rank.
+    """A run's number in a slice, with its letters and its rank.
 
     Runs that share a letter were not shown to differ. The true rank lies between `rank_low` and `rank_high`, for all
-    runs at once. `low` and `high` are the ends of the interval of the run's own figure.
+    runs at once. `low` and `high` are the ends of the interval of the run's own number.
     """
 
     metric: str
@@ -61,8 +50,8 @@ class Duel:
 
 
 @dataclass(frozen=True)
-class Ranking(Presented):
-    """A ranking: the figures and ranks of all runs, and the differences between all pairs.
+class Ranking(JudgedRows[RankedRun]):
+    """A ranking: the numbers and ranks of all runs, and the differences between all pairs.
 
     Parameters
     ----------
@@ -97,20 +86,9 @@ class Ranking(Presented):
     design: Design | None = field(default=None, repr=False)
     """What was asked, and how each run was read."""
 
-    def __iter__(self) -> Iterator[RankedRun]:
-        return iter(self.standings)
-
-    def __len__(self) -> int:
-        return len(self.standings)
-
-    def __contains__(self, key: object) -> bool:
-        """Return whether there are rows of this name, or this row."""
-        if isinstance(key, RankedRun):
-            return key in self.standings
-        try:
-            return bool(rows_named(self.standings, key))
-        except UsageError:
-            return False
+    @property
+    def _rows(self) -> tuple[RankedRun, ...]:
+        return self.standings
 
     def __getitem__(self, key: int | str | tuple[object, ...]) -> RankedRun | tuple[RankedRun, ...]:
         """Return a row by its place, or the runs of a metric, the best first: `ranking["eer", "codec=C01"]`.
@@ -124,12 +102,6 @@ class Ranking(Presented):
         if any(isinstance(part, str) and part.startswith("run=") for part in key[1:]) and not isinstance(key, str):
             return one_named(self.standings, key, runs)
         return tuple(sorted(found, key=_better_first))
-
-    @property
-    def verdict(self) -> Verdict:
-        """What this ranking allows to conclude, as data: which run is best, and where another one is better."""
-        made: Verdict = import_module("hitmiss.conclude.verdict").conclude_comparison(self)  # by name: a higher layer
-        return made
 
     def to_dict(self) -> dict[str, object]:
         """Return the JSON form: `{"schema": 1, "kind": "ranking", "runs": […], "standings": [{…}], "pairs": [{…}]}`."""
@@ -147,30 +119,6 @@ class Ranking(Presented):
             "standings": [told(s) for s in self.standings],
             "pairs": [{k: v for k, v in row.items() if k not in unknown} for row in pairs],
         }
-
-    def to_json(self, indent: int | None = 1) -> str:
-        """Return the JSON form as text."""
-        return json.dumps(artifacts.sealed(self.to_dict()), indent=indent, ensure_ascii=False, allow_nan=False)
-
-    def save(self, path: str | Path) -> None:
-        """Write the JSON form to a file."""
-        artifacts.write(path, self.to_json() + "\n")
-
-    def plot(self, ax: object = None) -> object:
-        """Draw the runs with their intervals, one below the other (needs matplotlib)."""
-        return import_module("hitmiss.reports.forest").forest(self, ax)  # by name: a higher layer
-
-    def to_polars(self) -> pl.DataFrame:
-        """Return a polars frame with one row per metric, run and slice; slices become columns."""
-        names = sorted({k for row in self for k in row.slice})
-        rows = [{**asdict(row), **{k: row.slice.get(k) for k in names}} for row in self]
-        return pl.DataFrame([{k: v for k, v in row.items() if k != "slice"} for row in rows], infer_schema_length=None)
-
-    def to_pandas(self) -> pd.DataFrame:
-        """Return a pandas frame with one row per metric, run and slice (needs pandas)."""
-        import pandas as pd
-
-        return pd.DataFrame(self.to_polars().to_dicts())
 
     def __str__(self) -> str:
         lines = []

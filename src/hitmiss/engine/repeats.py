@@ -1,4 +1,4 @@
-"""Summarise figures over repeated runs: mean, sample standard deviation, minimum and maximum, per metric and slice."""
+"""Summarise numbers over repeated runs: mean, sample standard deviation, minimum and maximum, per metric and slice."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hitmiss.core.results import Estimate, Results
 def over_repeats(results: Results, column: str = "seed") -> Results:
     """Add rows `mean`, `sd`, `min` and `max` over the runs that differ only in one column.
 
-    `sd` is the sample standard deviation (n − 1). Undefined figures are left out; the note says how many runs were
+    `sd` is the sample standard deviation (n − 1). Undefined numbers are left out; the note says how many runs were
     used.
 
     Parameters

@@ -18,20 +18,23 @@ error.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import tomllib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, Literal
 
+from hitmiss.core import artifacts
+from hitmiss.core.criteria import load_criteria
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.finding import Amount, Finding, Subject, Value
 from hitmiss.core.metric_spec import MetricSpec, parse
 from hitmiss.core.registry import all_metrics, find_metric, known_text
 from hitmiss.core.results import Estimate, Results
-from hitmiss.engine.prevalence import PARTS, at_prevalence
+from hitmiss.engine.at_prevalence import PARTS, at_prevalence
 from hitmiss.metrics.bias import RANGES
 from hitmiss.stats.planning import Error, needed, quantiles
 
@@ -53,11 +56,17 @@ ENDS: Final = (VALUE, "low", "high")
 OPPOSITE: Final = {"<=": ">", ">=": "<", "<": ">=", ">": "<="}
 POWER: Final = 0.8
 """How often the planned number of trials would show a requirement that the true value meets as the measured one does."""
-SUFFIX: Final = ".toml"
+SUFFIXES: Final = (".toml", ".json")
+"""Endings of files that hold requirements: a list, or criteria that were locked (see `hitmiss.claims.criteria`)."""
 
+_QUOTED: Final = r'"(?:[^"\\]|\\.)*"'
 _TARGET: Final = (
-    r"(?:(?P<average>[a-z]+(?: [a-z]+)*)\s+)?(?P<metric>[A-Za-z_]\w*(?:\([^()]*\))?)\s*(?:\[(?P<cells>[^\[\]]*)\])?"
+    r"(?:(?P<average>[a-z]+(?: [a-z]+)*)\s+)?(?P<metric>[A-Za-z_]\w*(?:\([^()]*\))?)\s*"
+    rf"(?:\[(?P<cells>(?:{_QUOTED}|[^\[\]\"])*)\])?"
 )
+_PART: Final = re.compile(rf'((?:{_QUOTED}|[^,"])*)(?:,|$)')
+_SIDES: Final = re.compile(rf'\s*(?P<name>{_QUOTED}|[^="]+?)\s*=\s*(?P<value>{_QUOTED}|[^"]+?)\s*')
+_PLAIN: Final = re.compile(r'[^\s,=\[\]"\\](?:[^,=\[\]"\\]*[^\s,=\[\]"\\])?')
 _NUMBER: Final = r"(?P<limit>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<scale>%|pp)?"
 _PREVALENCE: Final = r"(?:at\s+prevalence\s+(?P<prevalence>(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(?P<share>%)?)?"
 _DEFINED: Final = r"(?P<defined>where\s+defined)?"
@@ -75,8 +84,7 @@ class Target:
     cells: tuple[tuple[str, str], ...] = ()
 
     def __str__(self) -> str:
-        cells = f"[{', '.join(f'{k}={v}' for k, v in self.cells)}]" if self.cells else ""
-        return f"{f'{self.average} ' if self.average else ''}{self.metric}{cells}"
+        return f"{f'{self.average} ' if self.average else ''}{self.metric}{cells_text(self.cells)}"
 
 
 @dataclass(frozen=True)
@@ -151,6 +159,18 @@ class Check:
     needed: int | None = None
     is_required: bool = False
     """Whether `rule` says what must be shown, not what must not be."""
+    metric: str = ""
+    before: float | None = None
+    """The number of the baseline; None where there is none."""
+    after: float | None = None
+    low: float | None = None
+    high: float | None = None
+    """The interval of the number, or of how much worse it is than the baseline's."""
+    detectable: float | None = None
+    """The least true loss that this check stops in four of five cases; None where that is not known."""
+    slice: Mapping[str, str] = field(default_factory=dict)
+    owners: tuple[str, ...] = ()
+    why: str = ""
 
     @property
     def fails_if(self) -> str:
@@ -242,12 +262,27 @@ def _made(found: re.Match[str], text: str, sign: str, default: str) -> Requireme
 
 def read_target(found: re.Match[str], text: str) -> Target:
     """Return the target of a text that was matched."""
-    pairs = [part.partition("=") for part in (found["cells"] or "").split(",")] if found["cells"] is not None else []
-    cells = tuple((name.strip(), value.strip()) for name, _, value in pairs)
-    if any(not name or not value for name, value in cells):
+    parts = [] if found["cells"] is None else _PART.findall(f"{found['cells']},")[:-1]
+    sides = [_SIDES.fullmatch(part) for part in parts]
+    if not all(sides):
         raise UsageError.of("bad-rule/slice", text=text)
+    cells = tuple((_unquoted(side["name"]), _unquoted(side["value"])) for side in sides if side)
     average = None if found["average"] in WHOLE else found["average"]
     return Target(parse(found["metric"]), average, cells)
+
+
+def _unquoted(text: str) -> str:
+    return str(json.loads(text)) if text.startswith('"') else text
+
+
+def cells_text(cells: Iterable[tuple[str, str]]) -> str:
+    """Return slices as a rule writes them; what would be misread is quoted.
+
+    >>> cells_text([("codec", "C05"), ("topic", "war, peace")])
+    '[codec=C05, topic="war, peace"]'
+    """
+    parts = ["=".join(v if _PLAIN.fullmatch(v) else json.dumps(v, ensure_ascii=False) for v in cell) for cell in cells]
+    return f"[{', '.join(parts)}]" if parts else ""
 
 
 def read_number(found: re.Match[str]) -> float:
@@ -259,13 +294,13 @@ def read_number(found: re.Match[str]) -> float:
 
 
 def read_requirements(texts: str | Sequence[str]) -> list[Requirement]:
-    """Read requirements; a text that ends in `.toml` is a file with the list `require`.
+    """Read requirements; a text that ends in `.toml` is a file with the list `require`, one in `.json` locked criteria.
 
     Such a file holds `require = ["eer.high <= 0.05", "eer[codec=*] <= 10%"]`.
     """
     found: list[Requirement] = []
     for text in [texts] if isinstance(texts, str) else texts:
-        if text.endswith(SUFFIX):
+        if text.endswith(SUFFIXES):
             found += map(parse_requirement, _listed(Path(text)))
         else:
             found.append(parse_requirement(text))
@@ -273,17 +308,18 @@ def read_requirements(texts: str | Sequence[str]) -> list[Requirement]:
 
 
 def _listed(path: Path) -> list[str]:
+    if path.suffix == SUFFIXES[1]:
+        return list(load_criteria(path).require)
+    artifacts.note_input(path)
     try:
         held = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError.of("bad-requirements-file", file=str(path), why=str(error)) from None
-    texts = held.get("require")
-    if (
-        set(held) != {"require"}
-        or not isinstance(texts, list)
-        or not texts
-        or not all(isinstance(t, str) for t in texts)
-    ):
+    return _texts(held.get("require") if set(held) == {"require"} else None, path)
+
+
+def _texts(texts: object, path: Path) -> list[str]:
+    if not isinstance(texts, list) or not texts or not all(isinstance(t, str) for t in texts):
         raise DataError.of("bad-requirements-file/list", file=str(path))
     return texts
 
@@ -384,9 +420,13 @@ def check_rule(rule: Requirement, results: Results) -> list[Check]:
 
 def _check(rule: str, j: Judged) -> Check:
     value = j.value
+    row = Check(
+        rule, figure_name(j.e), value, j.requirement.limit, False, "", j.outcome,
+        metric=j.e.metric, after=j.e.value, low=j.e.low, high=j.e.high, slice={**j.e.run, **j.e.slice},
+    )  # fmt: skip
     if value is None:
         missing = j.e.note if j.e.value is None else "there is no interval; score with --bootstrap"
-        return Check(rule, figure_name(j.e), None, j.requirement.limit, False, missing or "undefined", j.outcome)
+        return replace(row, reason=missing or "undefined")
     end = j.requirement.end
     if end == INTERVAL:
         end = "high" if j.requirement.is_upper else "low"
@@ -395,7 +435,7 @@ def _check(rule: str, j: Judged) -> Check:
         f"; about {j.needed:,} {j.of} would show it" if j.needed is not None and j.requirement.end == INTERVAL else ""
     )
     reason = f"{value:.6g}{kind}{more}"
-    return Check(rule, figure_name(j.e), value, j.requirement.limit, j.outcome == PASS, reason, j.outcome, j.needed)
+    return replace(row, passed=j.outcome == PASS, reason=reason, needed=j.needed)
 
 
 def refuse_vain(rule: Requirement, e: Estimate, results: Results) -> None:
@@ -461,7 +501,7 @@ def is_two_sided(e: Estimate) -> bool:
 
 
 def select(target: Target, results: Results) -> list[Estimate]:
-    """Return the figures that a rule matches; an unknown name is an error that gives the nearest known one."""
+    """Return the numbers that a rule matches; an unknown name is an error that gives the nearest known one."""
     own = _named(target.metric, results)
     if not own:
         raise UnknownName("metric in a rule", str(target.metric), {e.metric for e in results})
@@ -479,7 +519,7 @@ def select(target: Target, results: Results) -> list[Estimate]:
 
 
 def _named(metric: MetricSpec, results: Results) -> list[Estimate]:
-    """Return the figures of a metric by the name in the results, by its title there, or by a usual synonym."""
+    """Return the numbers of a metric by the name in the results, by its title there, or by a usual synonym."""
     known = parse(known_text(str(metric)))
     ways = (
         lambda e: parse(e.metric) == metric,
@@ -499,7 +539,7 @@ def _refuse_unknown(name: str, value: str, inside: Sequence[Estimate], target: T
 
 
 def _fits(e: Estimate, target: Target) -> bool:
-    """Return whether a rule matches a figure: it must name all slices, except for averages; runs may be left out."""
+    """Return whether a rule matches an estimate: it must name all slices, except for averages; runs may be left out."""
     cell = {**e.run, **e.slice}
     wanted = dict(target.cells)
     if any(cell.get(k) is None or v not in ("*", cell[k]) for k, v in wanted.items()):
@@ -509,6 +549,6 @@ def _fits(e: Estimate, target: Target) -> bool:
 
 
 def figure_name(e: Estimate) -> str:
-    """Return a figure in words: `worst eer [codec=C05]`."""
-    where = ", ".join(f"{k}={v}" for k, v in (*e.run.items(), *e.slice.items()))
-    return f"{f'{e.average} ' if e.average else ''}{e.metric}{f' [{where}]' if where else ''}"
+    """Return a number in words: `worst eer [codec=C05]`."""
+    where = cells_text((*e.run.items(), *e.slice.items()))
+    return f"{f'{e.average} ' if e.average else ''}{e.metric}{f' {where}' if where else ''}"

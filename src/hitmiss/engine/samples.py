@@ -16,7 +16,7 @@ from hitmiss.engine.columns import Columns, Rows, Sample, Span
 
 
 def by_target(trials: Trials, groupings: Sequence[Grouping]) -> bool:
-    """Return whether figures by target are asked for; the target is then a slice like any other.
+    """Return whether numbers by target are asked for; the target is then a slice like any other.
 
     A column with the same values as the target (the types of toxicity of a text) means the target too.
     """

@@ -80,14 +80,26 @@ def _missing(rows: Sequence[Estimate]) -> list[str]:
     no interval for eer, codec C2: one unit alone
     no interval for 2 more (--json says why)
     """
-    found = [e for e in rows if e.slice and e.average is None and e.low is None and has_code(e.note, "no-interval")]
+    found = [e for e in rows if e.slice and e.low is None and has_code(e.note, "no-interval")]
+    found.sort(key=lambda e: e.average is None)
     lines = [
-        f"no interval for {e.title or e.metric}, {', '.join(f'{name} {value}' for name, value in e.slice.items())}: "
-        f"{'; '.join(map(brief, e.findings))}"
+        f"no interval for {e.title or e.metric}, {_place(e)}: {'; '.join(map(brief, e.findings))}"
         for e in found[:NAMED_SLICES]
     ]
     more = len(found) - len(lines)
     return [*lines, f"no interval for {more:,} more (--json says why)"] if more else lines
+
+
+def _place(e: Estimate) -> str:
+    """Name the slice of an estimate, or the slices that it is an average of.
+
+    >>> _place(Estimate("eer", 0.1, slice={"codec": "C1"})), _place(Estimate("eer", 0.1, slice={"codec": "*"}, average="macro"))
+    ('codec C1', 'macro over codec')
+    """
+    if e.average is not None and "*" in e.slice.values():
+        return f"{e.average} over {' × '.join(e.slice)}"
+    own = ", ".join(f"{name} {value}" for name, value in e.slice.items())
+    return own if e.average is None else f"{e.average} {own}"
 
 
 def _said(e: Estimate) -> str:

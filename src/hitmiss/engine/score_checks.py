@@ -29,10 +29,13 @@ def check_scores(sample: Sample, questions: Sequence[PreparedMetric]) -> list[st
     asked_score = any("score" in q.metric.columns for q in questions)
     if not asked_score or not 0 < sample.n_positive < sample.n:
         return []
-    found = [_constant(sample), _coarse(sample), _reversed(sample), _not_llr(sample), _ties(sample, questions)]
+    found = [_constant(sample), _coarse(sample), _reversed(sample), _ties(sample, questions)]
+    if sample.columns.trials.header.score_kind == "llr":
+        found.append(_not_llr(sample))
     found += _useless(sample, questions)
     where = ", ".join(f"{k}={v}" for k, v in sample.run.items())
-    return [prefixed(f"{where}: ", text) if where else text for text in found if text]
+    told = [prefixed(f"{where}: ", text) if where else text for text in found if text]
+    return [*told, *_undirected(sample)]
 
 
 def _constant(sample: Sample) -> str | None:
@@ -67,12 +70,9 @@ def _reversed(sample: Sample) -> str | None:
     return Remark.of("scores-reversed/undeclared", **area_of, negative=head.negative)
 
 
-def undirected(sample: Sample, questions: Sequence[PreparedMetric]) -> list[Remark]:
+def _undirected(sample: Sample) -> list[Remark]:
     """Return a remark if the trials of a run do not show which class higher scores go with."""
-    asked_score = any("score" in q.metric.columns for q in questions)
     fewer = min(sample.n_positive, sample.n - sample.n_positive)
-    if not asked_score or fewer == 0:
-        return []
     area = sample.steps.area
     # The variance of an AUC is at most area (1 - area) / n of the rarer class; far from 0.5 no interval is needed.
     if (area - 0.5) ** 2 > SURE**2 * area * (1.0 - area) / fewer:
@@ -89,8 +89,6 @@ def _not_llr(sample: Sample) -> str | None:
 
     Log-likelihood ratios lie on both sides of 0 and have no bound; probabilities declared as such give absurd costs.
     """
-    if sample.columns.trials.header.score_kind != "llr":
-        return None
     low, high = float(sample.score.min()), float(sample.score.max())
     if low < 0.0 or high > 1.0 or low == high:
         return None

@@ -60,7 +60,7 @@ class SharedDraws:
         """Measure a run, and its replicates on the draws of its questions."""
         design, chosen = self.design, self.design.settled
         (ordered,) = in_order([trials], KEY)
-        unit = ordered.unit_names(design.unit)
+        unit = ordered.unit_names(design.units)
         only = OneClassColumns(chosen.negative_only, chosen.positive_only)
         (columns,) = same_columns([ordered], ("",), KEY, [name for name in unit if name != "item"], only)
         question = prepare_metric(self.metric, ordered, chosen)
@@ -117,6 +117,6 @@ def rank_replicates(
         (question.text,),
         np.array([r.unseen for r in found]),
     )
-    plan = SamplingPlan(design.bootstrap, design.unit, design.seed, design.level, "percentile")
+    plan = SamplingPlan(design.bootstrap, design.units, design.seed, design.level, "percentile")
     duels = Family([cell]).duels(tuple(runs), plan, "max-t")
     return ranked_runs(tuple(runs), duels, 1.0 - design.level), duels

@@ -17,7 +17,7 @@ from hitmiss.stats.forms.trials import OfCounts, OfTerms
 
 @lru_cache(maxsize=256)
 def share_of(form: Functional) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
-    """Return which outcomes a share counts, and among which; None for figures that are not a plain share of decisions.
+    """Return which outcomes a share counts, and among which; None for numbers that are not a plain share of decisions.
 
     >>> from hitmiss.metrics.counts import accuracy_of, f1_of
     >>> share_of(OfCounts(accuracy_of))[0][:4], share_of(OfCounts(f1_of))

@@ -9,7 +9,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -67,7 +66,7 @@ def signed(
     drift: str = "none",
 ) -> str:
     """Return a signature from what was asked and how intervals were made; parts that are "none" are left out."""
-    head = trials.header
+    head, there = trials.header, trials.completeness
     parts = {
         "hitmiss": __version__,
         "protocol": results.protocol or "none",
@@ -84,7 +83,7 @@ def signed(
         "level": level,
         "threshold": f"{head.threshold.value!r} ({head.threshold.origin})" if head.threshold else "none",
         "choices": "+".join(head.choices) or "none",
-        "complete": share_there(trials),
+        "complete": "none" if there.is_full else f"{there.n}/{there.of}",
         "n": f"{len(trials)}/{trials.n_positive}",
         "data": trials.digest,
         "numpy": np.__version__,
@@ -93,20 +92,8 @@ def signed(
     return render(parts)
 
 
-def share_there(trials: Trials) -> str:
-    """Return how many trials are there of those that there should be, as `81/120`; "none" if no trial is missing."""
-    found = trials.completeness
-    return "none" if found.is_full else f"{found.n}/{found.of}"
-
-
-def missing_trials(trials: Trials) -> list[str]:
-    """Say which runs lack which questions; what a key lists and no file scores was said when the files were read."""
-    found = trials.completeness
-    return [found.said] if found.short else []
-
-
 def _units(estimates: Sequence[Estimate]) -> str:
-    """Return the largest number of units behind a figure, which is that of all trials."""
+    """Return the largest number of units behind an estimate, which is that of all trials."""
     held = [e.units for e in estimates if e.units is not None]
     return str(max(held)) if held else "none"
 
@@ -117,11 +104,8 @@ def render(parts: Mapping[str, str]) -> str:
     >>> render({"hitmiss": "0.2.0", "pos": "fa|ke", "gap": "none", "n": "5/3"})
     'hitmiss:0.2.0|pos:fa\\\\|ke|n:5/3'
     """
-    return "|".join(f"{name}:{_escaped(text)}" for name, text in parts.items() if text != "none")
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "\\n").replace("\r", "\\r")
+    escapes = str.maketrans({"\\": "\\\\", "|": "\\|", "\n": "\\n", "\r": "\\r"})
+    return "|".join(f"{name}:{text.translate(escapes)}" for name, text in parts.items() if text != "none")
 
 
 def _plain(text: str) -> str:
@@ -131,7 +115,7 @@ def _plain(text: str) -> str:
 def short(signature: str) -> str:
     """Shorten a signature to at most 60 characters, for a paper: version, protocol, and two hashes.
 
-    The hashes are those of all choices and of the figures.
+    The hashes are those of all choices and of the numbers.
 
     >>> len(short("hitmiss:0.2.0|protocol:deepfake-audio|n:5/3|data:2c26b46b68ff|out:fcde2b2edba5")) <= 60
     True
@@ -143,10 +127,6 @@ def short(signature: str) -> str:
     return begin[: 60 - len(ends)].rstrip("|") + ends
 
 
-FILES: Final = ("asv", "asv_key")
-"""Read options that name files: the signature holds their names, never their folders."""
-
-
 def _read_text(results: Results) -> str:
     """Return the read options that neither the protocol nor another part of the signature states, as compact JSON."""
     spec = results.reading
@@ -154,13 +134,12 @@ def _read_text(results: Results) -> str:
         return "none"
     rules = results.design.protocol.read if results.design is not None and results.design.protocol else ReadSpec()
     own = [f for f in spec.stated if f not in ELSEWHERE and getattr(spec, f) != getattr(rules, f)]
-    told = dict(spec.to_plain())
-    told.update({f: Path(str(getattr(spec, f))).name for f in FILES if f in own})
+    told = spec.to_plain()
     return json.dumps({f: told[f] for f in own}, separators=(",", ":"), ensure_ascii=False) if own else "none"
 
 
 def digest_of(estimates: Sequence[Estimate]) -> str:
-    """Return a short hash of the figures to ten significant digits; their order does not matter."""
+    """Return a short hash of the numbers to ten significant digits; their order does not matter."""
     rows = sorted(
         repr(
             (

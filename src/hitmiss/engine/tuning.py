@@ -8,18 +8,47 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hitmiss.core.errors import DataError, UnknownName
+from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.tally import Tally
 from hitmiss.core.trials import Trials
 from hitmiss.core.weights import refuse_sampling
+from hitmiss.derive.operating_points import FALSE_ALARMS, guaranteed_threshold
 from hitmiss.derive.thresholds import SEARCHES, ThresholdChoice, best_threshold, figures_at
+from hitmiss.engine.requirement import parse_requirement
 
 DEFAULT = 0.5
 
 
 @dataclass(frozen=True)
+class Guarantee:
+    """A rate, `fpr` or `recall`, its limit, and how often a validation set gives a threshold that keeps it."""
+
+    rate: str
+    limit: float
+    level: float = 0.95
+
+    @classmethod
+    def parse(cls, text: str, level: float = 0.95) -> Guarantee:
+        """Read a guarantee from its text.
+
+        >>> Guarantee.parse("fpr <= 1%")
+        Guarantee(rate='fpr', limit=0.01, level=0.95)
+        """
+        found = parse_requirement(text)
+        rate = str(found.target.metric)
+        if found.is_upper != (rate == FALSE_ALARMS) or found.target.cells or found.target.average:
+            raise UsageError.of("bad-guarantee", rate=text, limit=found.limit)
+        return cls(rate, found.limit, level)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rate} {'<=' if self.rate == FALSE_ALARMS else '>='} {self.limit:g}, guaranteed at {self.level:.0%}"
+        )
+
+
+@dataclass(frozen=True)
 class Tuned:
-    """The thresholds of one group, and the figure on both sets; the chosen one is that of `search`."""
+    """The thresholds of one group, and the number on both sets; the chosen one is that of `search`."""
 
     group: str
     n: int
@@ -44,12 +73,12 @@ class Tuned:
 
     @property
     def gain(self) -> float | None:
-        """The figure on the other set at the chosen threshold minus that at 0.5; interval: `gain_low`, `gain_high`."""
+        """The number on the other set at the chosen threshold minus that at 0.5; interval: `gain_low`, `gain_high`."""
         return None if self.test is None or self.test_at_default is None else self.test - self.test_at_default
 
     @property
     def drop(self) -> float | None:
-        """The figure on the set that the threshold was chosen on minus the figure on the other set."""
+        """The number on the set that the threshold was chosen on minus the number on the other set."""
         return None if self.test is None else self.chosen.value - self.test
 
 
@@ -61,8 +90,11 @@ def tune(
     maximize: str = "f1",
     search: str = "exact",
     test: Trials | None = None,
+    guarantee: Guarantee | None = None,
 ) -> list[Tuned]:
     """Return the best threshold of each group of `validation`, evaluated on the same group of `test` if it is given.
+
+    With a `guarantee`, each is the threshold that keeps its rate on data not seen yet; `maximize` then names this rate.
 
     >>> t = Trials.of([1, 0, 1, 0], [0.8, 0.3, 0.6, 0.7], language=["en", "en", "es", "es"])
     >>> [(row.group, row.chosen.threshold) for row in tune(t, "language", ["en", "es"])]
@@ -79,14 +111,20 @@ def tune(
             raise DataError.of("all-validation-rows", group=group, only=only)
         if other is not None and not len(other):
             raise DataError.of("no-test-row-judge", group=group)
-        rows.append(_tuned(group, own, other, maximize, search))
+        rows.append(_tuned(group, own, other, maximize, search, guarantee))
     return rows
 
 
-def _tuned(group: str, own: Trials, other: Trials | None, maximize: str, search: str) -> Tuned:
+def _tuned(
+    group: str, own: Trials, other: Trials | None, maximize: str, search: str, guarantee: Guarantee | None
+) -> Tuned:
     tally, scale = _tally(own), own.header.scale
     try:
-        choices = {kind: best_threshold(tally, maximize, kind, scale) for kind in SEARCHES}
+        if guarantee is None:
+            choices = {kind: best_threshold(tally, maximize, kind, scale) for kind in SEARCHES}
+        else:
+            kept = guaranteed_threshold(tally, guarantee.rate, guarantee.limit, level=guarantee.level, scale=scale)
+            choices = dict.fromkeys(SEARCHES, kept)
     except DataError as error:
         raise DataError.of("refused-3", group=group, error=error) from None
     at_default = _figure(tally, scale.to_inside(DEFAULT), maximize)
@@ -105,6 +143,6 @@ def _tally(trials: Trials) -> Tally:
 
 
 def _figure(tally: Tally, threshold: float, metric: str) -> float:
-    """Return a figure at a threshold; an empty denominator counts as 0, as in the table."""
+    """Return a number at a threshold; an empty denominator counts as 0, as in the table."""
     value = float(figures_at(tally, [threshold], metric)[0])
     return 0.0 if math.isnan(value) else value

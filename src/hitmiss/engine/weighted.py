@@ -1,6 +1,6 @@
 """Samples of trials with sampling weights: every count is a sum of weights, and rows are drawn with their weights.
 
-The weights are scaled to a mean of 1, so that their unit is the trial and no figure depends on their scale. A row is
+The weights are scaled to a mean of 1, so that their unit is the trial and no number depends on their scale. A row is
 the unit of resampling unless the caller names another, so its weight is the size of its unit: what is known of units of
 unequal size (effective numbers, Student's intervals, shares over units) holds for rows of unequal weight.
 """
@@ -42,10 +42,8 @@ def columns_of_trials(trials: Trials, one_class: OneClassColumns | None = None, 
     return kind(trials, one_class or OneClassColumns(), pools_targets)
 
 
-def plan_for(trials: Trials, plan: SamplingPlan) -> SamplingPlan:
-    """Return the plan of intervals for trials: rows with sampling weights are units, unless the caller names others."""
-    if trials.header.weight is None:
-        return plan
+def weighted_plan(trials: Trials, plan: SamplingPlan) -> SamplingPlan:
+    """Return the plan of intervals for trials with sampling weights: rows are units, unless the caller names others."""
     if plan.bootstrap * len(trials) > MOST_WEIGHTS:
         raise UsageError.of(
             "too-many-draws", bootstrap=plan.bootstrap, n_trials=len(trials), MOST_WEIGHTS=MOST_WEIGHTS // len(trials)
@@ -58,10 +56,10 @@ def needs_whole_trials(metric: Metric, settings: Mapping[str, Setting]) -> bool:
     return metric.one_by_one or settings.get("ties") == "official"
 
 
-def refuse_unweighted(question: PreparedMetric, trials: Trials) -> None:
-    """Refuse a metric that counts trials one by one if they have sampling weights."""
+def refuse_unweighted(question: PreparedMetric) -> None:
+    """Refuse a metric that counts trials one by one, where they have sampling weights."""
     name = question.metric.name
-    if trials.header.weight is not None and needs_whole_trials(question.metric, question.settings):
+    if needs_whole_trials(question.metric, question.settings):
         raise UsageError.of("sampling-weights/refused", name=name, name_2=one_by_one(name, question.settings))
 
 

@@ -8,7 +8,7 @@ from hitmiss.core.design import Design, Taken
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.settings import ASKED, Settings, shown_value
 from hitmiss.core.spec import Layer, make
-from hitmiss.evaluation.protocol import find_protocol, stated
+from hitmiss.evaluation.protocol import find_protocol, locked, stated
 
 
 def make_design(
@@ -43,6 +43,7 @@ def make_design(
     if rules is not None and given.get("bootstrap", file.values.get("bootstrap")) == 0:
         rules = rules.without_bootstrap
     if "require" in given:
+        given["criteria"] = locked(given["require"])  # type: ignore[arg-type]
         given["require"] = stated(given["require"])  # type: ignore[arg-type]
     known = {*(defaults or {}), *file.values, *given}
     base = Layer("protocol", _defaults(rules, "matrix" in known)) if rules is not None else Layer("", {})

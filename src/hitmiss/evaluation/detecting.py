@@ -6,28 +6,33 @@ manipulation), how one is loaded, changed and fitted, and the settings that iden
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Unpack
 
 from hitmiss.core.errors import UnknownName, UsageError
+from hitmiss.core.keywords import DetectKeywords, ReadKeywords
 from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.spec import options_of
 from hitmiss.core.trials import Trials
+from hitmiss.detection.detect_spec import DetectSpec
 from hitmiss.io.manifest import OF_MANIFESTS, Manifest, read_manifest
 from hitmiss.io.reader import refuse_unread
 
 if TYPE_CHECKING:
     from hitmiss.detection.detector import Detector
-    from hitmiss.detection.length import LengthRule, Pooling
-    from hitmiss.detection.outputs import Extraction, OutputKind
+    from hitmiss.detection.outputs import Extraction
     from hitmiss.detection.preparation import Fit, Load, Transform
     from hitmiss.detection.settings import Settings
     from hitmiss.media.image import PictureInput
 
-Input = Literal["audio", "image", "text", "path"]
+
+class DetectOptions(DetectKeywords, ReadKeywords, total=False):
+    """The fields of `DetectSpec`, and of `ReadSpec` for the table of the items."""
+
+
 RATE = 16000
 """Samples per second of sound, if neither the detector nor the caller says otherwise."""
 
@@ -38,39 +43,12 @@ def detect(
     output: str | Path,
     *,
     protocol: str | Path | Protocol | None = None,
-    input: Input = "audio",
     load: Load | None = None,
     transform: Transform | None = None,
-    root: str | Path | None = None,
-    suffix: str = "",
-    file_column: str | None = None,
-    text_column: str = "text",
     limit: int | None = None,
-    codecs: str | None = None,
-    manipulate: str | None = None,
-    only: str | None = None,
-    picture: str | None = None,
-    sample_rate: int | None = None,
-    cut_length: int | None = None,
-    length_rule: LengthRule = "tile",
-    window: float | None = None,
-    hop: float | None = None,
-    pooling: Pooling = "mean",
-    outputs: OutputKind = "auto",
-    positive_index: int | None = None,
-    higher: str | None = None,
-    weights: str | Path | None = None,
-    device: str = "auto",
-    precision: str = "auto",
-    embed: Sequence[str] = (),
-    batch_seconds: float | None = None,
-    batch_items: int | None = None,
-    pad: bool = False,
-    workers: int = 0,
     resume: bool = False,
     retry: bool = False,
-    check: int = 8,
-    **reading: object,
+    **options: Unpack[DetectOptions],
 ) -> Trials:
     """Run a detector over files and return its trials, as `hitmiss detect` does.
 
@@ -110,14 +88,15 @@ def detect(
     outputs, positive_index, higher
         What the detector gives (`auto`, `logit`, `multilabel`, `probability`, `raw`), the column of the positive class, and
         the class that a higher single output means.
-    weights, device, precision, embed
+    weights, device, precision, compiled, embed
         For a detector given as text: its checkpoint, where and how it computes, and layers whose values are kept.
     batch_seconds, batch_items, pad, workers
         How items are batched and loaded.
     resume, retry, check
         Go on with the run in the folder, try failed items again, and how many items are scored a second time alone.
-    **reading
-        Read options for the table, fields of `ReadSpec` (`positive="fake"`, `columns={"label": "key"}`, …).
+    **options
+        The fields of `DetectSpec`, as above, and read options for the table, fields of `ReadSpec` (`positive="fake"`,
+        `columns={"label": "key"}`, …).
 
     Returns
     -------
@@ -143,37 +122,13 @@ def detect(
     """
     from hitmiss.detection.detector import as_detector
     from hitmiss.detection.loop import detect as make_run
-    from hitmiss.detection.opening import open_detector
 
-    said = ReadSpec().changed(**reading)
-    manifest = find_manifest(data, protocol, said, root=root, suffix=suffix, file_column=file_column, limit=limit)
-    if isinstance(detector, str):
-        model = open_detector(
-            detector, weights=weights, device=device, precision=precision, sample_rate=sample_rate, layers=tuple(embed)
-        )
-    else:
-        model = as_detector(detector)
-    job = Job.of(
-        model,
-        manifest,
-        input=input,
-        load=load,
-        codecs=codecs,
-        manipulate=manipulate,
-        only=only,
-        picture=picture,
-        text_column=text_column,
-        sample_rate=sample_rate,
-        cut_length=cut_length,
-        length_rule=length_rule,
-        window=window,
-        hop=hop,
-        pooling=pooling,
-        positive_index=positive_index,
-        outputs=outputs,
-        higher=higher,
-        batching=Batching(batch_seconds, batch_items, pad, workers, check),
-    )
+    stated: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    spec = DetectSpec().changed(**{name: stated.pop(name) for name in options_of(DetectSpec) if name in stated})
+    reading = ReadSpec().changed(**stated)
+    manifest = find_manifest(data, protocol, reading, spec, limit)
+    model = opened(detector, spec) if isinstance(detector, str) else as_detector(detector)
+    job = Job.of(model, manifest, spec, reading.higher, load)
     if transform is not None and job.transform is not None:
         raise UsageError.of("two-transforms")
     return make_run(
@@ -189,15 +144,19 @@ def detect(
     )
 
 
-@dataclass(frozen=True)
-class Batching:
-    """How items are loaded and batched; nothing here changes a score."""
+def opened(text: str, spec: DetectSpec) -> Detector:
+    """Open the detector that a text names, as a spec says."""
+    from hitmiss.detection.opening import open_detector
 
-    batch_seconds: float | None = None
-    batch_items: int | None = None
-    pad: bool = False
-    workers: int = 0
-    check: int = 8
+    return open_detector(
+        text,
+        weights=spec.weights,
+        device=spec.device,
+        precision=spec.precision,
+        sample_rate=spec.sample_rate,
+        layers=spec.embed,
+        compiled=spec.compiled,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,98 +173,77 @@ class Job:
 
     @classmethod
     def of(
-        cls,
-        model: Detector,
-        manifest: Manifest,
-        *,
-        input: str,
-        codecs: str | None,
-        manipulate: str | None,
-        only: str | None,
-        picture: str | None,
-        text_column: str,
-        sample_rate: int | None,
-        cut_length: int | None,
-        length_rule: str,
-        window: float | None,
-        hop: float | None,
-        pooling: str,
-        positive_index: int | None,
-        outputs: str,
-        higher: str | None,
-        batching: Batching,
-        load: Load | None = None,
+        cls, model: Detector, manifest: Manifest, spec: DetectSpec, higher: str | None = None, load: Load | None = None
     ) -> Job:
-        """Settle the options of a run; see `detect`."""
+        """Settle the options of a run; see `detect`. `higher`: the class that a higher single output means."""
         from hitmiss.detection.length import fit_length
         from hitmiss.detection.loader import make_loader
         from hitmiss.detection.settings import Settings
         from hitmiss.findings.options import option as option_of
 
+        has_window, has_cut, is_sound = spec.window is not None, spec.cut_length is not None, spec.input == "audio"
         needs = (
-            ("only", only is not None, "manipulate", manipulate is not None),
-            ("hop", hop is not None, "window", window is not None),
-            ("pooling", pooling != "mean", "window", window is not None),
-            ("length-rule", length_rule != "tile", "cut-length", cut_length is not None),
-            ("cut-length", cut_length is not None, "input audio", input == "audio"),
-            ("window", window is not None, "input audio", input == "audio"),
+            ("only", spec.only is not None, "manipulate", bool(spec.manipulate)),
+            ("hop", spec.hop is not None, "window", has_window),
+            ("pooling", spec.pooling != "mean", "window", has_window),
+            ("length-rule", spec.length_rule != "tile", "cut-length", has_cut),
+            ("cut-length", has_cut, "input audio", is_sound),
+            ("window", has_window, "input audio", is_sound),
         )
         for option, is_given, other, is_there in needs:
             if is_given and not is_there:
                 raise UsageError.of("option-unused", option=option_of(f"--{option}"), other=option_of(f"--{other}"))
-        is_own = sample_rate is None and bool(model.sample_rate)
-        rate = _agree_on_rate(model, sample_rate, input)
+        is_own = spec.sample_rate is None and bool(model.sample_rate)
+        rate = _agree_on_rate(model, spec.sample_rate, spec.input)
         notes: list[str] = []
-        transform, manifest, coding = _coded(codecs, manifest, rate, notes)
-        if manipulate is not None:
-            transform, manifest, coding = _manipulated(manipulate, only, codecs, manifest, rate, input, notes)
-        shown = _picture(picture, model, input)
-        fitting = {"cut_length": cut_length, "rule": length_rule} if cut_length is not None else None
-        pinned: dict[str, object] = {"input": input, "sample_rate": rate, "length": fitting, "codecs": coding}
+        transform, manifest, coding = _coded(spec, manifest, rate, notes)
+        if spec.manipulate:
+            transform, manifest, coding = _manipulated(spec, manifest, rate, notes)
+        shown = _picture(spec.picture, model, spec.input)
+        fitting = {"cut_length": spec.cut_length, "rule": spec.length_rule} if has_cut else None
+        pinned: dict[str, object] = {"input": spec.input, "sample_rate": rate, "length": fitting, "codecs": coding}
         pinned |= {} if shown is None else {"picture": asdict(shown)}
-        pinned |= {"text_column": text_column} if input == "text" else {}
+        pinned |= {"text_column": spec.text_column} if spec.input == "text" else {}
         settings = Settings(
-            extraction=_extraction(positive_index, outputs, higher, manifest),
-            window=_samples(window, rate),
-            hop=_samples(hop, rate),
-            pooling=pooling,  # type: ignore[arg-type]
+            extraction=_extraction(spec, higher, manifest),
+            window=_samples(spec.window, rate),
+            hop=_samples(spec.hop, rate),
+            pooling=spec.pooling,
+            pad=spec.pad,
             pinned=pinned,
-            rate_from=("the model" if is_own else "declared" if sample_rate else "assumed") if input == "audio" else "",
-            are_pictures=input == "image",
+            rate_from=("the model" if is_own else "declared" if spec.sample_rate else "assumed") if is_sound else "",
+            are_pictures=spec.input == "image",
             number_bytes=1 if shown is None else 4,
-            **asdict(batching),
+            batch_seconds=spec.batch_seconds,
+            batch_items=spec.batch_items,
+            workers=spec.workers,
+            check=spec.check,
         )
-        first = None if transform or window else cut_length  # no more of a file is read than is used
-        return cls(
-            manifest,
-            settings,
-            load or make_loader(input, manifest, rate, text_column, first),
-            transform,
-            shown or (partial(fit_length, cut_length=cut_length, rule=length_rule) if cut_length is not None else None),  # type: ignore[arg-type]
-            tuple(notes),
-        )
+        first = None if transform or spec.window else spec.cut_length  # no more of a file is read than is used
+        fit: Fit | None = shown
+        if shown is None and spec.cut_length is not None:
+            fit = partial(fit_length, cut_length=spec.cut_length, rule=spec.length_rule)
+        made = load or make_loader(spec.input, manifest, rate, spec.text_column, first)
+        return cls(manifest, settings, made, transform, fit, tuple(notes))
 
 
 def find_manifest(
     data: object,
     protocol: str | Path | Protocol | None,
     reading: ReadSpec,
-    *,
-    root: str | Path | None = None,
-    suffix: str = "",
-    file_column: str | None = None,
+    spec: DetectSpec,
     limit: int | None = None,
 ) -> Manifest:
     """Read the items of a run; a manifest is taken as it is."""
     if isinstance(data, Manifest):
         return data if limit is None else data.first(limit)
-    refuse_unread(reading, OF_MANIFESTS, "is about scores, and a manifest has none")
-    options = reading
+    refuse_unread(reading, (*OF_MANIFESTS, "higher"), "is about scores, and a manifest has none")
+    options = replace(reading, higher=None)
     if protocol is not None:
         from hitmiss.evaluation.protocol import find_protocol
 
         options = options.over(find_protocol(protocol).read)
-    manifest = read_manifest(data, root=root, suffix=suffix, file_column=file_column, options=options)
+    manifest = read_manifest(data, root=spec.root, suffix=spec.suffix, file_column=spec.file_column, options=options)
     return manifest if limit is None else manifest.first(limit)
 
 
@@ -320,14 +258,15 @@ def _agree_on_rate(model: Detector, asked: int | None, kind: str) -> int | None:
 
 
 def _coded(
-    codecs: str | None, manifest: Manifest, rate: int | None, notes: list[str]
+    spec: DetectSpec, manifest: Manifest, rate: int | None, notes: list[str]
 ) -> tuple[Transform | None, Manifest, object]:
     """Return the codecs as a transform, every item under each codec, and the settings that identify them."""
-    if codecs is None:
+    if not spec.codecs:
         return None, manifest, None
     from hitmiss.attacks.codec_plan import parse_conditions, read_codec_plan, usable
     from hitmiss.attacks.conditions import CodedRows
 
+    codecs = ",".join(spec.codecs)
     planned = read_codec_plan(codecs) if Path(codecs).is_file() else parse_conditions(codecs)
     conditions, missing = usable(planned)
     notes += [f"codec {name} left out: {why}" for name, why in missing.items()]
@@ -336,13 +275,7 @@ def _coded(
 
 
 def _manipulated(
-    manipulate: str,
-    only: str | None,
-    codecs: str | None,
-    manifest: Manifest,
-    rate: int | None,
-    input_: str,
-    notes: list[str],
+    spec: DetectSpec, manifest: Manifest, rate: int | None, notes: list[str]
 ) -> tuple[Transform | None, Manifest, object]:
     """Return the manipulations as a transform, every item under each one, and the settings that identify them."""
     from hitmiss.attacks.channels import preset
@@ -350,25 +283,25 @@ def _manipulated(
     from hitmiss.attacks.manipulation import MEDIA, SUITES
     from hitmiss.core.classes import same_class
 
-    if codecs is not None:
+    if spec.codecs:
         raise UsageError.of("runs-clip-goes-through")
-    if input_ not in MEDIA:
-        raise UsageError.of("changes-sound-texts-pictures", input=input_)
+    if spec.input not in MEDIA:
+        raise UsageError.of("changes-sound-texts-pictures", input=spec.input)
     classes = (manifest.positive, manifest.negative)
-    named = next((c for c in classes if only is not None and same_class(only, c)), None)
-    if only is not None and named is None:
-        raise UnknownName("class for --only", only, classes)
-    asked = [text.strip() for text in manipulate.split(";") if text.strip()]
+    named = next((c for c in classes if spec.only is not None and same_class(spec.only, c)), None)
+    if spec.only is not None and named is None:
+        raise UnknownName("class for --only", spec.only, classes)
+    asked = [part.strip() for text in spec.manipulate for part in text.split(";") if part.strip()]
     if not asked:
-        raise UsageError.of("no-manipulation", manipulate=manipulate)
-    given = [one for text in asked for one in (SUITES[input_] if text == "suite" else preset(text) or (text,))]
+        raise UsageError.of("no-manipulation", manipulate="; ".join(spec.manipulate))
+    given = [one for text in asked for one in (SUITES[spec.input] if text == "suite" else preset(text) or (text,))]
     if "clad" in asked:
         notes.append("clad: its seven conditions of environmental noise need ESC-50: clad(FOLDER)")
-    changed = ManipulatedRows(given, medium=input_, sample_rate=rate or RATE, only=named)
+    changed = ManipulatedRows(given, medium=spec.input, sample_rate=rate or RATE, only=named)
     return changed, manifest.crossed(changed.columns), changed.pinned
 
 
-def _extraction(positive_index: int | None, outputs: str, higher: str | None, manifest: Manifest) -> Extraction:
+def _extraction(spec: DetectSpec, higher: str | None, manifest: Manifest) -> Extraction:
     """Return how a score is made from the outputs of the detector."""
     from hitmiss.core.classes import same_class
     from hitmiss.detection.outputs import Extraction
@@ -376,7 +309,7 @@ def _extraction(positive_index: int | None, outputs: str, higher: str | None, ma
     is_reversed = higher is not None and same_class(higher, manifest.negative)
     if higher is not None and not is_reversed and not same_class(higher, manifest.positive):
         raise UnknownName("class for a higher output", higher, (manifest.positive, manifest.negative))
-    return Extraction(positive_index, outputs, is_reversed, higher is not None)  # type: ignore[arg-type]
+    return Extraction(spec.positive_index, spec.outputs, is_reversed, higher is not None)
 
 
 def _samples(seconds: float | None, rate: int | None) -> int | None:

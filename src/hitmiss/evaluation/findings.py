@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, Entry
+from hitmiss.core.finding import ERROR, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    # gates
+    "comparison-forced": Entry(WARNING, "INVALID BASELINE, forced: {w}"),
+    "incomparable/baseline": Entry(
+        ERROR, "the baseline is not comparable: {wrong}. {--force} accepts it anyway, with a warning in the report"
+    ),
+    "incomparable/other-items": Entry(
+        ERROR,
+        "the baseline is not comparable: {wrong}. {--unpaired} compares two samples of one population, {--force} anything, "
+        "with a warning",
+    ),
     "no-threshold-in-use": Entry(
         ERROR, "say at which threshold the old classifier flags", fix="give {--threshold 0.8}, or one for each group"
     ),
@@ -55,15 +65,22 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "track-two": Entry(
         ERROR,
-        "files of ASVspoof 5 Track 2: a trial claims a speaker, and two classes would merge spoof with nontarget",
-        fix="score them with {-p asvspoof5-track2}, or {-p asvspoof5-track2-single} if there is one score",
+        "files of ASVspoof 5 Track 2 have three classes; here spoof and nontarget would merge",
+        fix="score them with {-p asvspoof5-track2} or {-p asvspoof5-track2-single}",
+    ),
+    "few-errors/rule-of-30": Entry(
+        WARNING, "fewer than 30 errors, so the rate is not known to ± 30 % at a level of 90 % (rule of 30): {named}"
+    ),
+    "few-errors/rule-of-3": Entry(WARNING, "no error was seen; at a level of 95 % the rule of 3 shows: {named}"),
+    "two-thresholds/given": Entry(
+        ERROR, "a threshold is given and another is chosen on development scores", fix="leave one of them out"
     ),
     "no-asv/key": Entry(ERROR, "{--asv-key?} belongs to {--asv?}: give the scores of the speaker verifier too"),
     "unused-asv": Entry(ERROR, "{protocol_name} uses no scores of a speaker verifier", fix="leave {--asv?} out"),
     "bad-asv-label/trials": Entry(
         ERROR,
-        "{n:,} trials have an asv-label that does not fit: {item} is {word!r} and its cm-label is {label}",
-        fix="targets and nontargets are bona fide, spoofs are spoof",
+        "{n:,} trials have an asv-label that does not fit: {item} is {word!r} with the cm-label {label}",
+        fix="targets and nontargets are bona fide",
     ),
     "bad-asv-key": Entry(ERROR, "the key of the ASV must say target, nontarget or spoof; {file} does not"),
     "no-metric/say-compare": Entry(

@@ -116,15 +116,29 @@ def _plain(values: Any) -> object:
 
 
 def _dataset(value: Any) -> object:
-    """Return a Hugging Face dataset as a frame; one with several splits says which there are."""
+    """Return a Hugging Face dataset as a frame; one with several splits says which there are.
+
+    The codes of a `ClassLabel` become the names that the dataset declares for them: only they say what 0 and 1 are.
+    """
     if isinstance(value, Mapping):
-        raise UsageError.of("several-splits", value=tuple(value))
-    return value.to_polars() if hasattr(value, "to_polars") else value.to_pandas()
+        if len(value) != 1:
+            raise UsageError.of("several-splits", value=tuple(value))
+        (value,) = value.values()
+    frame = value.to_polars() if hasattr(value, "to_polars") else pl.from_pandas(value.to_pandas())
+    named = {
+        column: list(feature.names)
+        for column, feature in (value.features or {}).items()
+        if hasattr(feature, "int2str") and getattr(feature, "names", None)
+    }
+    return frame.with_columns(
+        pl.col(column).replace_strict(dict(enumerate(names)), default=None, return_dtype=pl.String)
+        for column, names in named.items()
+    )
 
 
 def trials_of(value: object, verb: str) -> Trials:
     """Return trials that a function was given as a file or a table, read as `read` reads them."""
-    from hitmiss.evaluation.protocol import read
+    from hitmiss.evaluation.evaluate import read
 
     if isinstance(behind := getattr(value, "behind", None), Trials):
         return behind  # results keep the trials that they were measured on

@@ -125,9 +125,9 @@ def read_counts(given: str) -> list[CountedGroup]:
     """
     if found := re.fullmatch(r"\s*(\d+)\s*/\s*(\d+)\s*", given):
         return [CountedGroup(int(found[1]), int(found[2]))]
-    from hitmiss.io.plain_table import read_table
+    from hitmiss.io.text_rows import read_rows
 
-    frame = read_table(given)
+    frame = read_rows(given).frame
     names = {name.strip().lower(): name for name in frame.columns}
     flagged = next((names[name] for name in FLAGGED if name in names), None)
     total = next((names[name] for name in TOTAL if name in names), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -22,6 +23,7 @@ from hitmiss.io.layouts import is_number
 from hitmiss.io.reader import Examination, examine, read
 from hitmiss.io.sides import look
 from hitmiss.io.source import Row, SourceHead
+from hitmiss.io.verdicts import verdict_in
 
 SHOWN_ROWS: Final = 3
 FEW: Final = 20
@@ -34,6 +36,13 @@ OF_LAYOUT: Final[Mapping[str, str]] = {
     "evaluation-full-key": "asvspoof5",
 }
 """The protocol of files whose layout begins so."""
+MEASURED: Final = re.compile(
+    r"(^|_)(latency|duration|seconds|secs?|msec|ms|time|timestamp|date|year|age|tokens?|cost|price|length|size|width|height"
+    r"|bytes|count|number|index|row|line|fold|seed|trial|rate_hz|fs|weights?)($|_)"
+)
+"""Names of numbers that say how long, how many or when, and are never how sure a detector is."""
+DECIMAL_COMMA: Final = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+THOUSANDS: Final = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 VERDICTS: Final = "triage"
 DECLARED: Final = ("item", "target", "label", "score", "decision", "confidence")
 COLUMNS: Final = ("missing-column", "ambiguous-column")
@@ -116,8 +125,10 @@ class Undecided(UsageError):
     def __init__(self, questions: Sequence[Question]) -> None:
         self.questions = tuple(questions)
         listed = "; ".join(f"{q.sentence} ({' or '.join(q.options)})" for q in questions)
-        ways = [choice.keywords for choice in questions[0].choices] if len(questions) == 1 else []
-        taking = "; --yes takes what is proposed" if all(q.proposed for q in questions) else ""
+        left = [q for q in questions if q.proposed is None] or list(questions[-1:])
+        more = {"yes": ""} if len(questions) > 1 and any(q.proposed for q in questions) else {}
+        ways = [{**choice.keywords, **more} for choice in left[0].choices] if len(left) == 1 else []
+        taking = "; --yes takes what is proposed" if any(q.proposed for q in questions) else ""
         super().__init__(f"undecided, so nothing was written: {listed}{taking}", code="undecided", choices=ways)
 
 
@@ -135,6 +146,13 @@ def look_at(path: str, spec: ReadSpec) -> Look:
     score, label = (_recognised(shape, role, spec) for role in ("scores", "key"))
     has_label = label is not None and fits("label", made.cells(label.picks["label"]))
     return replace(made, has_score=score is not None, has_label=has_label)
+
+
+def has_decimal_comma(own: Look) -> bool:
+    """Return whether a column holds numbers with a decimal comma, which cannot be thousands."""
+    columns = (own.cells(at) for at in range(len(own.names)))
+    commas = (cells for cells in columns if cells and all(DECIMAL_COMMA.fullmatch(cell.strip()) for cell in cells))
+    return any(not all(THOUSANDS.fullmatch(cell.strip()) for cell in cells) for cells in commas)
 
 
 def _recognised(shape: SourceHead, role: Role, spec: ReadSpec) -> Match | None:
@@ -155,6 +173,8 @@ def propose(files: Sequence[str], key: str | None, protocol: str | None, said: R
         If the files cannot be read whatever they mean.
     """
     looks = [look_at(path, said) for path in files]
+    if said.decimal is None and any(map(has_decimal_comma, looks)):
+        said = ReadSpec(decimal=",").over(said)
     if key is None and len(looks) > 1:
         keys = [one for one in looks if one.has_label and not one.has_score]
         key = keys[0].path if len(keys) == 1 else None
@@ -222,8 +242,8 @@ class Dialogue:
             if question is None:
                 self._refuse_open()
                 return seen if seen is not None and seen.trials is not None else self._refused()
-            if self.open and question.about == "positive":  # whose labels these are is open itself
-                self._refuse_open()
+            if question.about == "positive" and not all(q.proposed for q in self.open):
+                self._refuse_open()  # whose labels these are is open itself
             self._put(question)
             if self.protocol is None and question.about == "score" and self._gives_verdicts():
                 self.protocol = VERDICTS
@@ -282,7 +302,7 @@ class Dialogue:
             return []
         at = match.picks["label"]
         classes = {*own.cells(at)}
-        others = ((i, name, {*own.cells(i)}) for i, name in enumerate(own.names))
+        others = ((i, name, {*map(verdict_in, own.cells(i))}) for i, name in enumerate(own.names))
         return [
             name
             for i, name, said in others
@@ -305,7 +325,7 @@ class Dialogue:
             self.open.append(question)
             if question.about not in ("label", "score", "item") or not question.choices:
                 self._refuse_open()
-            chosen = question.choices[0]
+            chosen = question.proposed or question.choices[0]
         self.spec = chosen.means.over(self.spec)
 
     def _refuse_open(self) -> None:
@@ -407,13 +427,15 @@ def _candidates(ours: str, own: Look, taken: Collection[str]) -> tuple[list[str]
     free = [(name, own.cells(at)) for at, name in enumerate(own.names) if name not in taken]
     if ours == "score":
         found = [n for n, cells in free if cells and all(map(is_number, cells)) and len({*cells}) > 2 and not _is_id(n)]
+        found = [n for n in found if not MEASURED.search(plain(n))]
         return found, found
     if ours == "label":
         found = [n for n, cells in free if 1 < len({*cells}) <= 3]
-        return found, [n for n, cells in free if n in found and fits("label", cells)] or found
+        two = [n for n, cells in free if len({*cells}) == 2]
+        return found, [n for n, cells in free if n in found and fits("label", cells)] or two or found
     found = [n for n, cells in free if len({*cells}) == len(cells)]
-    plain = [n for n, cells in free if n in found and not all(map(is_number, cells))]
-    return found, plain if len(plain) == 1 else found
+    texts = [n for n, cells in free if n in found and not all(map(is_number, cells))]
+    return found, texts if len(texts) == 1 else found
 
 
 def _is_id(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Find protocols by name or file, and evaluate files by a protocol (`evaluate`)."""
+"""Find protocols by name or file, and read, measure and compare files by one."""
 
 from __future__ import annotations
 
@@ -6,49 +6,36 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.columns import FIXED, find_column
 from hitmiss.core.convert import InvalidField
-from hitmiss.core.design import Design, Grouping, Taken, as_gap, names_of, parse_by
-from hitmiss.core.errors import DataError, HitmissError, UnknownName, UsageError
-from hitmiss.core.metric import Metric
-from hitmiss.core.metric_spec import MetricSpec, Setting, parse
+from hitmiss.core.criteria import ENDING, Criteria, load_criteria
+from hitmiss.core.design import Design, Grouping, names_of, parse_by
+from hitmiss.core.errors import DataError, UsageError
+from hitmiss.core.metric_spec import parse
 from hitmiss.core.number_bands import with_bands
 from hitmiss.core.protocol import Gap, Protocol, make_protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.registry import all_of, find, find_metric
 from hitmiss.core.results import Results
-from hitmiss.core.settings import Settings, blamed
-from hitmiss.core.settings import find as find_settings
-from hitmiss.core.spec import options_of
 from hitmiss.core.trials import Trials, stack
 from hitmiss.core.weights import refuse_sampling
 from hitmiss.engine.measure import measure_design
 from hitmiss.engine.natural_unit import USUAL_UNITS
-from hitmiss.engine.weighted import needs_whole_trials, one_by_one
-from hitmiss.evaluation.given import EvaluateKeywords, TableKeywords, reading_of, table_of
-from hitmiss.evaluation.tandem import complete, with_speaker_column
+from hitmiss.evaluation.few_errors import few_errors
+from hitmiss.evaluation.fitting import comparable, fitting, lack_of, left_out
+from hitmiss.verdicts.stability import is_repeated, measure_repeated
 
 if TYPE_CHECKING:
     from hitmiss.engine.comparison import Comparison
     from hitmiss.engine.ranking import Ranking
 
 
-__all__ = [
-    "Protocol",
-    "compare_trials",
-    "evaluate",
-    "find_protocol",
-    "load_protocol",
-    "measure_trials",
-    "protocols",
-    "read",
-    "read_trials",
-]
+__all__ = ["Protocol", "compare_trials", "find_protocol", "load_protocol", "measure_trials", "protocols", "read_trials"]
 
 
 def load_protocol(path: str | Path) -> Protocol:
@@ -86,73 +73,13 @@ def protocols() -> dict[str, Protocol]:
     return all_of("protocol")
 
 
-def evaluate(
-    scores: object = None,
-    key: object = None,
-    protocol: str | Path | Protocol | Design | None = None,
-    *,
-    settings: str | Path | None = None,
-    **options: Unpack[EvaluateKeywords],
-) -> Results:
-    """Read files or tables, measure them by a protocol or a design, and return the results.
-
-    Parameters
-    ----------
-    scores, key
-        The score file(s) or table and those with the true classes, as for `read`; or trials that are read already.
-    protocol
-        A protocol, given by name, file or object; or a design, which then states everything else that is asked.
-    settings
-        A settings file, whose values hold where no keyword is given; None: `hitmiss.toml` of the working folder, if
-        there is one; `"none"`: no file. A note of the results says what was taken from it.
-    **options
-        What is asked, the fields of `Design`: `metrics` instead of those of the protocol, `by`, `unit`, `bootstrap` (None:
-        that of the protocol; 0: none), `seed`, `level`, `interval`, `threshold`, `matrix`, `stratify`, `gap` (as
-        `codec=NONE`, or a list of gaps; None: that of the protocol, if its column is in `by`; False: none), `require`
-        (what must be shown, such as `eer.high <= 0.05`; `results.verdict.outcome` is then PASS, FAIL or NOT SHOWN).
-        And columns by their roles and read options, as for `read`: `label="truth"`, `score="p"`, `positive="fake"`,
-        `run="model"`, `score_kind="llr"`, `allow_missing=True`, …
-
-    Returns
-    -------
-    Results
-        One estimate per metric, run and slice.
-
-    Raises
-    ------
-    UsageError
-        For an unknown protocol, metric, column or option, or if neither a protocol nor a metric is given.
-    DataError
-        If the files cannot be scored as they are.
-
-    >>> made = evaluate(Trials.of([1, 1, 0, 0], [3.0, 1.0, 2.0, 0.0]), metrics=["eer", "roc_auc"])
-    >>> made["roc_auc"].value
-    0.75
-    >>> print(evaluate(label=[1, 1, 0, 0], score=[3.0, 1.0, 2.0, 0.0], metrics="roc_auc", bootstrap=0)[0])
-    roc_auc = 0.7500 [0.0470, 0.9946]
-    """
-    from hitmiss.evaluation.asking import make_design
-
-    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
-    if unknown := [name for name in given if name not in EvaluateKeywords.__annotations__]:
-        raise UnknownName("option", unknown[0], EvaluateKeywords.__annotations__)
-    asked = {name: given.pop(name) for name in options_of(Design) if name in given}
-    asked = {name: value for name, value in asked.items() if value not in ((), [], "")}
-    scores, reading = reading_of(scores, given)
-    key = table_of(key)
-    layer = AppliedSettings.found(settings)
-    if isinstance(protocol, Design):
-        design = protocol.alone(Design().changed(**{**asked, "gap": as_gap(asked.get("gap"), None)}), Design()).filled()
-    else:
-        chosen = layer.protocol(protocol)
-        rules = find_protocol(chosen) if chosen is not None else None
-        if "gap" in asked:
-            asked["gap"] = as_gap(asked["gap"], rules)
-        design, taken = make_design({"protocol": rules, **asked}, layer.settings)
-        layer.take(taken)
-    with layer:
-        trials = layer.read(scores, key, design.protocol, ReadSpec().changed(**reading))
-        return measure_trials(decided(layer.noted(trials), design), layer.signed(design))
+def locked(require: str | Sequence[str]) -> Criteria | None:
+    """Return the locked criteria among requirements; one file of them at most."""
+    texts = [require] if isinstance(require, str) else require
+    found = [load_criteria(text) for text in texts if text.endswith(ENDING)]
+    if len(found) > 1:
+        raise UsageError.of("several-criteria")
+    return found[0] if found else None
 
 
 def stated(require: str | Sequence[str]) -> tuple[str, ...]:
@@ -162,135 +89,6 @@ def stated(require: str | Sequence[str]) -> tuple[str, ...]:
     from hitmiss.engine.requirement import read_requirements
 
     return tuple(map(str, read_requirements(require)))
-
-
-class AppliedSettings:
-    """The settings of a folder as one layer of a call: below its keywords, above a protocol."""
-
-    def __init__(self, settings: Settings | None) -> None:
-        self.settings = settings
-        self.taken = settings.taken() if settings is not None else None
-
-    @classmethod
-    def found(cls, named: str | Path | None) -> AppliedSettings:
-        """Return the layer of a named file, or of that in the working folder; without a file it changes nothing."""
-        return cls(find_settings(named))
-
-    def __enter__(self) -> AppliedSettings:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        """Name the settings in an error that they may have caused."""
-        if self.taken is not None and isinstance(error, HitmissError):
-            blamed(error, self.taken)
-
-    def protocol(self, said: str | Path | Protocol | None) -> str | Path | Protocol | None:
-        """Return the protocol of the caller, or else that of the settings."""
-        if said is None and self.settings is not None and self.settings.protocol is not None:
-            self.take(self.settings.taken(protocol=self.settings.protocol))
-            return self.settings.protocol
-        return said
-
-    def read(
-        self,
-        scores: object,
-        key: object,
-        protocol: Protocol | None,
-        said: ReadSpec,
-        memory: int | None = None,
-        needed: Collection[str] | None = None,
-    ) -> Trials:
-        """Read files by the caller's options over the settings; trials that are read already stay as they are."""
-        if self.settings is None or isinstance(scores, Trials):
-            return read_trials(scores, key, protocol, said)
-        spec, taken = self.settings.reading({name: getattr(said, name) for name in said.stated})
-        self.take(taken)
-        if key is None and self.settings.key is not None:
-            self.take(self.settings.taken(key=self.settings.key))
-            key = self.settings.key
-        return read_trials(scores, key, protocol, spec, memory, needed)
-
-    def noted(self, trials: Trials) -> Trials:
-        """Return trials with a note of what was taken."""
-        if self.taken is None or not self.taken.values:
-            return trials
-        return trials.retitle(notes=(str(self.taken), *trials.header.notes))
-
-    def signed(self, design: Design) -> Design:
-        """Return a design that states what was taken."""
-        return design if self.taken is None or not self.taken.values else replace(design, taken=self.taken)
-
-    def take(self, taken: Taken | None) -> None:
-        """Note what was taken."""
-        if taken is not None:
-            self.taken = taken if self.taken is None else self.taken | taken
-
-
-def read(
-    scores: object = None,
-    key: object = None,
-    options: ReadSpec | None = None,
-    *,
-    memory: int | None = None,
-    needed: Collection[str] | None = None,
-    settings: str | Path | None = None,
-    **changes: Unpack[TableKeywords],
-) -> Trials:
-    """Read trials from score files and, if those have no labels, a key.
-
-    Parameters
-    ----------
-    scores
-        A path, `-` for stdin, a pattern, a list of these (shards of one run), a table (a frame of polars or pandas, a
-        Hugging Face dataset, an Arrow table, a list of dicts, a dict of columns), or nothing if arrays are given by name.
-    key
-        The labels, given in the same ways; None if the score files hold them.
-    options
-        How to read (columns, classes, score kind, …); None for the defaults.
-    memory
-        Read files in pieces, so that they need not fit into memory; what is kept of their rows may take so many bytes.
-    needed
-        The slices that are used; others may be left out, which saves time. None keeps all.
-    settings
-        A settings file, whose values hold where no option is given; None: `hitmiss.toml` of the working folder, if
-        there is one; `"none"`: no file. A note in the header says what was taken from it.
-    **changes
-        Columns by their roles (`item`, `label`, `score`, `decision`, `confidence`, `run`), as names or as arrays, and
-        single options, the fields of `ReadSpec`, that replace those in `options`.
-
-    Returns
-    -------
-    Trials
-        One row per trial; a higher score means the positive class.
-
-    Raises
-    ------
-    DataError
-        If the data cannot be scored: a single error that carries every fault.
-    UsageError
-        If the rows do not fit into `memory`.
-
-    Examples
-    --------
-    >>> scores = pl.DataFrame({"utt": ["a", "b"], "score": [1.5, -0.5]})
-    >>> read(scores, key=pl.DataFrame({"filename": ["b", "a"], "cm-label": ["spoof", "bonafide"]}))
-    Trials(2 trials, 1 bonafide, 1 spoof, raw scores, slices [])
-    >>> rows = [{"clip": "a", "truth": "fake", "p": 0.9}, {"clip": "b", "truth": "real", "p": 0.2}]
-    >>> read(rows, item="clip", label="truth", score="p", positive="fake")
-    Trials(2 trials, 1 fake, 1 real, raw scores, slices [])
-    """
-    from hitmiss.io.reader import read as read_files
-
-    scores, stated_here = reading_of(scores, changes)
-    key = table_of(key)
-
-    layer, said = AppliedSettings.found(settings), (options or ReadSpec()).changed(**stated_here)
-    if layer.settings is None:
-        return read_files(scores, key, said, memory=memory, needed=needed)
-    named = layer.protocol(None)
-    rules = find_protocol(named) if named is not None else None
-    with layer:
-        return layer.noted(layer.read(scores, key, rules, said, memory, needed))
 
 
 def read_trials(
@@ -318,11 +116,14 @@ def read_trials(
             return found.retitle(reading=said)
     from hitmiss.io.reader import read
 
-    asked = said.over(protocol.read) if protocol else said
-    if protocol is not None and protocol.claims_speaker:
-        asked = with_speaker_column(asked, key)
-    trials = read(scores, key, asked, memory=memory, needed=needed)
-    return complete(trials, key, protocol or Protocol(), said)
+    rules = protocol or Protocol()
+    asked = said.over(rules.read) if protocol else said
+    if not (rules.claims_speaker or rules.split or said.asv is not None or said.asv_key is not None):
+        return read(scores, key, asked, memory=memory, needed=needed)
+    from hitmiss.evaluation.tandem import complete, with_speaker_column
+
+    asked = with_speaker_column(asked, key) if rules.claims_speaker else asked
+    return complete(read(scores, key, asked, memory=memory, needed=needed), key, rules, said)
 
 
 def read_runs(
@@ -379,7 +180,7 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     protocol, wanted = design.protocol, list(design.metrics)
     metrics, groupings = _required(design, trials)
     if not protocol:
-        wanted = with_names(wanted, metrics)
+        wanted = with_names(wanted or own_metrics([trials]), metrics)
     if not wanted and protocol is None:
         raise UsageError.of("no-metric/say")
     refuse_layouts(trials, protocol)
@@ -392,12 +193,12 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     derived = protocol.expressions(wanted) if protocol else ()
     if protocol and not wanted:
         wanted, unfit = fitting(list(protocol.metrics), trials, protocol)
-        warnings += left_out([m for m in unfit if m not in elsewhere], trials, protocol)
+        warnings += left_out({m: lack for m, lack in unfit.items() if m not in elsewhere}, trials, protocol)
         derived = tuple(d for d in derived if not {t.metric for t in d.terms} & {str(parse(m)) for m in unfit})
-    elif derived:  # a derived figure was asked for by name: the metrics it is made of are measured, too
+    elif derived:  # a derived number was asked for by name: the metrics it is made of are measured, too
         own = [name for name in wanted if name not in protocol.derived] if protocol else wanted
         wanted = list(dict.fromkeys([*own, *(term.metric for d in derived for term in d.terms)]))
-    if protocol:
+    if protocol and metrics:
         wanted = with_names(wanted, [m for m in metrics if m not in protocol.derived])
     asked = {grouping[0] for grouping in design.groupings if len(grouping) == 1}
     if protocol:
@@ -406,7 +207,13 @@ def measure_trials(trials: Trials, design: Design, elsewhere: Collection[str] = 
     by = tuple(dict.fromkeys([*design.by, *groupings]))
     settled = replace(design, metrics=tuple(wanted), gap=_gap(design, trials, asked), by=by)
     narrow = () if design.metrics or protocol is None else protocol.slice_metrics  # what is asked for is in every table
-    return replace(measure_design(trials, settled, warnings, derived, narrow), design=design)
+    if trials.header.graded_by and is_repeated(trials):
+        made = measure_repeated(trials, settled, warnings)
+    else:
+        made = measure_design(trials, settled, warnings, derived, narrow)
+    if protocol and protocol.rule_of_30:
+        made = replace(made, warnings=(*made.warnings, *few_errors(made, protocol.rule_of_30)))
+    return replace(made, design=replace(design, unit=made.design.unit if made.design else design.unit))
 
 
 def _required(design: Design, trials: Trials) -> tuple[list[str], tuple[Grouping, ...]]:
@@ -429,6 +236,13 @@ def with_names(metrics: Sequence[str], more: Sequence[str]) -> list[str]:
     return [*metrics, *(m for m in more if str(parse(m)) not in known)]
 
 
+def own_metrics(runs: Sequence[Trials]) -> list[str]:
+    """Return what graded answers of other tools are measured by, if nothing is asked: accuracy, or the mean grade."""
+    if not all(run.header.graded_by for run in runs):
+        return []
+    return ["accuracy" if all("decision" in run.frame.columns for run in runs) else "mean_grade"]
+
+
 def refuse_layouts(trials: Trials, protocol: Protocol | None) -> None:
     """Refuse files that a protocol cannot score, and trials that claim a speaker, which have three classes."""
     layouts = _layouts(trials)
@@ -444,16 +258,16 @@ def _layouts(trials: Trials) -> set[str]:
 
 
 def _pooled(trials: Trials, protocol: Protocol | None) -> list[str]:
-    """Warn about columns whose values are pooled in the figures of all trials, although they should be scored apart."""
+    """Warn about columns whose values are pooled in the numbers of all trials, although they should be scored apart."""
     told = dict(protocol.pooled) if protocol else {}
     if any(layout.startswith("asvspoof2021") for layout in _layouts(trials)):
-        told.setdefault("subset", "official figures are those of eval alone")
+        told.setdefault("subset", "official numbers are those of eval alone")
     found = []
     for column, why in told.items():
         if column in trials.frame.columns and (n := trials.frame[column].n_unique()) > 1:
             values = ", ".join(map(str, trials.frame[column].unique().sort().to_list()[:5]))
             found.append(
-                f"the figures of all trials pool {n} values of {column} ({values}): {why}; --where {column}=VALUE keeps one"
+                f"the numbers of all trials pool {n} values of {column} ({values}): {why}; --where {column}=VALUE keeps one"
             )
     return found
 
@@ -467,6 +281,8 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
         refuse_layouts(run, protocol)
     if protocol and protocol.compared_by:
         return _compared_by(protocol, runs, design)
+    if not wanted and protocol is None:
+        wanted = tuple(own_metrics(list(runs.values())))
     if not wanted and protocol is None and not design.require:
         raise UsageError.of("no-metric/say-compare")
     required, groupings = _required(design, next(iter(runs.values())))
@@ -486,8 +302,9 @@ def compare_trials(runs: Mapping[str, Trials], design: Design) -> Comparison | R
     made = compare_runs(runs, replace(design, protocol=protocol, metrics=wanted), derived)
     if protocol and not design.metrics:
         first = next(iter(runs.values()))
-        lost = [m for m in protocol.metrics if m not in wanted and _is_unweighted(m, first, protocol)]
-        made = replace(made, warnings=(*made.warnings, *_unweighted(lost, protocol)))
+        lacking = fitting([m for m in protocol.metrics if m not in wanted], first, protocol)[1]
+        lost = {m: lack for m, lack in lacking.items() if lack == "weight"}
+        made = replace(made, warnings=(*made.warnings, *left_out(lost, first, protocol)))
     asked = made.design or design
     return replace(made, design=replace(asked, protocol=design.protocol, metrics=design.metrics))
 
@@ -515,7 +332,7 @@ def read_side(
 ) -> Trials:
     """Read trials as a design asks: one run per file if it has seeds, with decisions at its threshold.
 
-    `is_whole`: with all columns, as hashes of the rows need them; otherwise with those that the figures need.
+    `is_whole`: with all columns, as hashes of the rows need them; otherwise with those that the numbers need.
     """
     if design.seeds:
         return decided(read_runs([str(path) for path in scores], key, design.protocol, reading), design)
@@ -547,7 +364,23 @@ def decided(trials: Trials, design: Design) -> Trials:
         return trials
     from hitmiss.derive.decisions import at_threshold
 
-    return at_threshold(trials, design.threshold)
+    return at_threshold(trials, design.threshold, design.threshold_origin)
+
+
+def with_frozen_threshold(design: Design, development: Trials, at: str | None) -> Design:
+    """Return the design with the threshold that a metric has on development data, and both error rates measured at it."""
+    from hitmiss.derive.thresholds import best_threshold
+    from hitmiss.metrics.operating_points import ERROR_RATES, OWN_THRESHOLD
+
+    if design.threshold is not None:
+        raise UsageError.of("two-thresholds/given")
+    chosen, name = best_threshold(development, at or OWN_THRESHOLD), development.header.sources[0].name
+    own = design.metrics or (design.protocol.metrics if design.protocol else ())
+    return design.changed(
+        threshold=chosen.threshold,
+        threshold_origin=f"{chosen.metric} {chosen.value:.6g} on {name}",
+        metrics=tuple(dict.fromkeys((*own, *ERROR_RATES))),
+    )
 
 
 def measure_files(trials: Trials, development: Trials | None, design: Design) -> Results:
@@ -576,7 +409,7 @@ def measure_sides(sides: Mapping[str, Trials], design: Design) -> Results:
     after = [*sides][-1]
     derived = design.protocol.derived if design.protocol else {}
     own = [m for m in design.metrics or design.settled.metrics if m not in derived]
-    unfit = {name: [m for m in own if not _of_kind(m, side)] for name, side in sides.items()}
+    unfit = {name: [m for m in own if lack_of(m, side, design.protocol) == "kind"] for name, side in sides.items()}
     for name in sides:  # one that fits no side is refused by the scores of the file
         unfit[name] = [m for m in unfit[name] if m not in unfit[after]] if name != after else unfit[name]
     only_after = [m for m in own if any(m in unfit[name] for name in sides if name != after) and m not in unfit[after]]
@@ -605,89 +438,3 @@ def _gap(design: Design, trials: Trials, asked: set[str]) -> Gap | tuple[Gap, ..
         return "none"
     values = {*trials.column(trials.own(rule.column)).unique()}
     return rule if {*rule.inside} <= values and len(values) > 1 else "none"
-
-
-def fitting(metrics: list[str], trials: Trials, protocol: Protocol | None = None) -> tuple[list[str], list[str]]:
-    """Split metrics into those that the score kind, the columns and the weights allow, and the others."""
-    fits: list[str] = []
-    rest: list[str] = []
-    for text in metrics:
-        has_columns = all(c in trials.frame.columns for c in find_metric(parse(text).name).columns)
-        is_fit = _of_kind(text, trials) and has_columns and not _is_unweighted(text, trials, protocol)
-        is_fit = is_fit and not _lacks_asv(text, trials, protocol)
-        (fits if is_fit else rest).append(text)
-    return fits, rest
-
-
-def _of_kind(text: str, trials: Trials) -> bool:
-    """Return whether a metric takes scores of this kind."""
-    kinds = find_metric(parse(text).name).kinds
-    return not kinds or trials.header.score_kind in kinds
-
-
-def _settings(text: str, protocol: Protocol | None) -> tuple[Metric, dict[str, Setting]]:
-    """Return a metric and its settings under a protocol."""
-    spec = parse(text)
-    ruled, entry = dict(protocol.settings.get(spec.name, {})) if protocol else {}, find_metric(spec.name)
-    return entry, entry.settings(MetricSpec.of(spec.name, **{**ruled, **dict(spec.settings)}))
-
-
-def _is_unweighted(text: str, trials: Trials, protocol: Protocol | None) -> bool:
-    """Return whether the trials have sampling weights that a metric cannot use."""
-    return trials.header.weight is not None and needs_whole_trials(*_settings(text, protocol))
-
-
-def _lacks_asv(text: str, trials: Trials, protocol: Protocol | None) -> bool:
-    """Return whether a metric needs the trials of a speaker verifier that were not given."""
-    return trials.header.brought is None and _settings(text, protocol)[1].get("asv") == "trials"
-
-
-def comparable(protocol: Protocol, runs: Sequence[Trials]) -> tuple[str, ...]:
-    """Return the metrics of a protocol that the score kind and the columns of all runs allow."""
-
-    def fits(text: str) -> bool:
-        entry = find_metric(parse(text).name)
-        return all(
-            (not entry.kinds or "score" not in entry.columns or t.header.score_kind in entry.kinds)
-            and all(c in t.frame.columns for c in entry.columns)
-            and not _is_unweighted(text, t, protocol)
-            and not _lacks_asv(text, t, protocol)
-            for t in runs
-        )
-
-    return tuple(text for text in protocol.metrics if fits(text))
-
-
-def left_out(metrics: list[str], trials: Trials, protocol: Protocol | None = None) -> list[str]:
-    """Return the warnings about metrics that these trials do not allow."""
-    absent = {m: [c for c in find_metric(parse(m).name).columns if c not in trials.frame.columns] for m in metrics}
-    columns = sorted({c for names in absent.values() for c in names})
-    lacking = [f"{', '.join(m for m in metrics if absent[m])} left out: there is no {' and no '.join(columns)}"]
-    there = [m for m in metrics if not absent[m]]
-    alone = [m for m in there if _lacks_asv(m, trials, protocol)]
-    tandem = [
-        f"{' and '.join(alone)} left out: give the scores and the key of the speaker verifier, --asv and --asv-key"
-    ]
-    there = [m for m in there if m not in alone]
-    kinds = {m: find_metric(parse(m).name).kinds for m in there}
-    unfit = [m for m in there if kinds[m] and trials.header.score_kind not in kinds[m]]
-    return (
-        (lacking if columns else [])
-        + (tandem if alone else [])
-        + _unfit(unfit, trials)
-        + _unweighted([m for m in there if m not in unfit], protocol)
-    )
-
-
-def _unweighted(metrics: Sequence[str], protocol: Protocol | None) -> list[str]:
-    """Return the warnings about metrics that are left out because they cannot use sampling weights."""
-    return [f"{m} left out: it {one_by_one(parse(m).name, _settings(m, protocol)[1])}" for m in metrics]
-
-
-def _unfit(metrics: list[str], trials: Trials) -> list[str]:
-    if not metrics:
-        return []
-    return [
-        f"{' and '.join(metrics)} left out: they need natural-log likelihood ratios and these scores are declared "
-        f"{trials.header.score_kind!r}; add --score-kind llr if they are LLRs, or --calibrate-on DEV to make them so"
-    ]

@@ -12,11 +12,9 @@ from hitmiss.core.trials import Trials
 from hitmiss.derive.cross_validation import cross_validate
 from hitmiss.derive.score_model import ScoreModel, cost_prior
 from hitmiss.evaluation.protocol import measure_sides
+from hitmiss.metrics.detection import OF_SCORE_MODELS
 
 __all__ = ["judge_applied", "judge_held_out", "operating_prior"]
-
-STANDARD = ("eer", "min_dcf", "act_dcf", "cllr", "min_cllr")
-"""What calibration and fusion are judged by, where nothing else is asked for."""
 
 
 def judge_applied(model: ScoreModel, systems: Mapping[str, Trials], mapped: Trials, design: Design) -> Results:
@@ -32,7 +30,7 @@ def judge_held_out(
     folds: int,
 ) -> Results:
     """Measure trials as they were and as models map them that were fitted without them, whole units held out."""
-    held = cross_validate(systems, fit, unit=design.unit, folds=folds, seed=design.seed)
+    held = cross_validate(systems, fit, unit=design.units, folds=folds, seed=design.seed)
     return measure_sides({**_before(systems), f"{method}, {folds} held-out folds": held}, _asked(design))
 
 
@@ -60,4 +58,4 @@ def _before(systems: Mapping[str, Trials]) -> dict[str, Trials]:
 def _asked(design: Design) -> Design:
     if design.metrics or design.protocol is not None:
         return design
-    return replace(design, metrics=STANDARD)
+    return replace(design, metrics=OF_SCORE_MODELS)

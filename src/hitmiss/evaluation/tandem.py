@@ -19,7 +19,7 @@ from hitmiss.core.protocol import Protocol
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.metrics.asv_trials import AsvTrials
-from hitmiss.metrics.tandem_trials import CLASSES
+from hitmiss.stats.forms.three_classes import CLASSES
 
 AnyTrials = TypeVar("AnyTrials", bound=Trials)
 SPEAKER, UTTERANCE, ASV_LABEL, SASV = "speaker", "utterance", "asv_label", "sasv_score"
@@ -31,7 +31,7 @@ HELD_FIXED: Final = (
 )
 POOLED_RATES: Final = (
     "the error rates of the ASV come from {n:,} trials of {name}, which have no ids: they are pooled over all slices "
-    "and held fixed in intervals"
+    "and held fixed in intervals; min_t_dcf(asv=own) takes the spoofs of each attack alone"
 )
 AS_PACKAGE: Final = (
     "min_t_dcf is that of the official package: with the ASV's own trials it puts the share of spoofs that the ASV rejects "
@@ -125,16 +125,18 @@ def with_asv(trials: AnyTrials, said: ReadSpec, key: object, protocol: Protocol)
     for column, own in protocol.split.items():
         frame = frame.with_columns(**_split(column, own)) if column in frame.columns else frame
     shared = [n for n in frame.columns if n in trials.header.slices and n not in (SPEAKER, UTTERANCE, ASV_LABEL)]
-    slices = {name: frame[name].to_numpy() for name in shared} if protocol.asv == "pairs" else {}
-    asv = AsvTrials(codes, np.asarray(found.score, dtype=np.float64), slices)
+    slices = {name: frame[name].to_numpy() for name in shared}
+    asv = AsvTrials(codes, np.asarray(found.score, dtype=np.float64), slices, protocol.asv == "sources")
     names = [source.name for source in found.header.sources]
-    text = (HELD_FIXED if slices or protocol.asv == "pairs" else POOLED_RATES).format(n=len(codes), name=names[0])
+    text = (POOLED_RATES if asv.is_pooled else HELD_FIXED).format(n=len(codes), name=names[0])
     notes = [text]
     if any(settings.get("definition") == "package" for settings in protocol.settings.values()):
         notes.append(AS_PACKAGE)
     head = trials.header
     sources = (*head.sources, *(s for s in found.header.sources if s not in head.sources))
-    return trials.retitle(brought=asv, sources=sources, notes=(*head.notes, *notes))
+    named = {name: Path(path).name for name in ("asv", "asv_key") if (path := getattr(said, name)) is not None}
+    reading = (head.reading or said).changed(**named)  # what is stored names files, never their folders
+    return trials.retitle(brought=asv, sources=sources, notes=(*head.notes, *notes), reading=reading)
 
 
 def read_asv(said: ReadSpec, key: object, protocol: Protocol) -> Trials:

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 Indices = NDArray[np.intp]
 GRID = 32
-"""Number of stretches with equal numbers of trials per class, for figures that depend on single thresholds."""
+"""Number of stretches with equal numbers of trials per class, for estimates that depend on single thresholds."""
 UNIT_GRID = 256
-"""… for units and figures that are read off the stretches: their cells are cheap to count (a matrix product)."""
+"""… for units and numbers that are read off the stretches: their cells are cheap to count (a matrix product)."""
 WHOLE_GRID = 1024
-"""… for figures that depend on the whole curve."""
+"""… for numbers that depend on the whole curve."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,7 @@ class Cells:
         return int(np.searchsorted(self.cuts, point))
 
     def coarse(self) -> Tally:
-        """Return a tally with each cell as one group at its middle score, for figures that need the whole curve."""
+        """Return a tally with each cell as one group at its middle score, for numbers that need the whole curve."""
         middle = (self.cuts[:-1] + self.cuts[1:] - 1) // 2
         return Tally(self.tally.score[middle], self.tally.positives[self.cuts], self.tally.negatives[self.cuts])
 
@@ -69,12 +69,12 @@ def cut(tally: Tally, forms: Sequence[Form], grid: int | None = None) -> Cells:
 
 
 def cut_for_units(tally: Tally, forms: Sequence[Form]) -> Cells:
-    """Cut on an even grid: coarse for figures at one place of the curve, because open cells are divided further."""
+    """Cut on an even grid: coarse for numbers at one place of the curve, because open cells are divided further."""
     return cut(tally, forms, UNIT_GRID if any(f.fine_unit_cells for f in forms) else GRID)
 
 
 def cut_finely(tally: Tally) -> Cells:
-    """Cut on an even grid in both classes, for figures that depend on the whole curve."""
+    """Cut on an even grid in both classes, for numbers that depend on the whole curve."""
     return Cells(tally, _cuts(tally, _even(tally, WHOLE_GRID)))
 
 

@@ -1,7 +1,7 @@
 """The error curve of one system in many replicates, known at the ends of small pieces and, where needed, inside them.
 
 This is the part of the paired bootstrap (see `paired_replicates`) that concerns one system: pieces of scores,
-cumulative counts at their ends, and the figures read from them, each with the replicates in which it is not certain."""
+cumulative counts at their ends, and the numbers read from them, each with the replicates in which it is not certain."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ class Curve:
         return least / form.unit + form.fixed, doubtful
 
     def at_crossing(self, form: Crossing) -> tuple[Floats, Mask]:
-        """Return the figure at the crossing; it is in doubt if the crossing lies in a closed stretch."""
+        """Return the number at the crossing; it is in doubt if the crossing lies in a closed stretch."""
         n1, n0, zero = self.n1, self.n0, np.zeros(len(self.cp))
         values = form.at_ends(n1, n0, zero)
         crossing = np.flatnonzero(~form.past(zero, zero, n1, n0) & form.past(zero + n1, zero + n0, n1, n0))

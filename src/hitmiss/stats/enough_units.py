@@ -1,6 +1,6 @@
 """How many units an interval needs: fewer units cannot be resampled.
 
-If figures of single units lie symmetrically about the true value, k units all lie on the same side of it with
+If numbers of single units lie symmetrically about the true value, k units all lie on the same side of it with
 probability 2^(1 − k), and so does everything that is drawn from them. So even the whole range of k units is an
 interval at a level of at most 1 − 2^(1 − k) (the sign test): 50 % for two units, 93.75 % for five."""
 
@@ -46,11 +46,11 @@ def effective_squares(sizes: Array) -> float:
 
 
 def error_units(sizes: Array) -> float:
-    """Return how many units of equal size would know the error of a figure as well; at most their effective number.
+    """Return how many units of equal size would know the error of an estimate as well; at most their effective number.
 
     The degrees of freedom of an error lie between two ends: (Σ n)² / Σ n² − 1 if all variance is inside units, so that a
     unit adds as much to it as it has trials, and (Σ n²)² / Σ n⁴ − 1 if all is between units (Satterthwaite 1946). Which
-    it is differs from figure to figure, so their geometric mean is taken.
+    it is differs from number to number, so their geometric mean is taken.
 
     >>> error_units(np.array([10.0, 10.0, 10.0])), round(error_units(np.array([70, 10, 10, 10])), 2)
     (3.0, 1.34)

@@ -39,6 +39,6 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "cannot-stratify-class-while": Entry(
         ERROR,
         "cannot stratify by class while drawing whole units of {name!r}: {mixed} of {n_units} hold both classes",
-        fix="leave out the stratification or choose another unit",
+        fix="leave out the strata or choose another unit",
     ),
 }

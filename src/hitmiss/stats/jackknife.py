@@ -1,4 +1,4 @@
-"""What single trials or units add to a figure: its variance, skewness and degrees of freedom without each of them."""
+"""What single trials or units add to an estimate: its variance, skewness and degrees of freedom without each of them."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class LeftOut:
-    """A figure without one unit (or block of units) at a time: the jackknife's view of where its error comes from.
+    """A number without one unit (or block of units) at a time: the jackknife's view of where its error comes from.
 
     Parameters
     ----------
     groups
-        The figures without one unit each, per group of units that vary on their own: one group, the units of either
+        The numbers without one unit each, per group of units that vary on their own: one group, the units of either
         class if every unit holds one class, or the two units that are crossed.
     effective
         The effective number of units of each group.
     apart
         Whether units are drawn within each group; otherwise the sizes of the groups vary too.
     cells
-        For crossed units, the figures without one block of pairs of units each.
+        For crossed units, the numbers without one block of pairs of units each.
     between
         For one group of unequal units, the effective number of units if all variance is between units and if all is
         inside them; what units add shows where in between the truth lies. None: `effective` is known.
@@ -46,14 +46,14 @@ class LeftOut:
 
     @classmethod
     def mean(cls, several: Sequence[LeftOut]) -> LeftOut:
-        """Return that of the mean of several figures, from the same units."""
+        """Return that of the mean of several numbers, from the same units."""
         groups = tuple(np.mean(own, axis=0) for own in zip(*(one.groups for one in several), strict=True))
         cells = [one.cells for one in several if one.cells is not None]
         effective = tuple(max(own) for own in zip(*(one.effective for one in several), strict=True))
         return cls(groups, effective, several[0].apart, np.mean(cells, axis=0) if cells else None, several[0].between)
 
     def each(self, change: Callable[[Floats], Floats]) -> LeftOut:
-        """Return the same with all figures changed alike."""
+        """Return the same with all numbers changed alike."""
         cells = None if self.cells is None else change(self.cells)
         return LeftOut(tuple(map(change, self.groups)), self.effective, self.apart, cells, self.between)
 
@@ -67,7 +67,7 @@ class LeftOut:
 
     @property
     def variance(self) -> float:
-        """The variance of the figure; of crossed units, what both count is counted once (Cameron et al. 2011)."""
+        """The variance of the number; of crossed units, what both count is counted once (Cameron et al. 2011)."""
         return sum(self._shares) - self._inside
 
     @cached_property
@@ -110,7 +110,7 @@ class LeftOut:
 
     @property
     def acceleration(self) -> float:
-        """The skewness of what single units add: above 0 if some raise the figure far more than any lowers it."""
+        """The skewness of what single units add: above 0 if some raise the number far more than any lowers it."""
         every = np.concatenate(self.groups)
         gained = [(own.mean() if self.apart else every.mean()) - own for own in self.groups if len(own)]
         return _acceleration(np.concatenate(gained), np.ones(len(every))) if gained else 0.0
@@ -167,7 +167,7 @@ def _without(tally: Tally, group: int, positive: bool) -> Tally:
 
 
 def acceleration_of_units(values: Floats) -> float:
-    """Return the acceleration from the figures without one unit (or block) each.
+    """Return the acceleration from the numbers without one unit (or block) each.
 
     It is Σ d³ / (6 (Σ d²)^1.5), d = mean − value.
     """

@@ -1,7 +1,7 @@
 """Replicates of sums over all trials (Cllr, Brier, AUC) for two systems at once, from the counts of joint categories.
 
 Every trial of a category is equally likely to be drawn, so the sums over a category have a known mean and a known
-covariance, also between the systems and between the figures. The mean is used exactly; the covariance within
+covariance, also between the systems and between the numbers. The mean is used exactly; the covariance within
 categories is added as Gaussian noise. Trials drawn one by one, among them the most extreme, count exactly. The AUC is
 a sum of placements (for each trial, the share of the other class that it is ordered correctly against); the part of
 its variance that this leaves out is less than a hundredth in samples of the size for which this method is used."""

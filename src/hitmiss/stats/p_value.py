@@ -19,7 +19,7 @@ def p_of_replicates(
     replicates on the rarer side of 0, and zeros count on both sides. If there is no replicate on that side, the p value
     follows the tail of Student's t with `degrees` of freedom (units less one) at the studentised mean, so that a family
     of many tests does not need more replicates. With `delta`, the difference itself, the tail at delta / (`factor` ·
-    deviation) is always used: the replicates of few units vary too little, and those of figures that are read at a
+    deviation) is always used: the replicates of few units vary too little, and those of numbers that are read at a
     threshold of their own (EER, least costs) lie nearer to 0 than the difference does. Undefined replicates are left
     out; the result is NaN if none is defined.
 

@@ -42,7 +42,7 @@ def paired_replicates(
     """Return replicates of each form for both systems, with the same trials resampled for both.
 
     Trials are drawn within each class, or from all trials. In the second case class sizes vary between replicates, so
-    every figure except sums is completed trial by trial. `tallies`: those of the two systems, if they are known.
+    every number except sums is completed trial by trial. `tallies`: those of the two systems, if they are known.
     """
     if positive.all() or not positive.any():
         nothing = [np.full(replicates, np.nan) for _ in forms]
@@ -54,7 +54,7 @@ def paired_replicates(
         progress.report("replicates", start, replicates)
         part = values[:, :, start : start + step]
         _fill(part, plan, forms, plan.draw(part.shape[2], rng, by_class), rng)
-    if np.array_equal(score_a, score_b):  # equal systems get equal figures, to the last bit
+    if np.array_equal(score_a, score_b):  # equal systems get equal numbers, to the last bit
         values[1] = values[0]
     return list(values[0]), list(values[1])
 
@@ -177,7 +177,7 @@ class PairedDrawPlan:
 
 
 def _fill(values: Floats, plan: PairedDrawPlan, forms: Sequence[Form], draw: Draw, rng: Random) -> None:
-    """Compute all figures of some replicates (system × form × replicate); by brute force where one is in doubt."""
+    """Compute all numbers of some replicates (system × form × replicate); by brute force where one is in doubt."""
     doubtful = np.zeros(values.shape[2], dtype=bool)
     unread: list[int] = []
     if not draw.is_even:
@@ -190,7 +190,7 @@ def _fill(values: Floats, plan: PairedDrawPlan, forms: Sequence[Form], draw: Dra
             if answer is not None:
                 values[system, i] = answer[0]
                 doubtful |= answer[1]
-    # Completing a replicate uses the counts already drawn, so its other figures stay consistent with the same draw.
+    # Completing a replicate uses the counts already drawn, so its other numbers stay consistent with the same draw.
     for r in range(values.shape[2]) if unread else np.flatnonzero(doubtful):
         counts = plan.completed(draw, int(r), rng)
         again = [i for i in range(len(forms)) if i not in plan.summed] if doubtful[r] else unread

@@ -59,10 +59,10 @@ def _drawn_sums(moving: Floats, replicates: int, rng: Random) -> Iterator[Floats
 
 
 def swap(statistic: Callable[[Swaps], float], n_units: int, replicates: int, rng: Random) -> float:
-    """Return the two-sided p value of any difference of two figures, by exchanging the answers of units.
+    """Return the two-sided p value of any difference of two numbers, by exchanging the answers of units.
 
-    `statistic` computes the difference after exchanging the marked units. Permutations in which the figure is undefined
-    are left out; NaN if the observed figure is undefined, and 1 if exchanging changes nothing.
+    `statistic` computes the difference after exchanging the marked units. Permutations in which the number is undefined
+    are left out; NaN if the observed number is undefined, and 1 if exchanging changes nothing.
 
     >>> from hitmiss.stats.random import generator
     >>> gained = np.array([1.0, 1.0, -1.0])

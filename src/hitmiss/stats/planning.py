@@ -1,7 +1,7 @@
 """Plan how many trials or units are needed for an interval of a given width, or to show a given difference.
 
 Errors shrink with the square root of the sample size. A pilot run gives the error at its own size; without one it comes
-from an assumed figure, by the variance of its metric. Trials of one unit (speaker, patient) with an intraclass
+from an assumed number, by the variance of its metric. Trials of one unit (speaker, patient) with an intraclass
 correlation ρ count less: m of them are worth m / (1 + (m − 1) ρ) independent ones (Kish 1965). With few units Student's
 quantile replaces the normal one.
 """
@@ -60,7 +60,7 @@ def needed(error: Error, target: float, level: float = 0.95, power: float | None
     Parameters
     ----------
     error
-        The standard error of the figure, or of the difference, at some size.
+        The standard error of the number, or of the difference, at some size.
     target
         Half the width of the interval; with `power`, the difference to show.
     level, power

@@ -169,7 +169,7 @@ def generator(seed: int, *names: object) -> Random:
 def noise_generator(seed: int, *names: object) -> Generator:
     """Return a numpy Generator for draws that go into sounds, signals and simulated data.
 
-    Its output is written to files and certified there by a digest; it is never drawn again to check a figure. So it
+    Its output is written to files and certified there by a digest; it is never drawn again to check a number. So it
     need not be the same in every version of numpy.
     """
     return np.random.default_rng(_sequence(seed, names))

@@ -1,6 +1,6 @@
 """Bootstrap replicates of metrics, with trials as units, within each class or from all.
 
-    trial_replicates        figures of scores                  (lazy, exact; see `stats.search`)
+    trial_replicates        numbers of scores                  (lazy, exact; see `stats.search`)
     count_replicates        metrics of decisions               (exact)
 
 Replicates are vectorised, never threaded, so the same generator gives the same digits on any machine with any number
@@ -117,9 +117,9 @@ def counts_at(threshold: float, cells: Cells, p: Floats, q: Floats) -> tuple[Flo
 
 
 def read_whole(form: Whole, cells: Cells, p: Floats, q: Floats) -> Floats:
-    """Compute a figure that depends on the whole curve, on at most a few thousand cells.
+    """Compute a number that depends on the whole curve, on at most a few thousand cells.
 
-    Coarse cells shift the figure slightly, so the replicates are moved by the difference between the full and coarse
+    Coarse cells shift the number slightly, so the replicates are moved by the difference between the full and coarse
     values.
     """
     coarse = cells.coarse()

@@ -23,7 +23,7 @@ def on_scale_or_slope(values: Floats, centre: float, scale: Scale) -> Floats:
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale on which a bounded figure has no bounds."""
+    """A scale on which a bounded number has no bounds."""
 
     to: Callable[[Floats], Floats]
     back: Callable[[Floats], Floats]

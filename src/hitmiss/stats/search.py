@@ -114,7 +114,7 @@ def search_stratified(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form],
 def begin_search(cells: Cells, p: Floats, q: Floats, forms: Sequence[Form]) -> tuple[Search, Stretches]:
     """Return what the cuts alone show, and the cells that are still open."""
     cp, cn = _before(p), _before(q)
-    located = [f for f in forms if isinstance(f, Located)]
+    located = [f for form in forms for f in form.single if isinstance(f, Located)]
     search = Search(located, cp[:, -1], cn[:, -1], [])
     is_open = np.zeros(p.shape, dtype=bool)
     for form in located:

@@ -1,6 +1,6 @@
 """Many differences judged at once, from one shared stream of replicates: max-T with step-down, and ranks.
 
-All figures of all systems are computed on the same draws, so replicate r of every difference belongs to one resampled
+All numbers of all systems are computed on the same draws, so replicate r of every difference belongs to one resampled
 data set. Each difference is divided by its standard error. The largest of the recentred replicates over the family
 shows how far the most extreme of many differences strays if all true differences are zero. A larger difference is
 shown, with the error of the family at the level, whatever the dependence (Westfall & Young 1993; Romano & Wolf 2005,
@@ -36,7 +36,7 @@ class Simultaneous:
 
 @dataclass(frozen=True, eq=False)
 class Unseen:
-    """By how much a figure may truly be higher than its replicates show, in steps, and the chance of each step."""
+    """By how much a number may truly be higher than its replicates show, in steps, and the chance of each step."""
 
     amounts: Floats
     chances: Floats

@@ -155,7 +155,7 @@ def _inserted(starts: Indices, lowest: Floats, new: Indices, new_lowest: Floats)
 # A tally that is exact where it matters and coarse elsewhere: crossings and least costs of many trials without a sort.
 #
 # Scores are counted in bins of equal width. Only the bins that contain a crossing, or that could contain a lower cost
-# than the best one at the edges of bins, are examined trial by trial. The figures are exactly those of the full tally.
+# than the best one at the edges of bins, are examined trial by trial. The numbers are exactly those of the full tally.
 
 BINS = 2048
 LEAST = 1 << 15

@@ -25,7 +25,7 @@ FEWEST: Final = 3
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of one slice: its value, the ends of its interval, and the number of trials of its rarer class."""
+    """An estimate of one slice: its value, the ends of its interval, and the number of trials of its rarer class."""
 
     value: float
     low: float
@@ -35,7 +35,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Tested:
-    """A slice against the others: their common figure, and the p value of no difference.
+    """A slice against the others: their common number, and the p value of no difference.
 
     `p` is two-sided and not corrected; `is_above` says on which side of the others the slice lies.
     """
@@ -47,7 +47,7 @@ class Tested:
 
 @dataclass(frozen=True)
 class Shift:
-    """The figure of all trials against the mean of its slices: how far apart they are, and the p value."""
+    """The number of all trials against the mean of its slices: how far apart they are, and the p value."""
 
     whole: float
     within: float
@@ -57,13 +57,13 @@ class Shift:
 def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: bool = True) -> list[Tested]:
     """Test each slice against all others together.
 
-    Figures of `bounded` metrics (shares, areas) are compared as log-odds, where their errors are nearly normal. The
-    common figure of the others is their mean, weighted by the precision of each.
+    Numbers of `bounded` metrics (shares, areas) are compared as log-odds, where their errors are nearly normal. The
+    common number of the others is their mean, weighted by the precision of each.
 
     Parameters
     ----------
-    figures
-        The slices' figures; the intervals may come from any method.
+    numbers
+        The slices' numbers; the intervals may come from any method.
     level
         The level of the intervals.
     bounded
@@ -72,7 +72,7 @@ def against_others(figures: Sequence[Figure], *, level: float = 0.95, bounded: b
     Returns
     -------
     list of Tested
-        One for each figure, in order; empty if there are fewer than three slices.
+        One for each number, in order; empty if there are fewer than three slices.
 
     Examples
     --------
@@ -132,14 +132,14 @@ def shift(whole: Figure, slices: Sequence[Figure], sizes: Sequence[int], *, leve
 
 
 def _placed(figures: Sequence[Figure], level: float, bounded: bool) -> tuple[Floats, Floats]:
-    """Return each figure on the scale of the test, and its standard error there."""
+    """Return each number on the scale of the test, and its standard error there."""
     half = NormalDist().inv_cdf(0.5 + level / 2)
     places, errors = [], []
     for f in figures:
         edge = 0.5 / (f.n + 1) if bounded else 0.0
         ends = [_at(v, edge, bounded) for v in (f.value, f.low, f.high)]
         error = (ends[2] - ends[1]) / (2 * half)
-        if error <= 0.0:  # every replicate gave the same figure; an error of 0 is not believable
+        if error <= 0.0:  # every replicate gave the same number; an error of 0 is not believable
             error = _at(min(1.0, 3.0 / max(f.n, 3)), edge, True) - _at(0.0, edge, True) if bounded else math.inf
             error /= 2 * half
         places.append(ends[0])
@@ -163,7 +163,7 @@ def _at(value: float, edge: float, bounded: bool) -> float:
 
 
 def _back(place: float, bounded: bool) -> float:
-    """Return a figure from its value on the scale of the test."""
+    """Return a number from its value on the scale of the test."""
     return 0.5 + 0.5 * math.tanh(0.5 * place) if bounded else float(place)
 
 

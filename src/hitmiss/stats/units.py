@@ -119,7 +119,7 @@ def draw_units(
     """Draw how often each unit is drawn (replicate × unit).
 
     If some unit holds both classes, units are drawn from all units; if every unit holds one class, within each class.
-    Without `by_class` they are always drawn from all, which figures that depend on prevalence need.
+    Without `by_class` they are always drawn from all, which metrics that depend on prevalence need.
     """
     sides = unit_sides(unit, positive, n_units)
     weights = np.zeros((replicates, n_units), dtype=np.uint16)
@@ -182,7 +182,7 @@ def _some_replicates(
     sample: UnitSample, forms: Sequence[Form], cells: Cells, tables: tuple[Table, Table], weights: Floats
 ) -> list[Floats]:
     p, q = cell_counts(tables, weights)
-    # With few units a replicate may contain one class only; its figures are undefined.
+    # With few units a replicate may contain one class only; its numbers are undefined.
     empty = (p.sum(axis=1) == 0) | (q.sum(axis=1) == 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         search, stretches = begin_search(cells, p, q, forms)

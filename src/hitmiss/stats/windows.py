@@ -43,6 +43,7 @@ def choose_windows(tally: Tally, forms: Sequence[Form], even: int = 1) -> Window
 
     A block holds at most about 1/`even` of the trials.
     """
+    forms = [single for form in forms for single in form.single]
     bounds = [bound for f in forms if (bound := f.bound(tally, DEVIATIONS)) is not None]
     fixed = np.array([tally.point_at(t) for f in forms for t in f.thresholds], dtype=np.intp)
     shares = np.arange(1, even) / even * (float(tally.n_positive) + float(tally.n_negative))

@@ -32,7 +32,7 @@ class AtThreshold(Form):
     fewest_errors = 1
 
     def value(self, tally: Tally) -> float:
-        """Return the figure at the threshold; NaN without both classes."""
+        """Return the number at the threshold; NaN without both classes."""
         return float(self.combine(*self.counts(tally))) if tally.has_both_classes else float("nan")
 
     def errors(self, sample: Sampled) -> tuple[Errors, ...]:
@@ -58,7 +58,7 @@ class AtThreshold(Form):
         return tally.positives[point].item(), tally.n_positive, accepted, tally.n_negative
 
     def replicates(self, drawn: Drawn) -> Floats:
-        """Return the figure from the counts on both sides of the threshold."""
+        """Return the number from the counts on both sides of the threshold."""
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(self.combine(*drawn.counts_at(self.threshold)))
 
@@ -76,7 +76,7 @@ class AtThreshold(Form):
         return [tally.point_at(self.threshold)]
 
     def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
-        """Read the figure at a point that is known in every replicate."""
+        """Read the number at a point that is known in every replicate."""
         cp, cn = curve.at(self.threshold)
         # The threshold is a cut of every plan, so the counts on both sides are known and nothing is in doubt.
         return np.asarray(self.combine(cp, curve.n1, curve.n0 - cn, curve.n0)), np.zeros(len(cp), dtype=bool)

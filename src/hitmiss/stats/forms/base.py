@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hitmiss.core.sorting import Array, Floats, Number
 from hitmiss.core.tally import Tally
 from hitmiss.stats.delong import RocSteps
+from hitmiss.stats.optimism import growth_of_least_cost
 
 if TYPE_CHECKING:
     from hitmiss.stats.curve import Curve
@@ -75,7 +76,7 @@ class DrawnTrials(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Replicated:
-    """A figure with its replicates; `beside`: the second form that it asked for (`Form.beside`), and its replicates."""
+    """A number with its replicates; `beside`: the second form that it asked for (`Form.beside`), and its replicates."""
 
     value: float
     replicates: Floats
@@ -83,7 +84,7 @@ class Replicated:
 
 
 class Errors(NamedTuple):
-    """Errors of one kind behind a figure: their name, how often they occurred, and by how much one more changes it."""
+    """Errors of one kind behind an estimate: their name, how often they occurred, and by how much one more changes it."""
 
     name: str
     seen: int
@@ -91,22 +92,22 @@ class Errors(NamedTuple):
 
 
 class Passing(Protocol):
-    """A figure that is computed while the scores of a sample are read in ascending order, stretch by stretch."""
+    """A number that is computed while the scores of a sample are read in ascending order, stretch by stretch."""
 
     def add(self, part: Tally) -> None:
         """Read the next stretch of scores."""
 
     def value(self) -> float:
-        """Return the figure, after all scores were read."""
+        """Return the number, after all scores were read."""
 
 
 L = TypeVar("L")
 Left = Callable[["Functional"], L | None]
-"""Returns the figures of a form without one unit each; None without units."""
+"""Returns the numbers of a form without one unit each; None without units."""
 
 
 class Functional(ABC):
-    """A figure as a function of the trials of a sample."""
+    """A number as a function of the trials of a sample."""
 
     kind: ClassVar[Kind]
     is_fitted: bool = False
@@ -118,45 +119,55 @@ class Functional(ABC):
     by_rank: ClassVar[bool] = False
     """Whether only the order of the scores matters."""
     is_least: ClassVar[bool] = False
-    """Whether it is a minimum over thresholds of columns, so that it and its replicates lie too low."""
+    """Whether it is a minimum over thresholds (but not a `MinimumCost`), so that it and its replicates lie too low."""
     is_spread: ClassVar[bool] = False
     """Whether the deviation of its replicates, on its scale, gives a better interval than their percentiles."""
     fewest_errors: ClassVar[int] = 0
     """How many errors of each kind an interval needs (see `errors`), because draws contain none that was not seen."""
     most_of_width: ClassVar[float] = 0.2
-    """With fewer errors of a kind: how much of an interval's width one more of them may add to the figure."""
+    """With fewer errors of a kind: how much of an interval's width one more of them may add to the number."""
 
     @abstractmethod
     def measure(self, sample: Sampled) -> float:
-        """Return the figure of a sample."""
+        """Return the number of a sample."""
 
     def for_averages(self, of: Replicated) -> Floats:
-        """Return replicates for figures that are made of several figures."""
-        return of.replicates
+        """Return replicates for numbers that are made of several numbers.
+
+        Those of a minimum over thresholds lie lower still than its value: they are moved to it, and both up by the optimism.
+        """
+        if not self.is_least:
+            return of.replicates
+        return (of.replicates + (of.value - float(np.nanmean(of.replicates)))) * self.growth(of)
 
     def left_for_averages(self, of: Replicated, left: Left[Floats]) -> Floats | None:
-        """Return the figures without one unit each, for figures that are made of several figures."""
-        return left(self)
+        """Return the numbers without one unit each, for numbers that are made of several numbers."""
+        values = left(self)
+        return values * self.growth(of) if self.is_least and values is not None else values
 
     def corrected(self, of: Replicated) -> float:
-        """Return the figure without the optimism that it has in its own sample."""
-        return of.value
+        """Return the number without the optimism that it has in its own sample."""
+        return of.value * self.growth(of) if self.is_least else of.value
+
+    def growth(self, of: Replicated) -> float:
+        """Return by how much a minimum over thresholds grows on other trials."""
+        return growth_of_least_cost(of.replicates, of.value)
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
-        """Return the upper end if the figure is 0 and no error was seen; None if no bound is known."""
+        """Return the upper end if the number is 0 and no error was seen; None if no bound is known."""
         return None
 
     def merits(self, sample: Sampled, best: str) -> Floats | None:
-        """Return how good each answer is for the figure, higher = better; None if single trials show nothing."""
+        """Return how good each answer is for the number, higher = better; None if single trials show nothing."""
         return None
 
     def errors(self, sample: Sampled) -> tuple[Errors, ...]:
-        """Return the errors that the figure counts; empty if it is not made of errors at a threshold."""
+        """Return the errors that the number counts; empty if it is not made of errors at a threshold."""
         return ()
 
 
 class Form(Functional):
-    """A figure that a tally of scores determines."""
+    """A number that a tally of scores determines."""
 
     kind = "scores"
     every_score: ClassVar[bool] = False
@@ -170,14 +181,14 @@ class Form(Functional):
 
     @abstractmethod
     def value(self, tally: Tally) -> float:
-        """Return the figure of a tally; NaN if it is undefined."""
+        """Return the number of a tally; NaN if it is undefined."""
 
     @abstractmethod
     def replicates(self, drawn: Drawn) -> Floats:
-        """Return the figure of every replicate."""
+        """Return the number of every replicate."""
 
     def measure(self, sample: Sampled) -> float:
-        """Return the figure of a sample."""
+        """Return the number of a sample."""
         return self.value(sample.tally)
 
     def beside(self, tally: Tally) -> Form | None:
@@ -193,10 +204,19 @@ class Form(Functional):
         return sample.placements
 
     def exchanged(self, positive: Mask, score: Floats) -> float:
-        """Return the figure after two systems exchanged answers."""
+        """Return the number after two systems exchanged answers."""
         return self.value(Tally.of_classes(score[positive], score[~positive]))
 
     # What the engines ask a form before they draw.
+
+    @property
+    def single(self) -> tuple[Form, ...]:
+        """The forms that it is made of; itself, if of no other."""
+        return (self,)
+
+    def place(self, tally: Tally) -> int | None:
+        """Return the point of the error curve at which it is read; None if it is read at no single one."""
+        return None
 
     @property
     def thresholds(self) -> tuple[float, ...]:
@@ -208,22 +228,22 @@ class Form(Functional):
         return []
 
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
-        """Return between which neighbouring points the figure of the sample or of a replicate can be determined."""
+        """Return between which neighbouring points the number of the sample or of a replicate can be determined."""
         return np.zeros(len(cp) - 1, dtype=bool)
 
     def bound(self, tally: Tally, deviations: float) -> Bound | None:
-        """Return the bound that excludes stretches that cannot determine the figure; None if there is none."""
+        """Return the bound that excludes stretches that cannot determine the number; None if there is none."""
         return None
 
     def expected(self, tally: Tally, deviations: float) -> tuple[int, int] | None:
-        """Return the first and last group in which replicates are expected to determine the figure.
+        """Return the first and last group in which replicates are expected to determine the number.
 
         None without a range.
         """
         return None
 
     def on_curve(self, curve: Curve) -> tuple[Floats, Mask] | None:
-        """Return the figures of paired replicates and which are in doubt; None for forms that need every trial."""
+        """Return the numbers of paired replicates and which are in doubt; None for forms that need every trial."""
         return None
 
     def passing(self, n_positive: int, n_negative: int) -> Passing | None:
@@ -239,7 +259,7 @@ class Located(Form):
 
     @abstractmethod
     def open_between(self, cp: Floats, cn: Floats, n1: Number, n0: Number) -> Mask:
-        """Return between which neighbouring points (last axis) of a curve the figure can be determined."""
+        """Return between which neighbouring points (last axis) of a curve the number can be determined."""
 
     @abstractmethod
     def begin(self, cp: Floats, cn: Floats) -> tuple[Floats, Mask]:
@@ -247,13 +267,13 @@ class Located(Form):
 
     @abstractmethod
     def can_be_in(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> Mask:
-        """Return whether the figure can be determined inside stretches, given what was found so far."""
+        """Return whether the number can be determined inside stretches, given what was found so far."""
 
     def note_point(self, found: Floats, replicate: Indices, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
         """Record a further point of the curves of some replicates."""
 
     def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
-        """Record stretches of one group of equal scores in which the figure can be determined."""
+        """Record stretches of one group of equal scores in which the number can be determined."""
 
     @abstractmethod
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:

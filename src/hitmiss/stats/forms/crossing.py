@@ -27,11 +27,11 @@ Ties = Literal["grouped", "official", "interpolated"]
 
 @dataclass(frozen=True)
 class Crossing(Located):
-    """A figure read at the first threshold at which a condition holds; from there on it always holds.
+    """A number read at the first threshold at which a condition holds; from there on it always holds.
 
     `passed(cp, cn, n1, n0)`: whether the point that rejects `cp` positives and `cn` negatives is past the crossing;
-    `read(cp, cn, p, q, n1, n0)`: the figure, given the counts below and inside the group of equal scores that crosses;
-    `unseen(n1, n0, level)`: the upper end if the figure is 0 and no error was seen, if it is known.
+    `read(cp, cn, p, q, n1, n0)`: the number, given the counts below and inside the group of equal scores that crosses;
+    `unseen(n1, n0, level)`: the upper end if the number is 0 and no error was seen, if it is known.
     """
 
     passed: Callable[[Number, Number, Number, Number], bool | Mask]
@@ -39,9 +39,11 @@ class Crossing(Located):
     unseen: Callable[[int, int, float], float] | None = None
     linear: Callable[[Tally, int], Form] | None = None
     """For a tally and the point before the crossing: a form at a fixed threshold that changes alike, to first order."""
+    read_at: Literal["before", "after", "nearest"] = "nearest"
+    """Which side of the crossing is read; the nearest is that with the smaller difference of both error rates."""
 
     def value(self, tally: Tally) -> float:
-        """Return the figure at the crossing; NaN without both classes."""
+        """Return the number at the crossing; NaN without both classes."""
         if not tally.has_both_classes:
             return float("nan")
         n1, n0 = float(tally.n_positive), float(tally.n_negative)
@@ -50,6 +52,17 @@ class Crossing(Located):
         high = min(low + 1, len(tally.score)) if not self.passed(0.0, 0.0, n1, n0) else low
         cp, cn, cp_high, cn_high = (float(c[i]) for i in (low, high) for c in (tally.positives, tally.negatives))
         return float(self.read(cp, cn, cp_high - cp, cn_high - cn, n1, n0))
+
+    def place(self, tally: Tally) -> int:
+        """Return the point of the error curve at which it is read; of two equally near ones, the first."""
+        low = self.point(tally)
+        if self.read_at != "nearest":
+            return low if self.read_at == "before" else min(low + 1, len(tally.score))
+        gaps = [
+            abs(tally.positives[at] / tally.n_positive - (tally.n_negative - tally.negatives[at]) / tally.n_negative)
+            for at in (low, low + 1)
+        ]
+        return low if gaps[0] <= gaps[1] else low + 1
 
     def point(self, tally: Tally) -> int:
         """Return the last point of the error curve that is not past the crossing (0 if all are)."""
@@ -95,11 +108,11 @@ class Crossing(Located):
         return np.asarray(~self.past(s.cp, s.cn, n1, n0) & self.past(s.cp + s.p, s.cn + s.q, n1, n0))
 
     def note_groups(self, found: Floats, s: Stretches, n1: Floats, n0: Floats) -> None:
-        """Read the figure there."""
+        """Read the number there."""
         found[s.replicate] = self.read(s.cp, s.cn, s.p, s.q, n1, n0)
 
     def note_inside(self, found: Floats, s: Stretches, cp: Floats, cn: Floats, n1: Floats, n0: Floats) -> None:
-        """Read the figure at the first point past the crossing."""
+        """Read the number at the first point past the crossing."""
         row = np.flatnonzero(self.can_be_in(found, s, n1, n0))
         # The group that crosses begins where the point before it ends: at the start of the stretch for the first point.
         first = np.argmax(self.passed(cp[row], cn[row], n1[row, None], n0[row, None]), axis=1)
@@ -161,7 +174,7 @@ class CrossingWithDensities(Crossing):
         """Return a crossing that is linearised in this form; others as they are."""
         if not isinstance(form, Crossing) or form.linear is None:
             return form
-        return cls(form.passed, form.read, form.unseen, form.linear)
+        return cls(form.passed, form.read, form.unseen, form.linear, form.read_at)
 
     def can_hold(self, cp: Floats, cn: Floats, n1: float, n0: float, deviations: float) -> Mask:
         """Return where the condition begins to hold, and where the trials are that densities are estimated from."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from hitmiss.core.sorting import Array, Floats, Number, let_go
 from hitmiss.core.tally import Tally
-from hitmiss.stats.optimism import growth_of_least_cost
 from hitmiss.stats.unseen import unseen_share
 
 if TYPE_CHECKING:
@@ -88,6 +87,10 @@ class MinimumCost(Located):
         """The cost of the better trivial system; no least cost is higher."""
         return min(self.miss, self.false_alarm) / self.unit + self.fixed
 
+    def place(self, tally: Tally) -> int:
+        """Return the first point of least cost."""
+        return self.best_point(tally)
+
     def best_point(self, tally: Tally) -> int:
         """Return the first point of least cost."""
         if self not in tally.places:
@@ -118,20 +121,20 @@ class MinimumCost(Located):
 
     def for_averages(self, of: Replicated) -> Floats:
         """Return the costs at the best threshold, without the optimism."""
-        return of.replicates if of.beside is None else of.beside[1] * self._growth(of)
+        return of.replicates if of.beside is None else of.beside[1] * self.growth(of)
 
     def left_for_averages(self, of: Replicated, left: Left[Floats]) -> Floats | None:
         """Return the costs at the best threshold without one unit each, without the optimism."""
         costs = left(self if of.beside is None else of.beside[0])
-        return None if costs is None else costs * self._growth(of)
+        return None if costs is None else costs * self.growth(of)
 
     def corrected(self, of: Replicated) -> float:
         """Return the least cost without the optimism of choosing the threshold."""
-        return of.value * self._growth(of)
+        return of.value * self.growth(of)
 
-    def _growth(self, of: Replicated) -> float:
+    def growth(self, of: Replicated) -> float:
         """Return by how much a least cost grows on other trials; 1 if costs at the best threshold were not drawn."""
-        return 1.0 if of.beside is None else growth_of_least_cost(of.replicates, of.value)
+        return 1.0 if of.beside is None else super().growth(of)
 
     def most_unseen(self, n_positive: int, n_negative: int, level: float) -> float | None:
         """Return the cost with both unseen shares as errors, or that of the trivial system.

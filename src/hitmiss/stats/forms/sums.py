@@ -29,7 +29,7 @@ class Summed(Form):
 
     @abstractmethod
     def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
-        """Return the figure from sums of `terms`; `area` is the mean of the positives' terms in the sample."""
+        """Return the number from sums of `terms`; `area` is the mean of the positives' terms in the sample."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class ClassSums(Summed):
     by_value = True
 
     def value(self, tally: Tally) -> float:
-        """Return the figure; NaN without the classes that it needs."""
+        """Return the number; NaN without the classes that it needs."""
         known = tally.known(self)
         if known is not None:
             return known
@@ -61,7 +61,7 @@ class ClassSums(Summed):
         return float(self.combine(sums[0], tally.n_positive, sums[1], tally.n_negative))
 
     def replicates(self, drawn: Drawn) -> Floats:
-        """Return the figure of the sums."""
+        """Return the number of the sums."""
         return np.asarray(self.combine(*drawn.class_sums(self)))
 
     def terms(self, positive: Mask, score: Floats) -> Floats:
@@ -71,7 +71,7 @@ class ClassSums(Summed):
         return out
 
     def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
-        """Return the figure from sums of `terms`."""
+        """Return the number from sums of `terms`."""
         return np.asarray(self.combine(sum1, n1, sum0, n0))
 
     def merits(self, sample: Sampled, best: str) -> Floats | None:
@@ -134,7 +134,7 @@ class PairShare(Summed):
         return placements(positive, score)
 
     def of_sums(self, sum1: Number, n1: Number, sum0: Number, n0: Number, area: float) -> Number:
-        """Return the figure from sums of `terms`, to first order around the area of the sample."""
+        """Return the number from sums of `terms`, to first order around the area of the sample."""
         # A mean over pairs is not a sum over trials. To first order (the projection that DeLong uses) it is one.
         return sum1 / n1 + sum0 / n0 - area
 

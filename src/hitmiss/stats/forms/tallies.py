@@ -12,7 +12,7 @@ from hitmiss.stats.forms.base import CHUNK, Form
 
 @dataclass(frozen=True, eq=False)
 class ReadTally(Tally):
-    """A tally without all single scores, with the figures that need every score, which were computed before."""
+    """A tally without all single scores, with the numbers that need every score, which were computed before."""
 
     figures: Mapping[Form, float] = field(default_factory=dict)
     known_tied_mass: float | None = None
@@ -28,8 +28,8 @@ class ReadTally(Tally):
         return True
 
     def known(self, form: object) -> float | None:
-        """Return the figure of a form that needs every score."""
-        # A figure that nobody computed is a mistake in this package: better a KeyError than a figure of bins.
+        """Return the number of a form that needs every score."""
+        # A number that nobody computed is a mistake in this package: better a KeyError than an estimate from bins.
         return self.figures[form]  # type: ignore[index]
 
 
@@ -38,7 +38,7 @@ class DiskTally(Tally):
     """A tally whose arrays are on disk (memory maps): what needs every score is computed while they are read."""
 
     def known(self, form: object) -> float | None:
-        """Compute the figure of a form that needs every score."""
+        """Compute the number of a form that needs every score."""
         passing = form.passing(int(self.n_positive), int(self.n_negative)) if isinstance(form, Form) else None
         if passing is None:
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import cast
@@ -17,14 +17,16 @@ from hitmiss.stats.forms.base import DrawnTrials, Functional, Indices, Mask, Sam
 
 MOST_WEIGHTS = 1 << 20
 """Number of weights of trials that are held at a time."""
+MOST_OF_UNITS = 10_000_000
+"""The same where units are drawn."""
 
 
 class OfTrials(Functional):
-    """A figure that cannot be computed from a tally of scores."""
+    """A number that cannot be computed from a tally of scores."""
 
     @abstractmethod
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """Return the figure of every replicate."""
+        """Return the number of every replicate."""
 
 
 @dataclass(frozen=True)
@@ -37,25 +39,29 @@ class OfCounts(OfTrials):
     fewest_errors = 1
 
     def measure(self, sample: Sampled) -> float:
-        """Return the figure of the counted decisions."""
+        """Return the number of the counted decisions."""
         return cast(float, self.function(sample.counts))  # of numbers it is a number, of arrays an array
 
     def of_counts(self, counts: object) -> Floats:
-        """Return the figure of counts that hold one entry per replicate."""
+        """Return the number of counts that hold one entry per replicate."""
         return np.asarray(self.function(counts), dtype=np.float64)
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """Return the figure of every replicate."""
+        """Return the number of every replicate."""
         return self.of_counts(trials.counts())
 
 
 @dataclass(frozen=True, eq=False)
 class OfColumns(OfTrials):
-    """A function of arrays (columns of the trials), called again for each replicate."""
+    """A function of arrays (columns of the trials), called again for each replicate.
+
+    `one_by_one`: a weight can only be a number of trials.
+    """
 
     function: Callable[..., float]
     columns: tuple[str, ...]
     settings: Mapping[str, object] = field(default_factory=dict)
+    one_by_one: bool = field(default=False, kw_only=True)
     kind = "columns"
 
     def measure(self, sample: Sampled) -> float:
@@ -68,11 +74,11 @@ class OfColumns(OfTrials):
         return self.function(**arrays, **weighed, **self.settings)
 
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
-        """Return the figure of the trials at each list of indices."""
+        """Return the number of the trials at each list of indices."""
         return np.array([self.of_arrays({c: a[d] for c, a in arrays.items()}) for d in places])
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """Return the figure of every replicate."""
+        """Return the number of every replicate."""
         return trials.rows(self)
 
 
@@ -84,7 +90,7 @@ class OfConfidences(OfColumns):
     is_spread = True
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """Return the figure of every replicate, from how often each confidence was right and wrong."""
+        """Return the number of every replicate, from how often each confidence was right and wrong."""
         return trials.confidences(lambda found: self.judged(found, **self.settings))
 
 
@@ -136,18 +142,28 @@ class OfWeights(OfColumns):
 
     @abstractmethod
     def of_weights(self, arrays: Mapping[str, Array], weights: Floats) -> Floats:
-        """Return the figure of every replicate."""
+        """Return the number of every replicate."""
 
     def of_draws(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Floats:
-        """Return the figure of the trials at each list of indices."""
+        """Return the number of the trials at each list of indices."""
+        return np.concatenate([self.of_weights(arrays, some) for some in self.drawn_weights(arrays, places)])
+
+    def drawn_weights(self, arrays: Mapping[str, Array], places: Iterable[Indices]) -> Iterator[Floats]:
+        """Yield how often each trial is drawn (replicate × trial), some replicates at a time."""
         n = len(next(iter(arrays.values())))
-        # Weights of all replicates at once would take replicates × trials numbers.
-        rest, step, parts = iter(places), max(1, MOST_WEIGHTS // max(1, n)), []
+        rest, step = iter(places), max(1, MOST_WEIGHTS // max(1, n))
         while drawn := list(islice(rest, step)):
-            weights = np.stack([np.bincount(d, minlength=n) for d in drawn]).astype(np.float64)
-            parts.append(self.of_weights(arrays, weights))
-        return np.concatenate(parts)
+            yield np.stack([np.bincount(d, minlength=n) for d in drawn]).astype(np.float64)
+
+    def of_units(self, arrays: Mapping[str, Array], unit: Indices, weights: Array, weight: Floats | None) -> Floats:
+        """Return the number of every replicate, given how often each unit is drawn (replicate × unit).
+
+        `weight` is the sampling weight of each trial, if they have any.
+        """
+        step = max(1, MOST_OF_UNITS // max(1, len(unit)))
+        parts = (weights[i : i + step, unit].astype(np.float64) for i in range(0, len(weights), step))
+        return np.concatenate([self.of_weights(arrays, p if weight is None else p * weight) for p in parts])
 
     def drawn(self, trials: DrawnTrials) -> Floats:
-        """Return the figure of every replicate, some at a time."""
+        """Return the number of every replicate, some at a time."""
         return trials.weighed(self)

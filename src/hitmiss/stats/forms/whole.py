@@ -28,7 +28,7 @@ class Whole(Form):
     every_score = True
 
     def value(self, tally: Tally) -> float:
-        """Return the figure."""
+        """Return the number."""
         known = tally.known(self)
         return float(self.function(tally)) if known is None else known
 
@@ -43,6 +43,6 @@ class Whole(Form):
     def passing(self, n_positive: int, n_negative: int) -> Passing | None:
         """See `passes`."""
         if self.passes is None:
-            # Bins would give another figure, so none is given.
+            # Bins would give another number, so none is given.
             raise UsageError.of("metric-needs-whole-tally")
         return self.passes(n_positive, n_negative)
