@@ -135,6 +135,8 @@ def test_hostile_names_are_names(challenge: Challenge) -> None:
     board = made(challenge)
     assert board[name].rank is not None
     write_site(board, challenge.root / "site")
+    for page in (challenge.root / "site").glob("system-*.html"):
+        assert f'href="{page.name}"' in (challenge.root / "site" / "index.html").read_text()
     for page in (challenge.root / "site").glob("*.html"):
         text = page.read_text()
         assert "<script>alert" not in text and "\x1b" not in text
@@ -144,12 +146,16 @@ def test_the_site_holds_no_label_and_no_id(challenge: Challenge) -> None:
     """What can be published says nothing about single trials."""
     from hitmiss.reports.board_site import write_site
 
+    rows = [f"wild-{i}\t{one!r}" for i, one in enumerate(challenge.score["good", "wild"].tolist())]
+    for name, lines in (("nan", ["wild-0\tnan"]), ("few", rows[:5]), ("more", [*rows, "wild-9999\t1"])):
+        challenge.add_text(name, "wild", "\n".join(["item\tscore", *lines, ""]))
+    challenge.add_text("twice", "wild", "\n".join(["item\tscore", *rows, "wild-0\t0.5", ""]))
     size = write_site(made(challenge), challenge.root / "site")
     files = [*(challenge.root / "site").iterdir()]
-    assert len(files) == 2 + 3 and size < 300_000
+    assert len(files) == 2 + 3 + 4 and size < 600_000
     for file in files:
         text = file.read_text()
-        assert "wild-1" not in text and "bonafide" not in text
+        assert "wild-" not in text and "bonafide" not in text, file
 
 
 def test_the_cache_saves_reading_and_changes_nothing(challenge: Challenge, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,8 @@ from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.core.protocol import Gap
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.spec import Spec, options_of
-from hitmiss.evaluation.protocol import evaluate, find_protocol, protocols
+from hitmiss.evaluation.evaluate import evaluate
+from hitmiss.evaluation.protocol import find_protocol, protocols
 
 READING = ("score", "compare", "report", "gate", "verify", "validate", "toxicity", "triage", "drift", "detect")
 MEASURING = {"score": (), "report": ("matrix",), "gate": ("metrics", "matrix")}

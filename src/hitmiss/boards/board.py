@@ -109,6 +109,9 @@ class Board:
     title: str = ""
     unit: tuple[str, ...] = ()
     seed: int = 0
+    design: Design | None = field(default=None, repr=False)
+    """What was asked, for `verify`."""
+    reading: ReadSpec | None = field(default=None, repr=False)
 
     def __getitem__(self, system: str) -> BoardRow:
         found = next((row for row in self.rows if row.system == system), None)
@@ -146,6 +149,8 @@ class Board:
             "pairs": pairs,
             "rejected": [r.to_dict() for r in self.rejected],
             "unknown_files": [Path(path).name for path in self.unknown],
+            "design": None if self.design is None else self.design.to_plain(),
+            "reading": None if self.reading is None else self.reading.to_plain(),
         }
 
     def to_json(self) -> str:
@@ -272,10 +277,8 @@ def make_board(
                 kept.put(found)
         systems.append(found)
     if not any(system.numbers for system in systems):
-        raise DataError(
-            "no submission can be scored:\n" + "\n".join(f"{r.system}: {r.text}" for s in systems for r in s.rejected),
-            code="bad-submissions",
-        )
+        rejected = tuple(f"{r.system}: {r.text}" for s in systems for r in s.rejected)
+        raise DataError.of("bad-submissions", rejected=rejected)
     rows = {s.name: _row(s, plan, metric, entry, wanted, asked.level) for s in systems}
     ranked, pairs = _ranked(systems, rows, plan, asked, metric, wanted)
     return Board(
@@ -292,6 +295,8 @@ def make_board(
         plan.title,
         asked.unit,
         asked.seed,
+        asked,
+        reading,
     )
 
 

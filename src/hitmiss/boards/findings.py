@@ -47,4 +47,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "bad-board/cannot": Entry(ERROR, "{file} cannot be read as a board: {error}"),
     "bad-weight/number": Entry(ERROR, "{file}: the weight of {name} must be a number above 0"),
     "same-name/counts": Entry(ERROR, "{where_2}: {name} and {path_name} have one name; which of them counts?"),
+    "bad-submissions": Entry(ERROR, "no submission can be scored:\n{rejected:lines}"),
 }

@@ -15,6 +15,7 @@ from hitmiss.boards.plan import BoardPlan, Dataset
 from hitmiss.core.columns import find_column
 from hitmiss.core.design import Design
 from hitmiss.core.errors import DataError, HitmissError, message_of
+from hitmiss.core.finding import findings_of
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.results import CONSTANT, REVERSED, Results, code_of
 from hitmiss.core.trials import Trials
@@ -132,7 +133,7 @@ def pooled(parts: Mapping[str, Trials], design: Design) -> Trials:
     for name, trials in parts.items():
         frame = trials.frame
         units = [
-            u for unit in trials.unit_names(design.unit) if unit != "item" and (u := find_column(unit, frame.columns))
+            u for unit in trials.unit_names(design.units) if unit != "item" and (u := find_column(unit, frame.columns))
         ]
         apart = [pl.format("{}/{}", pl.lit(name), pl.col(column)).alias(column) for column in ("item", *units)]
         frames.append(frame.select("target", "label", "score", *apart))
@@ -153,7 +154,7 @@ def pooled(parts: Mapping[str, Trials], design: Design) -> Trials:
 def _refuse_alarms(results: Results) -> None:
     for warning in results.warnings:
         if (code := code_of(warning)) in ALARMS:
-            raise DataError(str(warning), code=code)
+            raise DataError.coded(replace(findings_of(warning)[0], written=str(warning)), code)
 
 
 def file_digest(path: str) -> str:

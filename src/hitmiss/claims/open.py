@@ -15,9 +15,11 @@ from typing import Final
 
 import polars as pl
 
+from hitmiss.core import artifacts
 from hitmiss.core.columns import find_column, user_name
 from hitmiss.core.errors import DataError, UnknownName, UsageError
 from hitmiss.core.read_spec import ReadSpec
+from hitmiss.core.results import SCHEMA, Results
 from hitmiss.core.trials import Trials
 from hitmiss.engine.pairing import REPEATS
 from hitmiss.evaluation.protocol import Protocol, read_trials
@@ -117,6 +119,34 @@ def _refuse_results(path: str) -> None:
 def is_results(path: str | Path) -> bool:
     """Return whether a file was written by `hitmiss score -o`."""
     return "estimates" in json_object(path)
+
+
+def open_source(text: str, key: str | None, protocol: Protocol | None, spec: ReadSpec) -> Results | Trials:
+    """Read a run that is given as results (a file, or a folder with `results.json`) or as what `score` reads."""
+    path = Path(text)
+    if (path / "results.json").is_file():
+        path /= "results.json"
+    elif path.is_dir() and not (path / "manifest.json").is_file():
+        raise DataError.of("no-results", run=text)
+    if is_results(path) or (path.suffix == ".json" and not (key or protocol or spec.layout)):
+        if spec.weight is not None:
+            raise UsageError.of("unread-option", run=text, weight=spec.weight)
+        return Results.load(path)
+    return open_run(text, key, protocol, spec)
+
+
+def load_contest(path: str | Path, kinds: Sequence[str] = ("comparison", "ranking")) -> dict[str, object]:
+    """Read the JSON object of a comparison, a ranking or the outcome of a gate, and check its digest.
+
+    Raises
+    ------
+    DataError
+        `not-comparison`: the file is of another kind, or of another version of the form.
+    """
+    data = artifacts.load(path, "comparison")
+    if data.get("schema") != SCHEMA or data.get("kind") not in kinds:
+        raise DataError.of("not-comparison", name=Path(path).name)
+    return data
 
 
 def json_object(path: str | Path) -> dict[str, object]:

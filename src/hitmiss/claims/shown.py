@@ -1,47 +1,39 @@
-"""What a file shows besides its numbers: the curves, and the parts of a triage. They are recomputed like the numbers."""
+"""What a file shows besides its numbers: verdict, curves, the parts of a triage. They are recomputed like the numbers."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from hitmiss.core.results import Results
 from hitmiss.core.trials import Trials
-from hitmiss.engine.counted import TalliedTrials
+from hitmiss.protocols.triage import LISTS
 
-RESULTS: Final = (
-    *("schema", "signature", "protocol", "warnings", "warning_codes", "warning_values", "reading", "design", "content"),
-    *("questions", "facts", "decisions", "estimates", "pictures", "digest", "verdict", "findings", "requirements"),
-    *("confusion", "flips", "majority", "latency", "spending", "people", "provenance", "table", "holds", "differences"),
-)
-"""Every field that a file of results may have."""
-CONTESTS: Final = (
-    *("schema", "kind", "signature", "protocol", "a", "b", "runs", "level", "correction", "warnings", "warning_codes"),
-    *("warning_values", "design", "differences", "mcnemar", "standings", "pairs", "digest", "verdict", "findings"),
-    *("requirements", "facts", "questions", "content", "reading"),
-)
-"""Every field that a file of a comparison or a ranking may have."""
-TRIAGE: Final = ("confusion", "flips", "majority", "latency", "spending")
+if TYPE_CHECKING:
+    from hitmiss.protocols.toxicity import Board
+    from hitmiss.protocols.triage import TriageExtras
+
+TABLES: Final = "hitmiss.reports.toxicity_tables"
+
+TRIAGE: Final = ("confusion", *LISTS)
+"""The parts of a triage besides its numbers."""
 ASIDE: Final = {
     "people": "the verdicts of people, which another file holds",
     "provenance": "how the answers were made, which the run states",
+    "choice": "how thresholds were chosen; the thresholds themselves are used",
+    "settings": "what a settings file said; its values are used",
 }
 """Fields that only repeat what somebody stated, and what they are."""
 DRAWN: Final = 2e-4
 """Curves are stored with five digits; numbers that differ by less, relative to their size, look the same."""
 
 
-def unknown_fields(data: Mapping[str, object], written: Iterable[str]) -> Iterator[str]:
-    """Yield a difference for every field that no version of hitmiss writes: a reader could take it for checked.
-
-    `written` are the fields that this version writes for the same claim.
-    """
-    known = {*written, *(CONTESTS if "kind" in data else RESULTS)}
-    yield from (f"{name}: hitmiss does not know this field" for name in data if name not in known)
+SHOWN: Final = (*TRIAGE, *ASIDE, "pictures", "verdict", "table")
+"""Every field of a file that `shown_differences` looks after."""
 
 
 @dataclass(frozen=True)
@@ -50,36 +42,77 @@ class Recomputed:
 
     results: Results
     trials: object = None
-    extras: Mapping[str, object] | None = None
+    extras: TriageExtras | None = None
+    board: Board | None = None
     development: Trials | None = None
     method: str = "affine"
-    is_streamed: bool = False
+
+    @property
+    def verdict(self) -> dict[str, object]:
+        """What the numbers allow to conclude, as `--json` prints it."""
+        conclusions = import_module("hitmiss.conclude.verdict")  # by name: conclusions are above claims
+        primary = "roc_auc" if self.board is not None else self.results._primary
+        beside = conclusions.Beside(asides=() if self.extras is None else (self.extras,))
+        found: dict[str, object] = json.loads(
+            json.dumps(conclusions.conclude(self.results, primary, beside=beside).to_dict())
+        )
+        return found
 
 
 def shown_differences(data: Mapping[str, object], made: Recomputed) -> tuple[list[str], list[str]]:
-    """Compare curves and the parts of a triage with those recomputed; return the differences, and what was left out."""
+    """Compare what a file shows besides its numbers; return the differences, and what was left out."""
     found: list[str] = []
     left_out = [f"{name} ({why})" for name, why in ASIDE.items() if data.get(name)]
     if made.extras is not None:
-        known = json.loads(json.dumps(made.extras))
+        known = json.loads(json.dumps(made.extras.asides_dict()))
         for name in (name for name in TRIAGE if name in data or name in known):
             if not _alike(data.get(name) or [], known.get(name) or [], 1e-9):
                 found.append(f"{name}: not as claimed")
     elif any(data.get(name) for name in TRIAGE):
         left_out.append("confusions, flips, times and costs")
-    if data.get("pictures"):
+    if "table" in data:
+        table = None if made.board is None else json.loads(json.dumps(import_module(TABLES).records(made.board)))
+        if not _alike(data["table"], table, 1e-9):
+            found.append("table: not as claimed")
+    if "verdict" in data:
+        found += verdict_differences(data["verdict"], made.verdict)
+    if "pictures" in data:
         drawn = _pictures(made)
         if drawn is None:
-            left_out.append("curves (the trials were counted, not kept)")
+            left_out += ["curves (their trials are not at hand)"] if data["pictures"] else []
         else:
             found += _curves(data["pictures"], drawn)
     return found, left_out
 
 
+def verdict_differences(claimed: object, found: Mapping[str, object]) -> list[str]:
+    """Compare a verdict with the one that the recomputed numbers allow; a file may have another name now."""
+    old, new = (subject.get("run") for subject in map(_subject, (claimed, found)))
+    if isinstance(old, str) and isinstance(new, str) and old != new:
+        found = {name: _with_name(value, new, old) for name, value in found.items()}
+    if not isinstance(claimed, Mapping) or {*claimed} != {*found}:
+        return ["verdict: not as claimed"]
+    return [f"verdict: {name} is not as claimed" for name in found if not _alike(claimed[name], found[name], 1e-9)]
+
+
+def _subject(verdict: object) -> Mapping[str, object]:
+    subject = verdict.get("subject") if isinstance(verdict, Mapping) else None
+    return subject if isinstance(subject, Mapping) else {}
+
+
+def _with_name(value: object, new: str, old: str) -> object:
+    """Return a verdict with the name of its run replaced, in its sentences too."""
+    if isinstance(value, Mapping):
+        return {k: _with_name(v, new, old) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_with_name(v, new, old) for v in value]
+    return value.replace(new, old) if isinstance(value, str) else value
+
+
 def _pictures(made: Recomputed) -> list[dict[str, object]] | None:
     """Draw the curves of recomputed results again; None where their trials are not known one by one."""
     trials = made.trials
-    if not isinstance(trials, Trials) or isinstance(trials, TalliedTrials) or made.is_streamed:
+    if not isinstance(trials, Trials):
         return None
     draw = import_module("hitmiss.reports.pictures").drawn_of  # by name: reports are above claims
     drawn = draw(trials, made.results, made.development, made.method)
@@ -95,7 +128,7 @@ def _curves(claimed: object, found: list[dict[str, object]]) -> Iterator[str]:
         return
     for own, now in zip(stated, found, strict=True):
         who = ", ".join(str(v) for v in (now["run"] or {}).values()) or "the run"  # type: ignore[attr-defined]
-        if not isinstance(own, Mapping) or not _alike(own.get("run"), now["run"], 0.0):
+        if not isinstance(own, Mapping) or {*own} != {*now} or not _alike(own.get("run"), now["run"], 0.0):
             yield f"curves of {who}: claimed of another run"
             continue
         kinds = {str(d.get("kind")): d for d in own.get("displays") or [] if isinstance(d, Mapping)}
