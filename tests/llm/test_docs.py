@@ -19,7 +19,8 @@ PAGE = (ROOT / "docs" / "llm.md").read_text(encoding="utf-8")
 def test_the_page_shows_what_the_command_prints(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from hitmiss.simulate.pictures import write
 
-    line = next(line for line in PAGE.splitlines() if "--models hitmiss.llm.standin:look" in line)
+    joined = PAGE.replace("\\\n", " ").splitlines()
+    line = next(line for line in joined if "--models hitmiss.llm.standin:look" in line)
     with contextlib.chdir(tmp_path):
         write("demo/llm")
         assert run(line.split()[2:]) == 0

@@ -276,8 +276,13 @@ class TestFaults:
                 words = ["--limit", "16", "--canaries", "8", "--json"]
                 code, out, _ = done(command(dataset, server, tmp_path / f"{gullible}.jsonl", *words), tmp_path)
             assert code == 0
-            told.append(json.loads(out)["canaries"][0])
-        assert told[0]["followed"] == told[0]["of"] > 0 and told[1]["followed"] <= 1 < told[1]["of"]
+            told.append({found["part"]: (found["followed"], found["of"]) for found in json.loads(out)["canaries"]})
+        fooled, firm = told
+        # the stand-in reads the metadata, and no words that are drawn
+        in_metadata = [fooled[part] for part in ("metadata", "pixels and metadata") if part in fooled]
+        assert in_metadata and all(followed == of > 0 for followed, of in in_metadata)
+        assert fooled.get("pixels", (0, 0))[0] == 0 and fooled[""][0] == sum(followed for followed, _ in in_metadata)
+        assert firm[""][0] <= 1 < firm[""][1]
         texts = [
             {
                 "id": f"t{i}",

@@ -20,7 +20,7 @@ from PIL import Image
 from hitmiss.core.errors import DataError, UsageError
 from hitmiss.io.verdicts import read_verdict
 from hitmiss.llm.addresses import checked_address
-from hitmiss.llm.answers import SCHEMA, VERDICTS, Answer, answer_of, read_answer
+from hitmiss.llm.answers import VERDICTS, Answer, answer_of, read_answer, schema_of
 from hitmiss.llm.canaries import CONTROL, MARK, backwards, make_canaries, obedience
 from hitmiss.llm.items import Item, content_digest, read_items
 from hitmiss.llm.leaks import find_leaks
@@ -172,7 +172,7 @@ class TestAnswers:
         import jsonschema
 
         said = {"verdict": verdict, "confidence": confidence, "rationale": rationale}
-        jsonschema.Draft202012Validator(SCHEMA).validate(said)
+        jsonschema.Draft202012Validator(schema_of()).validate(said)
         for text in (
             json.dumps(said),
             f"```json\n{json.dumps(said, indent=1)}\n```",

@@ -18,13 +18,14 @@ import pytest
 from llm_parts import rows_of, write_dataset
 
 from hitmiss.cli.main import run
+from hitmiss.core.ask_spec import AskSpec
 from hitmiss.core.errors import IncompleteRun, UsageError
 from hitmiss.core.run_spec import RunSpec
 from hitmiss.engine.comparability import breaches, unchecked
 from hitmiss.io.triage import read_results
 from hitmiss.llm.detectors import Model, open_models
 from hitmiss.llm.items import Item, read_items
-from hitmiss.llm.plan import CallPlan, Settings
+from hitmiss.llm.plan import CallPlan
 from hitmiss.llm.run import run_llm
 from hitmiss.runs.manifest import require_complete
 
@@ -312,7 +313,7 @@ class TestResuming:
                 plan_of(items[:-1], models), output=tmp_path / "r.jsonl", models=models, spec=RunSpec(resume=True)
             ),
             "settings.temperature": lambda: run_llm(
-                plan_of(items, models, settings=Settings(temperature=1.0)),
+                plan_of(items, models, settings=AskSpec(temperature=1.0)),
                 output=tmp_path / "r.jsonl",
                 models=models,
                 spec=RunSpec(resume=True),

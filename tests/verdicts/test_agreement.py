@@ -105,6 +105,7 @@ def test_whole_units_of_items_are_drawn() -> None:
     assert width[1] == pytest.approx(width[0], rel=0.1) and width[2] < 0.6 * width[0]
 
 
+@pytest.mark.nightly
 def test_the_interval_holds_the_truth() -> None:
     """Answers that agree with a known probability: the interval of 95 % covers alpha of the whole world about as often."""
     rng = np.random.default_rng(11)

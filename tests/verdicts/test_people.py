@@ -156,7 +156,7 @@ def test_files_that_are_refused(tmp_path: Path, found: list[dict[str, Any]], mes
 
 def test_an_item_that_the_results_do_not_have(tmp_path: Path) -> None:
     said = verdicts(tmp_path / "v.jsonl", rows(("z", "ann", "fake")))
-    with pytest.raises(DataError, match="people judged 1 that the results do not have, the first is 'z'"):
+    with pytest.raises(DataError, match="people judged items that the results do not have: 1, the first is 'z'"):
         evaluate_teamwork(system(), said)
 
 

@@ -81,7 +81,7 @@ def resolve(
         known = _target_names(names, options) if ours == "target" else layout.aliases[ours]
         columns = Columns(names, rows, file, frozenset(found.values()), role, layout)
         at = _claim(ours, columns, known, options, ledger)
-        if at is None and not is_settled:
+        if at is None and not is_settled and ours in PUBLISHED:
             at = _claim_published(ours, columns, ledger)
         if at is not None:
             found[ours] = at
@@ -133,7 +133,7 @@ def _claim(ours: str, columns: Columns, aliases: Row, options: ReadSpec, ledger:
 
 def _claim_published(ours: str, columns: Columns, ledger: Diagnostics) -> int | None:
     """Return the column with a name that published files use for ours, if its values fit."""
-    if ours not in PUBLISHED or (ours == "label" and columns.role == "scores"):  # the key has the labels
+    if ours == "label" and columns.role == "scores":  # the key has the labels
         return None
     hits = columns.called(PUBLISHED[ours])
     if ours == "score":
@@ -195,7 +195,7 @@ def refuse_undeclared(options: ReadSpec, columns: Row, file: str, ledger: Diagno
         if theirs not in columns:
             near = nearest(theirs, columns)
             hint = f"did you mean {quoted(near)}?" if near else f"there are {listed(columns)}"
-            raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1, theirs)])
+            raise ledger.stop("missing-column", f"there is no column {quoted(theirs)}", hint, [Place(file, 1)], theirs)
 
 
 SHARES: Final = ("y_true", "label", "target", "toxicity", "toxic")
@@ -281,7 +281,9 @@ def recognise(
 
     `is_whole`: every other column is a slice if the caller names none; `known`: the layout that every source here has.
     """
-    layout = _forced(shape, role, options, ledger) if known is TABLE else known
+    layout: Layout | None = known
+    if known is TABLE:
+        layout = None if options.layout is None else _forced(shape, role, options, ledger)
     if role == "manifest":
         options = _with_id(shape, options)
     if options.label_cut is not None and role != "scores":
@@ -473,7 +475,9 @@ def _match(
     numbers = [name for name in found if name in own or (layout is TABLE and plain(name).endswith(COUNTS))]
     # A column without a name is the row number that pandas writes, or comes from a comma at the end of the lines.
     named = [name for name in found if name.strip()]
-    weight = _weight(names, found, has_header, {*fixed, *runs, *numbers, *systems}, options)
+    weight = None
+    if options.weight is not None:
+        weight = _weight(names, found, has_header, {*fixed, *runs, *numbers, *systems}, options.weight)
     others = [n for n in named if n not in {*fixed, *runs, *numbers, *systems, *FIXED, *SASV_SCORES, weight}]
     asked = {find_column(name, others) for name in options.where} | {
         n for n in others if names[found[n]] in options.where
@@ -485,16 +489,12 @@ def _match(
     return Match(layout.name, has_header, picks, tuple(slices), tuple(numbers), theirs, weight)
 
 
-def _weight(
-    names: Row, found: Mapping[str, int], has_header: bool, taken: Collection[str], options: ReadSpec
-) -> str | None:
+def _weight(names: Row, found: Mapping[str, int], has_header: bool, taken: Collection[str], weight: str) -> str | None:
     """Return our name of the column of weights, if this file has it; a column with another role is refused."""
-    wanted = options.weight
-    if wanted is not None and not has_header:  # given by its position
-        wanted = f"column_{wanted.removeprefix('column_')}"
+    wanted = weight if has_header else f"column_{weight.removeprefix('column_')}"  # a name, or a position
     ours = next((name for name, at in found.items() if names[at] == wanted), None)
     if ours in taken:
-        raise UsageError.of("ambiguous-column", weight=options.weight, ours=ours)
+        raise UsageError.of("ambiguous-column", weight=weight, ours=ours)
     return ours
 
 

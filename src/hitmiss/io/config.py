@@ -23,7 +23,7 @@ class DataSection:
 
 @dataclass(frozen=True)
 class EvaluationSection:
-    """The section `evaluation`; an unknown key is an error, because a mistyped key would silently change figures."""
+    """The section `evaluation`; an unknown key is an error, because a mistyped key would silently change numbers."""
 
     output_dir: str | None = None
     metrics: list[str] | None = None

@@ -128,7 +128,9 @@ class Diagnostics:
         first, *others = self.findings
         more = "".join(f"; also {f.count}" for f in others[:SHOWN])
         more += f"; and {len(others) - SHOWN:,} more kinds of faults" if len(others) > SHOWN else ""
-        return DataError(first.sentence + more, self.faults, choices=self.open_choices)
+        made = DataError(first.sentence + more, self.faults, choices=self.open_choices)
+        made.names_place = len(made.faults) == 1 and first.each in ("", first.what) and first.places[0].value is None
+        return made
 
     @property
     def open_choices(self) -> tuple[Mapping[str, str], ...]:

@@ -26,6 +26,7 @@ import polars as pl
 
 from hitmiss.core import artifacts
 from hitmiss.core.errors import DataError, EnvironmentFault, UnknownName, UsageError
+from hitmiss.core.finding import Finding
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.sorting import Array
 from hitmiss.io.join import stems
@@ -113,8 +114,7 @@ def _read_npz(path: Path) -> tuple[dict[str, Array], dict[str, Array]]:
         return _sorted_out(artifacts.load_arrays(path, ".npz file", path.name), path.name)
     except DataError as error:
         if "pickle" in str(error) and zipfile.is_zipfile(path):
-            hint = "an array of Python objects, which is not read; save text as np.array(names, dtype=str)"
-            raise DataError(f"{path.name} holds {hint}", code=error.code) from None
+            raise DataError.coded(Finding("holds-objects", values={"file": path.name}), error.code) from None
         raise
 
 

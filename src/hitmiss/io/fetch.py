@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -18,6 +18,8 @@ from hitmiss.io.formats import ARROW, GZIP, HEAD_BYTES, PARQUET, ZIP, refuse_for
 from hitmiss.io.remote import addresses_in, remote_pieces
 from hitmiss.io.source import SourceBytes
 
+STREAMS: Final = ("/dev/null", "/dev/stdin", "/dev/tty")
+"""Devices that may be read: they end."""
 PROGRESS_BYTES: Final = 64 * 2**20
 """Bytes of a large file that are read between progress reports."""
 
@@ -72,14 +74,29 @@ def _read(path: str | Path, name: str, ledger: Diagnostics) -> bytes:
     if str(path) == STDIN:
         return sys.stdin.buffer.read()
     if is_remote(path):
-        return b"".join(remote_pieces(str(path)))
+        return _joined(remote_pieces(str(path)), name, ledger)
     if table_of(str(path)) is not None:
         raise UsageError.of("table-address", path=path)
     if Path(path).is_dir():
         what, fix = "it is a folder, but not a run of hitmiss", "give the files in it, as 'FOLDER/*.csv'"
         raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
+    if Path(path).is_char_device() and str(path) not in STREAMS:
+        what, fix = "it is a device, which has no end", "give a file"
+        raise ledger.stop("unreadable-file", what, fix, [Place(name or str(path))])
     artifacts.note_input(path)
     return _read_whole(Path(path))
+
+
+def _joined(pieces: Iterable[bytes], name: str, ledger: Diagnostics) -> bytes:
+    """Join the pieces of a remote file; one that is larger than what is read into memory is refused on the way."""
+    found, done = [], 0
+    for piece in pieces:
+        found.append(piece)
+        done += len(piece)
+        if done > artifacts.MOST_BYTES:
+            what = f"it has more than {artifacts.MOST_BYTES:,} bytes"
+            raise ledger.stop("unreadable-file", what, "add --stream, or fetch it and score the file", [Place(name)])
+    return b"".join(found)
 
 
 Stamp = tuple[int, int] | None

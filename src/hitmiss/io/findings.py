@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from hitmiss.core.finding import ERROR, WARNING, Entry
+from hitmiss.core.finding import ERROR, INFO, NOTE, WARNING, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "mixed-conditions": Entry(WARNING, "{what}; {fix}"),
@@ -13,15 +13,35 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "runs-differ": Entry(
         ERROR, "{folder} has other classes, columns or kinds of scores than {sources}", fix="score them one by one"
     ),
+    "no-results-in-folder": Entry(ERROR, "{folder} holds no results: JSON lines with a prediction"),
+    "broken-log": Entry(ERROR, "{path_name}{line}: the log is damaged", fix="fetch it again, or make it anew"),
+    "log-not-finished": Entry(
+        ERROR, "{path_name}: the run was not finished (it is {state})", fix="finish it with the tool that began it"
+    ),
+    "log-packed": Entry(
+        ERROR, "{path_name} is packed with Zstandard", fix="install what reads it: pip install 'hitmiss[llm]'"
+    ),
+    "log-empty": Entry(ERROR, "{path_name} holds no answer"),
+    "log-not-graded": Entry(
+        ERROR, "{path_name}: no answer has a grade", fix="score the log with the tool that wrote it"
+    ),
+    "log-several-models": Entry(
+        ERROR, "{path_name} holds the samples of several models ({folders})", fix="give the folder of one of them"
+    ),
+    "several-logs": Entry(
+        ERROR,
+        "logs of other tools are one run each, and {path_name} is a second",
+        fix="compare them: `hitmiss compare A B`",
+    ),
     "no-rows/item": Entry(ERROR, "no item is left", fix="check {--where?}"),
     "rows-beyond-memory": Entry(
         ERROR,
-        "these figures need every row at once, and the rows read so far take {size:,.0f} MB",
+        "these numbers need every row at once, and the rows read so far take {size:,.0f} MB",
         fix="raise {--memory?}, or give fewer rows",
     ),
     "inexact-number": Entry(
         ERROR,
-        "{lost:,} values of {column_name} are whole numbers of more than 15 digits, the first is {column}: as scores they would lose their last digits",
+        "{lost:,} values of {column_name} are whole numbers of more than 15 digits, the first is {column}: they would be rounded",
         fix="scale them, or write them as floats",
     ),
     "not-text/column": Entry(
@@ -47,7 +67,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "score-direction": Entry(
         ERROR,
         "the column {column} says that a higher score means {named}, and the positive class is {positive}",
-        fix="say what a higher score means, or make {named} the positive class",
+        fix="say which one holds, by {--higher?} or {--positive?}",
     ),
     "table-address": Entry(
         ERROR, "{path} is a table, which `hitmiss score` alone has counted", fix="write it as a Parquet file for this"
@@ -141,4 +161,21 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "unread-option/refused": Entry(ERROR, "{option_name} {why}", fix="leave it out"),
     "unread-option/applies": Entry(ERROR, "{name} applies only to predictions ({-p toxicity})"),
     "missing-column/2": Entry(ERROR, "{--pair?}: there is no column {absent!r}; there are {there}"),
+    "holds-objects": Entry(
+        ERROR,
+        "{file} holds an array of Python objects, which is not read",
+        fix="save text as np.array(names, dtype=str)",
+    ),
+    "missing-language": Entry(
+        ERROR,
+        "no predictions of {run_tag} for {missing} in {folder}: {there}; {hint}name only those that are there, or say {--missing_language skip}",
+    ),
+    "languages-meant": Entry(INFO, "did you mean {meant}? "),
+    "path-outside": Entry(
+        ERROR,
+        "the path leads out of the folder of the files (found {file!r})",
+        fix="put the files under one folder and name it with {--root?}",
+    ),
+    "unusable-verdicts": Entry(ERROR, "{n:rows} of {file} cannot be used: {why}"),
+    "lines-lack-names": Entry(NOTE, "{file}: {n:,} of {total:,} lines lack some of the names {names}; read as empty"),
 }

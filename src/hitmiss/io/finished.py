@@ -9,12 +9,12 @@ from pathlib import Path
 import polars as pl
 
 from hitmiss.core import progress
+from hitmiss.core.classes import about_spoofing
 from hitmiss.core.errors import UsageError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.io.addresses import is_remote
 from hitmiss.io.fetch import expand
 from hitmiss.io.join import Coverage
-from hitmiss.runs.manifest import FILES, MANIFEST, TABLE, load_manifest, require_complete, run_facts
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,10 @@ def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:
     given = source if isinstance(source, list | tuple) else [source]
     is_local = all(isinstance(one, str | Path) and not is_remote(one) for one in given)
     sources = expand(list(given)) if is_local and given else []
+    if not any(Path(str(one)).is_dir() for one in sources):
+        return None
+    from hitmiss.runs.manifest import MANIFEST
+
     are_runs = [(Path(str(one)) / MANIFEST).is_file() for one in sources]
     if not any(are_runs):
         return None
@@ -81,10 +85,14 @@ def open_finished(source: object, options: ReadSpec) -> FinishedRun | None:
 
 
 def _open_run(folder: Path, options: ReadSpec) -> FinishedRun:
+    from hitmiss.runs.manifest import TABLE, require_complete, run_facts
+
     facts = run_facts(require_complete(folder))
     options = options.changed(positive=options.positive or facts.positive, negative=options.negative or facts.negative)
-    if facts.rows is not None:  # verdicts, which have their own layout
-        own = options.changed(layout=options.layout or facts.layout)
+    if facts.rows is not None:  # verdicts, which have their own layout, and the words of the question
+        is_usual = facts.positive is None or about_spoofing(facts.positive)
+        words = {} if is_usual else {"positive": facts.positive, "negative": facts.negative}
+        own = options.changed(layout=options.layout or facts.layout, **words)
         return FinishedRun((str(folder / facts.rows),), own, None, ())
     columns = {"item": "item", "score": "score", **options.columns}
     if "target" in pl.read_parquet_schema(folder / TABLE):
@@ -107,6 +115,8 @@ def run_behind(source: str | Path) -> Path | None:
     >>> run_behind(".") is run_behind("no-such.jsonl") is None
     True
     """
+    from hitmiss.runs.manifest import MANIFEST
+
     path = Path(source)
     beside = (path.with_suffix(".run"),) if path.is_file() else ()
     return next((p for p in (path, *beside) if (p / MANIFEST).is_file()), None)
@@ -114,12 +124,16 @@ def run_behind(source: str | Path) -> Path | None:
 
 def media_folder(run: Path) -> Path | None:
     """Return the folder (or the single signal file) that the run recorded for its inputs; None if not recorded."""
+    from hitmiss.runs.manifest import load_manifest, run_facts
+
     told = run_facts(load_manifest(run)).media
     return None if told is None else run / told
 
 
 def files_of(run: Path) -> dict[str, str]:
     """Return the file of each item, relative to the folder of the files."""
+    from hitmiss.runs.manifest import FILES
+
     if not (run / FILES).is_file():
         return {}
     table = pl.read_parquet(run / FILES)

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from hitmiss.core.finding import Remark
 from hitmiss.io.diagnostics import Diagnostics, Place
 from hitmiss.io.frames import as_text_or_numbers, head_of
 from hitmiss.io.layouts import is_number
 from hitmiss.io.source import SourceBytes, SourceHead, Table
-
-LACKING = "lack some of the names"
 
 
 def look_at_json(content: SourceBytes, ledger: Diagnostics, before: int = 0) -> SourceHead:
@@ -30,7 +29,7 @@ def look_at_json(content: SourceBytes, ledger: Diagnostics, before: int = 0) -> 
     short = sum(len(row) != len(names) for _, row in rows)
     if short:
         ledger.notes.append(
-            f"{content.name}: {short:,} of {len(rows):,} lines {LACKING} {', '.join(names)}; read as empty"
+            Remark.of("lines-lack-names", file=content.name, n=short, total=len(rows), names=tuple(names))
         )
     return SourceHead(
         content.name,

@@ -181,8 +181,10 @@ def check_labels(
         problems = [*problems, *(kinds.get(cell, Problem("missing-label", cell)) for cell in absent)]
     if reading.choices:
         problems = [p for p in problems if p.kind not in (AMBIGUOUS, UNDECLARED)]
-    _refuse_words(stack, column, [p for p in problems if p.word not in silent], reading, ledger)
-    _refuse_undeclared(stack, column, reading, ledger)
+    if problems := [p for p in problems if p.word not in silent]:
+        _refuse_words(stack, column, problems, reading, ledger)
+    if reading.choices and not any(finding.choices for finding in ledger.findings):
+        _refuse_undeclared(stack, column, reading, ledger)
     values = cells.is_in(list(reading.positive_words)).cast(pl.Int8)
     for cell in absent:
         values = values.set(cells == cell, None)
@@ -193,9 +195,8 @@ def check_labels(
 
 def _refuse_undeclared(stack: LoadedRows, column: str, reading: Reading, ledger: Diagnostics) -> None:
     """Report once that nothing says which class is positive, with the declarations to choose from."""
-    if not reading.choices or any(finding.choices for finding in ledger.findings):
-        return
-    kind, what = reading.question(column)
+    kind, question = reading.question(column)
+    what = question.text
     place = Place(stack.tables[0].name)
     ledger.add(
         kind,

@@ -6,9 +6,10 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hitmiss.core.errors import DataError, Fault, UsageError
+from hitmiss.core.finding import Finding
 from hitmiss.io.diagnostics import quoted
 
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".jsonl", ".parquet")
@@ -174,12 +175,14 @@ def _absent(missing: list[str], found: dict[str, list[Path]], directory: Path, r
     faults = [Fault("missing-language", "there is no such file", file=f"{run_tag}_{m}.csv") for m in missing]
     small = {name.casefold(): name for name in found}
     meant = [small[m.casefold()] for m in missing if m.casefold() in small]
-    hint = f"did you mean {', '.join(meant)}? " if meant else ""
-    return DataError(
-        f"no predictions of {run_tag} for {', '.join(missing)} in {directory.name}: {_there(found, directory)}; {hint}"
-        "a mean over fewer languages is another figure, so name only those that are there, or say --missing_language skip",
-        faults,
-    )
+    values: dict[str, Any] = {
+        "run_tag": run_tag,
+        "missing": tuple(missing),
+        "folder": directory.name,
+        "there": _there(found, directory),
+    }
+    hint = Finding("languages-meant", values={"meant": tuple(meant)}) if meant else None
+    return DataError.of("missing-language", **values, hint=hint).with_faults(faults)
 
 
 def _there(found: dict[str, list[Path]], directory: Path) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Protocol
 
 import polars as pl
@@ -93,6 +94,7 @@ class Layout:
                   faults of the file rather than a sign that another column is meant
     declares      the layout's names of the columns that a caller may declare: `item` -> `id`
     expand        begins to turn nested rows, as columns of text, into flat ones
+    inside        returns the files of a folder that have the layout; None if a folder is not read
     """
 
     name: str
@@ -104,6 +106,7 @@ class Layout:
     documented: bool = False
     declares: Mapping[str, str] = field(default_factory=dict)
     expand: Callable[[ReadSpec], Flattening] | None = None
+    inside: Callable[[Path], list[Path]] | None = None
 
     def fits(self, rows: Sequence[Row], need: str) -> bool:
         """Return whether rows without a header have this layout; `need` (score or label) must be among its columns."""

@@ -125,7 +125,7 @@ def inside(root: Path | None, file: str) -> Path:
     path = (root / file).resolve()
     if not path.is_relative_to(root.resolve()):
         fault = Fault("path-outside", "the path leads out of the folder of the files", value=file)
-        raise DataError(f"{fault}; put the files under one folder and name it with --root", [fault])
+        raise DataError.of("path-outside", file=file).at(fault)
     return path
 
 

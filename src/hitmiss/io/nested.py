@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from hitmiss.core.classes import named_classes
 from hitmiss.core.columns import prefixed
+from hitmiss.core.finding import has_code
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import FIXED
 from hitmiss.io.blocks import HashingFile, blocks
 from hitmiss.io.columns import looks_headed
 from hitmiss.io.diagnostics import Diagnostics, Place
 from hitmiss.io.frames import head_of
-from hitmiss.io.json_lines import LACKING, look_at_json
+from hitmiss.io.json_lines import look_at_json
 from hitmiss.io.layouts import FlatRows, Layout
 from hitmiss.io.run_columns import mixed_note
 from hitmiss.io.source import ReadProgress, Row, SourceBytes, SourceHead, Table
@@ -41,7 +42,7 @@ def expand_rows(
     runs = dict.fromkeys((*options.runs, *(name for table in made for name in table.runs)))
     numbers = dict.fromkeys((*options.numbers, *(name for table in made for name in table.numbers)))
     # the layout knows which columns may be absent
-    ledger.notes[:] = [note for note in ledger.notes if LACKING not in note]
+    ledger.notes[:] = [note for note in ledger.notes if not has_code(note, "lines-lack-names")]
     ledger.notes += [f"{shape.name}: {note}" for shape, t in zip(shapes, made, strict=True) for note in t.notes]
     ledger.notes += _mixed([table.conditions for table in made])
     known = {name for _, _, names in found for name in names}
@@ -50,7 +51,7 @@ def expand_rows(
     if made[0].classes is not None:
         own, other = named_classes(options.positive or "", options.negative or "")
         ledger.notes.append(
-            f"{own} is read as {made[0].classes[0]}, {other} as {made[0].classes[1]}: the figures have the names of the document"
+            f"{own} is read as {made[0].classes[0]}, {other} as {made[0].classes[1]}: the numbers have the names of the document"
         )
         changed = changed.changed(positive=made[0].classes[0], negative=made[0].classes[1])
     return flat, changed, merged([table.facts for table in made])

@@ -10,6 +10,7 @@ import polars as pl
 
 from hitmiss.core.classes import same_class
 from hitmiss.core.errors import DataError, Fault
+from hitmiss.core.finding import Finding
 from hitmiss.core.header import Source
 from hitmiss.core.kinds import ABSTAIN
 from hitmiss.io.cells import amount_in
@@ -115,4 +116,5 @@ def _refuse(rows: TextRows, wrong: pl.Series, column: str, message: str, kind: s
     if at:
         cells = rows.frame[column]
         faults = [Fault(kind, message, rows.name, rows.line(i), column, cells[i]) for i in at]
-        raise DataError(f"{len(at)} row{'s' if len(at) > 1 else ''} of {rows.name} cannot be used: {message}", faults)
+        found = Finding("unusable-verdicts", values={"n": len(at), "file": rows.name, "why": message})
+        raise DataError.coded(found, kind).with_faults(faults)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
@@ -42,6 +43,7 @@ from hitmiss.io.finished import open_finished
 from hitmiss.io.join import Coverage, join, stems
 from hitmiss.io.labels import UNLABELLED, Words, check_labels, read_words, word_of
 from hitmiss.io.layouts import find_expanding
+from hitmiss.io.logs import may_be_log
 from hitmiss.io.nested import expand_rows
 from hitmiss.io.nested_fields import paths_in, with_fields
 from hitmiss.io.run_columns import note_conditions, with_runs
@@ -58,12 +60,10 @@ from hitmiss.io.source import SourceHead
 from hitmiss.io.where import no_such_column, rows_among
 from hitmiss.io.wide import MADE_OF_WIDE, Wide, find_wide, long_options, long_rows, note_wide, spread
 
+if TYPE_CHECKING:
+    from hitmiss.io.logs.opening import OpenedLog
+
 SHOWN_VALUES: Final = 20
-
-
-def sealed(header: Header, ledger: Diagnostics) -> Header:
-    """Return the header with all notes and choices made while reading."""
-    return replace(header, notes=tuple(dict.fromkeys(ledger.notes)), choices=tuple(ledger.choices))
 
 
 def describe_trials(trials: Trials) -> dict[str, object]:
@@ -179,31 +179,36 @@ def _read_or_find(
 ) -> tuple[ReadState, Trials | None]:
     visit = ReadState((options or ReadSpec()).changed(**changes), memory=memory, needed=needed)
     visit.said = visit.options
-    _refuse_unknown_layout(visit.options)
-    _refuse_unread(visit.options)
+    if visit.options.layout is not None and visit.options.layout not in (known := registry.all_of("reader")):
+        raise UnknownName("layout", visit.options.layout, known)
+    for name in ("threshold_rule", "identities"):  # options of prediction files
+        if getattr(visit.options, name):
+            raise UsageError.of("unread-option/applies", name=name)
     run = open_finished(scores, visit.options)
     if run is not None:  # a run folder is read through the table inside it
         scores, visit.options, visit.coverage = list(run.tables), run.options, run.coverage
         visit.facts = {**run.provenance, **visit.facts}
         visit.ledger.notes += run.notes
         visit.ledger.choices += run.choices
+    elif (log := _open_log(scores, visit.options)) is not None:
+        scores, visit.options, visit.memory = list(log.sources), log.options, None
+        visit.facts = {**log.provenance, **visit.facts}
+        visit.ledger.notes += log.notes
+        visit.ledger.choices += log.choices
     try:
         return visit, _read_sides(scores, key, visit)
     except Stop:
         return visit, None
 
 
-def _refuse_unknown_layout(options: ReadSpec) -> None:
-    known = registry.all_of("reader") if options.layout is not None else {}
-    if options.layout is not None and options.layout not in known:
-        raise UnknownName("layout", options.layout, known)
+def _open_log(source: object, options: ReadSpec) -> OpenedLog | None:
+    """Open the log of another tool; the readers are imported for a file that may be one."""
+    given = source if isinstance(source, list | tuple) else [source]
+    if not any(isinstance(one, str | Path) and may_be_log(one) for one in given):
+        return None
+    from hitmiss.io.logs.opening import open_log
 
-
-def _refuse_unread(options: ReadSpec) -> None:
-    """Refuse options for prediction files, which have no effect in this reader."""
-    for name in ("threshold_rule", "identities"):
-        if getattr(options, name):
-            raise UsageError.of("unread-option/applies", name=name)
+    return open_log(source, options)
 
 
 def _read_sides(given: object, key_given: object, visit: ReadState) -> Trials | None:
@@ -242,8 +247,9 @@ def _read_sides(given: object, key_given: object, visit: ReadState) -> Trials | 
 def _checked(scores: Side, key: Side | None, visit: ReadState) -> Trials | None:
     """Return trials from opened sides: select rows, interpret words, check values, join scores and key."""
     ledger = visit.ledger
-    scores = replace(scores, stack=cut_labels(scores.stack, visit.options, ledger))
-    key = replace(key, stack=cut_labels(key.stack, visit.options, ledger)) if key else None
+    if visit.options.label_cut is not None:
+        scores = replace(scores, stack=cut_labels(scores.stack, visit.options, ledger))
+        key = replace(key, stack=cut_labels(key.stack, visit.options, ledger)) if key else None
     visit.options = options = with_runs(scores, visit.options, ledger)  # flattening may have added runs and numbers
     if _asks_about_targets([scores, key] if key else [scores], options):
         ledger.notes.append(
@@ -252,9 +258,11 @@ def _checked(scores: Side, key: Side | None, visit: ReadState) -> Trials | None:
         scores, key = scores.with_targets(), key.with_targets() if key else None
     _refuse_absent(scores, key, visit)
     visit.weight = scores.match.weight or (key.match.weight if key else None)
-    scores, key = _chosen_rows(scores, key, options, ledger)
+    if options.where:
+        scores, key = _chosen_rows(scores, key, options, ledger)
     reading = _read_words(scores, key, options)
-    refuse_other_direction(scores.match.theirs.get("score", ""), reading["label"], options)
+    if options.higher is None:
+        refuse_other_direction(scores.match.theirs.get("score", ""), reading["label"])
     answers = _check_answers(_normalise_side(scores, options, ledger), scores, reading, visit)
     note_conditions(answers, scores.match.slices, options.runs, ledger)
     coverage = visit.coverage
@@ -271,10 +279,18 @@ def _checked(scores: Side, key: Side | None, visit: ReadState) -> Trials | None:
 def _look(given: object, role: Role, visit: ReadState) -> list[SourceHead]:
     """Inspect every source of a side; fields inside nested cells become columns."""
     options = visit.options.for_key if role == "key" else visit.options
-    shapes = [look(source, role, options, visit.ledger, visit.memory) for source in expand(given)]
-    if find_expanding(options) is not None:
+    layout = find_expanding(options)
+    sources = expand(given)
+    if layout is not None and layout.inside is not None:
+        sources = [f for one in sources for f in (layout.inside(Path(str(one))) if _is_folder(one) else [one])]
+    shapes = [look(source, role, options, visit.ledger, visit.memory) for source in sources]
+    if layout is not None:
         return shapes
-    return [spread(with_fields(shape, paths_in(options))) for shape in shapes]
+    return [s if s.frame is None else spread(with_fields(s, paths_in(options))) for s in shapes]
+
+
+def _is_folder(source: object) -> bool:
+    return isinstance(source, str | Path) and Path(str(source)).is_dir()
 
 
 def _open(shapes: list[SourceHead], role: Role, visit: ReadState) -> Side:
@@ -417,15 +433,13 @@ def _normalise_side(side: Side, options: ReadSpec, ledger: Diagnostics) -> loade
 def _read_words(scores: Side, key: Side | None, options: ReadSpec) -> Words:
     """Interpret the labels of both sides and the decisions."""
     frames = [side.stack.frame for side in (scores, key) if side is not None]
-    found = {
-        column: [w for frame in frames if column in frame.columns for w in _distinct(frame[column], options)]
-        for column in ("label", "decision")
-    }
+    found: dict[str, list[str]] = {"label": [], "decision": []}
+    for column, words in found.items():
+        new = dict(options.rename.get(column, {}))
+        for frame in frames:
+            if column in frame.columns:
+                words += frame[column].unique().cast(pl.String).replace(new).sort().to_list()
     return read_words(found["label"], found["decision"], options)
-
-
-def _distinct(column: pl.Series, options: ReadSpec) -> list[str]:
-    return column.unique().cast(pl.String).replace(dict(options.rename.get(column.name, {}))).sort().to_list()
 
 
 def _check_answers(stack: loaded.LoadedRows, side: Side, reading: Words, visit: ReadState) -> loaded.LoadedRows:
@@ -510,25 +524,32 @@ def _header(scores: Side, key: Side | None, reading: Reading, coverage: Coverage
 def _trials(frame: pl.DataFrame, header: Header, visit: ReadState) -> Trials:
     """Return one row per trial, higher = positive, without NaN; record every change made on the way."""
     ledger = visit.ledger
-    frame = drop_missing(_one_row_a_system(frame), visit.options, ledger)
+    if visit.options.score_columns:
+        frame = _one_row_a_system(frame)
+    if visit.options.missing == "drop":
+        frame = drop_missing(frame, visit.options, ledger)
     if visit.options.label_cut is not None:
         ledger.choices.append(f"label-cut:{visit.options.label_cut:g}")
     if LABEL_WORD in frame.columns:
         header = replace(header, slices=(*header.slices, LABEL_WORD))
     if "score" in frame.columns:
         is_turned = visit.options.higher is not None and is_reversed(header, visit.options.higher)
-        frame = apply_nan_rule(frame, visit.options.nan_rule, header.score_kind, ledger, is_turned=is_turned)
+        if visit.options.nan_rule != "refuse":
+            frame = apply_nan_rule(frame, visit.options.nan_rule, header.score_kind, ledger, is_turned=is_turned)
         if is_turned:
             frame, scale = negate_scores(frame, header, ledger)
             header = replace(header, scale=scale)
     if "target" not in frame.columns:
         frame = with_target(frame, header.positive)
-    frame = _name_themselves(frame, visit.options.itself)
+    for name, value in visit.options.itself.items():  # it refers to another trial, and may mean the trial itself
+        if name in frame.columns:
+            own = pl.when(pl.col(name) == value).then(pl.col("item")).otherwise(pl.col(name))
+            frame = frame.with_columns(own.alias(name))
     note_oddities(frame, header, ledger)
     weight, kind = visit.weight, visit.options.weight_kind
     known = (*FIXED, *header.runs, *header.slices, *header.numbers, weight)
     ordered = [name for name in known if name in frame.columns]
-    header = sealed(header, ledger)
+    header = replace(header, notes=tuple(dict.fromkeys(ledger.notes)), choices=tuple(ledger.choices))
     keeps_codes = visit.needed is not None and bool(header.sources)  # without files, the texts are hashed
     # Not `select`, which would copy columns that are divided into different chunks.
     frame = frame[ordered]
@@ -538,18 +559,9 @@ def _trials(frame: pl.DataFrame, header: Header, visit: ReadState) -> Trials:
     return Trials.from_frame(frame, header, is_unique=True, keeps_codes=keeps_codes)
 
 
-def _name_themselves(frame: pl.DataFrame, itself: Mapping[str, str]) -> pl.DataFrame:
-    """In columns that refer to another trial, replace the value that means "this trial" by the trial's own id."""
-    present = {c: v for c, v in itself.items() if c in frame.columns}
-    return frame.with_columns(
-        **{c: pl.when(pl.col(c) == v).then(pl.col("item")).otherwise(pl.col(c)) for c, v in present.items()}
-    )
-
-
 def _one_row_a_system(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return one row for each of several systems, whose scores stand side by side."""
     systems = [name for name in score_names(frame) if name != "score"]
-    if not systems:
-        return frame
     others = frame.drop(systems)
     parts = [
         others.with_columns(frame[s].alias("score"), pl.lit(s.removeprefix(SYSTEM_PREFIX)).alias(SYSTEM))

@@ -8,6 +8,7 @@ import fnmatch
 import glob
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -62,25 +63,39 @@ def remote_pieces(address: str) -> Iterator[bytes]:
 
 @contextmanager
 def downloaded(given: object, scratch: str | None) -> Iterator[object]:
-    """Yield what was given, with remote sources downloaded for the block.
+    """Yield what was given, with remote sources and pipes copied to files for the block, which may be read repeatedly.
 
     They become files of the same names in a temporary folder inside `scratch`.
     """
     sources = list(given) if isinstance(given, list | tuple) else [given]
-    if not any(map(is_remote, sources)):
+    if not any(is_remote(source) or is_pipe(source) for source in sources):
         yield given
         return
     sources = [one for source in sources for one in (addresses_in(str(source)) if is_remote(source) else [source])]
     with tempfile.TemporaryDirectory(prefix="hitmiss-", dir=scratch) as folder:
-        yield [_download(str(one), Path(folder) / str(at)) if is_remote(one) else one for at, one in enumerate(sources)]
+        yield [_copied(one, Path(folder) / str(at)) for at, one in enumerate(sources)]
 
 
-def _download(address: str, folder: Path) -> str:
+def _copied(source: object, folder: Path) -> object:
+    if not is_remote(source) and not is_pipe(source):
+        return source
     folder.mkdir()
-    path = folder / name_of(address)
+    path = folder / (name_of(str(source)) if is_remote(source) else Path(str(source)).name)
     with path.open("wb") as file:
-        file.writelines(remote_pieces(address))
+        if is_remote(source):
+            file.writelines(remote_pieces(str(source)))
+        else:
+            with Path(str(source)).open("rb") as pipe:
+                shutil.copyfileobj(pipe, file)
     return str(path)
+
+
+def is_pipe(source: object) -> bool:
+    """Say whether a source is a pipe, as `<(zcat scores.gz)` of a shell is: its bytes come once."""
+    try:
+        return isinstance(source, str | Path) and Path(source).is_fifo()
+    except (OSError, ValueError):
+        return False
 
 
 def _of_web(address: str, parts: SplitResult) -> Iterator[bytes]:

@@ -30,7 +30,7 @@ def apply_nan_rule(
 
     `is_turned`: here a higher score means the negative class; the scores are reversed later.
     """
-    if rule == "refuse" or not frame["score"].is_nan().any():
+    if not frame["score"].is_nan().any():
         return frame
     nan = pl.col("score").is_nan()
     ledger.choices.append(f"on-nan:{rule}({frame.select(nan.sum()).item()})")
@@ -43,9 +43,7 @@ def apply_nan_rule(
 
 
 def drop_missing(frame: pl.DataFrame, options: ReadSpec, ledger: Diagnostics) -> pl.DataFrame:
-    """Leave out the rows without a label or a score and count them, if the caller allows it."""
-    if options.missing != "drop":
-        return frame
+    """Leave out the rows without a label or a score, and count them."""
     has_score = (
         pl.col("score").is_not_nan() if "score" in frame.columns and options.nan_rule != "worst" else pl.lit(True)
     )
@@ -106,7 +104,7 @@ def note_oddities(
     total, positive = frame.select(
         pl.len() if n is None else n.sum(), label.sum() if n is None else (label * n).sum()
     ).row(0)
-    if total and positive in (0, total):
+    if total and positive in (0, total) and not header.graded_by:
         name = header.positive if positive else header.negative
         ledger.notes.append(f"all {total:,} trials are {name}: nothing that compares the classes is defined")
     if "score" not in frame.columns or not total:
@@ -133,10 +131,10 @@ def _score_notes(row: Mapping[str, float], header: Header) -> list[str]:
     return found
 
 
-def refuse_other_direction(column: str, reading: Reading, options: ReadSpec) -> None:
-    """Refuse scores whose column is named after the negative class, if nobody says what a higher score means."""
+def refuse_other_direction(column: str, reading: Reading) -> None:
+    """Refuse scores whose column is named after the negative class, where nobody says what a higher score means."""
     named = class_of_score(column)
-    if options.higher is not None or named is None or reading.choices or not same_class(named, reading.negative):
+    if named is None or reading.choices or not same_class(named, reading.negative):
         return
     if same_class(named, reading.positive):
         return

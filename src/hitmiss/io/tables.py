@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 def look(source: object, options: ReadSpec, ledger: Diagnostics, memory: int | None = None) -> SourceHead:
     """Open a path or a frame and take a first look; with a bound on the memory, files are left to be read in pieces."""
+    if isinstance(source, SourceHead):  # the log of another tool, which is a table already
+        return source
     if not isinstance(source, str | Path):
         return look_at_frame(source, ledger)
     if memory is not None and (shape := _look_at_pieces(source, options, ledger, memory)) is not None:

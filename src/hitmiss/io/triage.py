@@ -14,12 +14,13 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Final
 
 import polars as pl
 
 from hitmiss.core.columns import OWN, column_name, prefixed
+from hitmiss.core.errors import DataError
 from hitmiss.core.read_spec import ReadSpec
 from hitmiss.core.trials import Trials
 from hitmiss.io.aliases import is_condition, is_known, may_name_runs, numbers_repetitions
@@ -63,7 +64,18 @@ TEXTS: Final = (
     "full_text",
     "description",
 )
-TEXTS_OF_RUNS: Final = ("audio", "audio_path", "problem", "outcome", "cost_reason", "sent")
+TEXTS_OF_RUNS: Final = (
+    "audio",
+    "audio_path",
+    "problem",
+    "outcome",
+    "cost_reason",
+    "sent",
+    "turns",
+    "first_answer",
+    "strict_verdict",
+    "confidence_logprobs",
+)
 OTHERS: Final = ("prompts", "forensic_summary", "tool_results", "use_tools", "ground_truth", "error_type", "error")
 MADE: Final = (
     "prediction",
@@ -82,6 +94,8 @@ TIMES: Final = ("timestamp", "created_at")
 STATES: Final = ("cache_state", "tool_cache")
 KNOWN: Final = frozenset((*NESTED, *VERDICTS, *TEXTS, *TEXTS_OF_RUNS, *OTHERS, *MADE, *CACHE, *TIMES, *STATES))
 SECONDS: Final = "_seconds"
+FIRST_ROW: Final = 1 << 20
+"""Bytes of the first row of a file that are looked at."""
 MADE_HERE: Final = ("cache", "tool_count", f"tools{SECONDS}", "served", "component")
 """Columns that are made from several fields."""
 Values = Mapping[str, Sequence[object]]
@@ -124,6 +138,7 @@ class Flat:
         faults: list[BadCell] = []
         runs, (times, tokens, plain) = _runs(rows, texts.columns), _triage_numbers(rows, faults)
         answer = _answer(rows, words) if self._is_results else _given(texts, ("decision", "error"))
+        plain |= _readings(rows, words)
         others = {name: texts[name].to_list() for name in texts.columns if name not in KNOWN}
         if self._is_results:
             faults += _unread(rows, words)
@@ -228,6 +243,19 @@ def flatten(texts: pl.DataFrame, options: ReadSpec) -> FlatRows:
     return made.flat()
 
 
+def results_in(folder: str | Path) -> list[Path]:
+    """Return the files of results in a folder: JSON lines whose first row has a verdict. None is an error."""
+    found = []
+    for path in sorted(Path(folder).rglob("*.jsonl")):
+        with path.open("rb") as file:
+            first = file.readline(FIRST_ROW)
+        if any(f'"{name}"'.encode() in first for name in ("prediction", "verdict")) and path.stem != "canaries":
+            found.append(path)
+    if not found:
+        raise DataError.of("no-results-in-folder", folder=str(folder))
+    return found
+
+
 CALLED: Final = {"item": "id", "decision": "prediction", "verdict": "prediction", "tools": "use_tools"}
 """The names, in the triage evaluation document, of the columns that a caller may declare."""
 LAYOUT: Final = Layout(
@@ -236,6 +264,7 @@ LAYOUT: Final = Layout(
     has_header=True,
     declares=CALLED,
     expand=Flat,
+    inside=results_in,
 )
 
 
@@ -384,6 +413,22 @@ def _triage_numbers(rows: Sequence[Row], faults: list[BadCell]) -> tuple[Numbers
     if any(_list(row, "tool_details") for row in rows):
         found[f"tools{SECONDS}"] = [_tool_seconds(row) for row in rows]
     return times, tokens, found
+
+
+def _readings(rows: Sequence[Row], words: VerdictWords) -> Numbers:
+    """Return what rows of language models say about each answer.
+
+    That is whether it was refused, cut off or held back, its verdict by the strictest parser (1, 0, or -1 for none), and
+    the probability of its words.
+    """
+    found: Numbers = {}
+    if any("strict_verdict" in row for row in rows):
+        found |= {n: [float(row.get("outcome") == n) for row in rows] for n in ("refused", "cut", "filtered")}
+        codes = {"fake": 1.0, "real": 0.0}
+        found["decision_strict"] = [codes.get(words.read(_word(r, "strict_verdict")) or "", -1.0) for r in rows]
+    if any(row.get("confidence_logprobs") for row in rows):
+        found["confidence_logprobs"] = [_number(row.get("confidence_logprobs")) for row in rows]
+    return found
 
 
 def _amounts(tables: Sequence[Row], name: str, faults: list[BadCell], field: str = "") -> list[float | None]:

@@ -39,7 +39,7 @@ def read_verdict(text: str | None) -> str | None:
 class VerdictWords:
     """The words for labels and verdicts: those that the caller has declared come before the ones that detectors use.
 
-    Words outside the known families, such as `machine` and `person`, are mapped to fake and real, because the figures
+    Words outside the known families, such as `machine` and `person`, are mapped to fake and real, because the numbers
     of the triage evaluation are about those two classes.
     """
 
@@ -56,6 +56,8 @@ class VerdictWords:
         sides = family.sides(positive) if is_own and family is not None else ((), ())
         declared = {folded(word): name for name, side in zip(classes, sides, strict=True) for word in side}
         declared |= dict(zip(map(folded, (positive, negative)), classes, strict=True))
+        if is_own and options.negative is not None:  # a word of the caller's, beside that of the positive one's family
+            declared.setdefault(folded(options.negative), classes[1])
         code = MEANING_OF_CODE.get(word_of(options.positive_value or ""))
         if code is not None:  # verdicts may be codes if labels are
             declared |= {word: classes[0] if own == code else classes[1] for word, own in MEANING_OF_CODE.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Final
@@ -19,16 +19,8 @@ from hitmiss.io.words import flag
 from hitmiss.llm.loose_json import Pairs, objects_and_rest, pairs_of, unquoted
 
 VERDICTS: Final = ("real", "fake", "uncertain")
-SCHEMA: Final[dict[str, object]] = {
-    "type": "object",
-    "properties": {
-        "verdict": {"type": "string", "enum": list(VERDICTS), "description": "real, fake, or uncertain"},
-        "confidence": {"type": "number", "description": "from 0 to 1: the probability that the verdict is right"},
-        "rationale": {"type": "string", "description": "the evidence, in a few sentences"},
-    },
-    "required": ["verdict", "confidence", "rationale"],
-    "additionalProperties": False,
-}
+Words = Callable[[str], str | None]
+"""What a word means: fake, real, uncertain, or nothing."""
 OWN_NAMES: Final = ("verdict", "final_verdict")
 """Names of the verdict that mean nothing else: a value that cannot be read there is a fault of the answer."""
 OTHER_NAMES: Final = ("prediction", "classification", "decision", "conclusion", "answer", "label")
@@ -46,6 +38,21 @@ TAGS: Final = re.compile(r"<(verdict|confidence)>\s*([^<]*?)\s*</\1>", re.IGNORE
 ALONE: Final = re.compile(r"^[\s*_#>]*([A-Za-z][A-Za-z' -]*)[\s*_.!]*$", re.MULTILINE)
 
 
+def schema_of(words: Sequence[str] = VERDICTS) -> dict[str, object]:
+    """Return the JSON schema of an answer whose verdict is one of three words, the abstention last."""
+    listed = f"{', '.join(words[:-1])}, or {words[-1]}"
+    return {
+        "type": "object",
+        "properties": {
+            "verdict": {"type": "string", "enum": list(words), "description": listed},
+            "confidence": {"type": "number", "description": "from 0 to 1: the probability that the verdict is right"},
+            "rationale": {"type": "string", "description": "the evidence, in a few sentences"},
+        },
+        "required": ["verdict", "confidence", "rationale"],
+        "additionalProperties": False,
+    }
+
+
 @dataclass(frozen=True)
 class Answer:
     """A verdict with its confidence and rationale; the problem says what of it could not be understood."""
@@ -61,8 +68,8 @@ class Answer:
         return self.verdict is not None
 
 
-def read_answer(text: str) -> Answer:
-    """Return the verdict in an answer; docs/llm.md lists the shapes that are read.
+def read_answer(text: str, words: Words = read_verdict) -> Answer:
+    """Return the verdict in an answer; docs/llm.md lists the shapes that are read. `words`: what a word means.
 
     >>> read_answer('{"verdict": "fake", "confidence": 0.9, "rationale": "a grid"}').verdict
     'fake'
@@ -74,14 +81,14 @@ def read_answer(text: str) -> Answer:
     if not text.strip():
         return _unparsed("the answer is empty")
     objects, rest = objects_and_rest(unquoted(THOUGHTS.sub("", text)))
-    stated = [answer for found in objects for answer in _stated(found)]
-    stated += _marked(rest)
-    return _agreed(stated or list(_alone(rest)))
+    stated = [answer for found in objects for answer in _stated(found, words)]
+    stated += _marked(rest, words)
+    return _agreed(stated or list(_alone(rest, words)))
 
 
-def answer_of(said: Mapping[str, object]) -> Answer:
+def answer_of(said: Mapping[str, object], words: Words = read_verdict) -> Answer:
     """Return the verdict in a mapping that a function gave; it is read as an object in an answer is."""
-    return _agreed(list(_stated(pairs_of(said))))
+    return _agreed(list(_stated(pairs_of(said), words)))
 
 
 def _agreed(stated: Sequence[Answer]) -> Answer:
@@ -103,24 +110,24 @@ def _agreed(stated: Sequence[Answer]) -> Answer:
     return replace(first, confidence=next(iter(confidences), None), problem=problem)
 
 
-def _stated(found: object, outer: Sequence[tuple[str, object]] = ()) -> Iterator[Answer]:
+def _stated(found: object, words: Words, outer: Sequence[tuple[str, object]] = ()) -> Iterator[Answer]:
     """Yield what an object states, and what the objects inside it do; these may leave the confidence to the outer one."""
     if isinstance(found, list) and not isinstance(found, Pairs):
         for part in found:
-            yield from _stated(part, outer)
+            yield from _stated(part, words, outer)
     if not isinstance(found, Pairs):
         return
     confidences = [(name, value) for name, value in found if _plain(name) in CONFIDENCES] or list(outer)
     rationale = next((v for name, v in found if _plain(name) in REASONS and isinstance(v, str)), "")
-    for said in _verdicts(found):
+    for said in _verdicts(found, words):
         yield said if said.verdict is None else _with_confidence(replace(said, rationale=rationale), confidences)
     for _, value in found:
-        yield from _stated(value, confidences)
+        yield from _stated(value, words, confidences)
 
 
-def _verdicts(found: Pairs) -> Iterator[Answer]:
+def _verdicts(found: Pairs, words: Words) -> Iterator[Answer]:
     """Yield each verdict that the fields of one object state."""
-    read = [(_plain(name), value, _read(_plain(name), value)) for name, value in found if not _is_nested(value)]
+    read = [(_plain(name), value, _read(_plain(name), value, words)) for name, value in found if not _is_nested(value)]
     own = [(value, word) for name, value, word in read if name in OWN_NAMES]
     others = [(value, word) for name, value, word in read if name in OTHER_NAMES]
     unread = [value for value, word in own if word is None]
@@ -131,27 +138,27 @@ def _verdicts(found: Pairs) -> Iterator[Answer]:
     yield from (Answer(word, None, "") for _, _, word in read if word is not None)
 
 
-def _read(name: str, value: object) -> str | None:
+def _read(name: str, value: object, words: Words = read_verdict) -> str | None:
     """Return the verdict of a field: a word, 0 or 1 (1 is the positive class, fake), or a question with yes or no.
 
     >>> _read("verdict", "AI-generated"), _read("label", 1), _read("is_real", False), _read("rationale", "fake")
     ('fake', 'fake', 'fake', None)
     """
     if name in OWN_NAMES or name in OTHER_NAMES:
-        return verdict_of(value)
-    asked, answered = read_verdict(name.removeprefix("is_")), _yes(value)
+        return verdict_of(value, words)
+    asked, answered = words(name.removeprefix("is_")), _yes(value)
     if asked not in ("fake", "real") or answered is None:
         return None
     return asked if answered else {"fake": "real", "real": "fake"}[asked]
 
 
-def verdict_of(value: object) -> str | None:
+def verdict_of(value: object, words: Words = read_verdict) -> str | None:
     """Return what a value means as a verdict; None if it means none.
 
     >>> verdict_of("Synthetic."), verdict_of("0"), verdict_of(True), verdict_of(0.7)
     ('fake', 'real', 'fake', None)
     """
-    if isinstance(value, str) and (word := read_verdict(value)) is not None:
+    if isinstance(value, str) and (word := words(value)) is not None:
         return word
     said = _yes(value)
     return None if said is None else "fake" if said else "real"
@@ -197,18 +204,18 @@ def _confidence(value: object, whole: float = 1.0) -> float | None:
     return min(share, 1.0) if 0.0 <= share <= 1.0 + ROUNDING else None
 
 
-def _marked(text: str) -> Iterator[Answer]:
+def _marked(text: str, words: Words) -> Iterator[Answer]:
     """Yield what the marked lines and the tags of a text state: a verdict, or a confidence alone."""
     for name, value in [(m[1].lower(), m[2]) for pattern in (MARKED, TAGS) for m in pattern.finditer(text)]:
         if name == "confidence":
             yield _with_confidence(Answer("", None, ""), [(name, value)])
-        elif (word := verdict_of(value)) is not None:
+        elif (word := verdict_of(value, words)) is not None:
             yield Answer(word, None, "")
 
 
-def _alone(text: str) -> Iterator[Answer]:
+def _alone(text: str, words: Words) -> Iterator[Answer]:
     """Yield each verdict that stands alone on its line."""
-    yield from (Answer(word, None, "") for m in ALONE.finditer(text) if (word := read_verdict(m[1])) is not None)
+    yield from (Answer(word, None, "") for m in ALONE.finditer(text) if (word := words(m[1])) is not None)
 
 
 def _plain(name: str) -> str:

@@ -28,6 +28,7 @@ from hitmiss.detection.outputs import Extraction, pick_output, settled_kind, to_
 from hitmiss.llm.answers import Answer, answer_of
 from hitmiss.llm.failures import failure, now
 from hitmiss.llm.items import Item
+from hitmiss.llm.question import USUAL, Question
 
 DOTTED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 SAMPLE_RATE: Final = 16000
@@ -44,8 +45,10 @@ class Model:
         thresholds: tuple[float, float] = (0.5, 0.5),
         extraction: Extraction | None = None,
         image_size: int | None = None,
+        question: Question = USUAL,
     ) -> None:
         self.detector, self.thresholds, self.image_size = detector, thresholds, image_size
+        self.question = question
         self.extraction = extraction or Extraction()
         self.contract: Contract | None = None
         """What it is taken for; None before its first answer."""
@@ -122,7 +125,7 @@ class Model:
         if isinstance(said, str):
             said = {"verdict": said}
         if isinstance(said, Mapping):
-            return answer_of(said)
+            return answer_of(said, self.question.read)
         if isinstance(said, bool) or not isinstance(said, int | float | np.number):
             raise DataError.of("function-gave-verdict-mapping", name=type(said).__name__)
         return self._from_probability(float(said))
@@ -191,10 +194,11 @@ def open_models(
     thresholds: tuple[float, float] = (0.5, 0.5),
     extraction: Extraction | None = None,
     image_size: int | None = None,
+    question: Question = USUAL,
 ) -> dict[str, Model]:
     """Open the models among these names that are functions or classic detectors."""
     return {
-        name: Model(open_detector(name, weights=weights), thresholds, extraction, image_size)
+        name: Model(open_detector(name, weights=weights), thresholds, extraction, image_size, question)
         for name in filter(is_detector, names)
     }
 

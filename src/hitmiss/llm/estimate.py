@@ -56,15 +56,16 @@ def _estimate(
 ) -> CostEstimate:
     rounds = (2 if use_tools else 1) + len(plan.settings.roles)
     requests = len(calls) * rounds
-    known = _used(folder, model)
+    known = _used(folder, plan.variant(model).model)
     if known:
         given, made = (round(sum(pair[i] for pair in known) / len(known) * requests) for i in (0, 1))
     else:
-        prompt = len(plan.prompts.system) + max(map(len, plan.prompts.user.values()))
+        words = plan.variant(model).prompts
+        prompt = len(words.system) + max(map(len, words.user.values())) + CHARACTERS * sum(map(_size, words.examples))
         given = sum(rounds * (prompt // CHARACTERS + _size(call.item)) for call in calls)
         given += TOOL_TOKENS * len(calls) * use_tools
         made = requests * min(plan.settings.max_tokens or ANSWER_TOKENS, ANSWER_TOKENS)
-    cost = prices.cost(model, {"input": given, "output": made})[0]
+    cost = prices.cost(plan.variant(model).model, {"input": given, "output": made})[0]
     mode = "tools" if use_tools else "no-tools"
     return CostEstimate(model, mode, len(calls), requests, given, made, cost, bool(known))
 

@@ -9,10 +9,19 @@ from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
     "raw-outputs/verdict": Entry(ERROR, "a verdict needs a probability: {--outputs logit} or {--outputs probability}"),
+    "three-words": Entry(
+        ERROR, "{--positive?}, {--negative?} and {--abstention?} are three different words; found {words}"
+    ),
+    "no-labels/option": Entry(
+        ERROR, "the items have no labels: {option} needs them", fix="leave it out, or add labels to the dataset"
+    ),
+    "not-varied": Entry(
+        ERROR, "{--vary?} takes one setting and its values, as {--vary temperature=0,0.7}; found {text}"
+    ),
     "one-role": Entry(
         ERROR,
-        "{alone} is not a language model: it needs no other model to see or to structure for it",
-        fix="ask it in a run of its own, without {--vision-model?} and {--structuring-model?}",
+        "{alone} is not a language model and needs no other to see for it",
+        fix="ask it in a run without {--vision-model?} and {--structuring-model?}",
     ),
     "no-run": Entry(ERROR, "{--reparse?} reads the answers of a run again, and {place} holds none"),
     "all-failed": Entry(
@@ -80,4 +89,7 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     "file-item-changed-since": Entry(ERROR, "the file of item {id} has changed since the dataset was read"),
     "not-utf-text-byte": Entry(ERROR, "{path_name} is not UTF-8 text (byte {start})", fix="save it as UTF-8"),
     "file-item-cannot-read": Entry(ERROR, "the file of item {id} cannot be read: {strerror}"),
+    "no-canaries": Entry(ERROR, "canaries are made of pictures and texts; there are none"),
+    "bad-canaries": Entry(ERROR, "{--canaries?} takes 0 or more"),
+    "unusable-rows": Entry(ERROR, "{file}: {n:rows} of the dataset cannot be used"),
 }

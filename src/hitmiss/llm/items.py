@@ -20,9 +20,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from hitmiss.core.errors import DataError, EnvironmentFault, Fault, UsageError, message_of
+from hitmiss.core.finding import Finding
 from hitmiss.io.manifest import inside
-from hitmiss.io.verdicts import UNCERTAIN, read_verdict
+from hitmiss.io.verdicts import UNCERTAIN
 from hitmiss.llm.picture import open_picture
+from hitmiss.llm.question import USUAL, Question
 
 PICTURES: Final = ("image", "image_path")
 SOUNDS: Final = ("audio", "audio_path")
@@ -72,11 +74,13 @@ def read_items(
     limit: int | None = None,
     absent: list[str] | None = None,
     shuffle: int | None = None,
+    question: Question = USUAL,
 ) -> list[Item]:
     """Read the items of a dataset file; all faults are reported together, by row.
 
     `absent`: if a list is given, items whose file is missing are left out and their ids are added to it. `shuffle`: the
-    seed of a random order; `limit` then takes items at random, not the first of the file.
+    seed of a random order; `limit` then takes items at random, not the first of the file. `question`: the words of
+    the labels. A dataset without any label is read as unlabelled items.
     """
     path = Path(path)
     base = Path(root) if root is not None else path.parent
@@ -85,12 +89,13 @@ def read_items(
     faults: list[Fault] = []
     by_row: dict[int, Item] = {}
     rows = list(_records(path, faults))
+    has_labels = any(record.get(name) is not None for _, record in rows for name in LABELS)
     if shuffle is not None:
         random.Random(shuffle).shuffle(rows)
     for row, record in rows:
         if limit is not None and len(by_row) + len(faults) >= limit:
             break
-        found = _item(record, base, path.name, row)
+        found = _item(record, base, path.name, row, question if has_labels else None)
         if isinstance(found, Fault) and absent is not None and found.kind == "missing-file":
             absent.append(str(record.get("id")))
         elif isinstance(found, Fault):
@@ -100,9 +105,8 @@ def read_items(
     faults += _repeated(by_row, path.name)
     items = list(by_row.values())
     if faults:
-        raise DataError(
-            f"{path.name}: {len(faults):,} row{'' if len(faults) == 1 else 's'} of the dataset cannot be used", faults
-        )
+        unusable = Finding("unusable-rows", values={"file": path.name, "n": len(faults)})
+        raise DataError.coded(unusable, faults[0].kind).with_faults(faults)
     if not items:
         raise DataError.of("holds-no-item", path_name=path.name)
     return items
@@ -148,14 +152,15 @@ def _parsed(line: str) -> object:
     return found
 
 
-def _item(record: Mapping[str, object], root: Path, name: str, row: int) -> Item | Fault:
+def _item(record: Mapping[str, object], root: Path, name: str, row: int, question: Question | None) -> Item | Fault:
     def fault(kind: str, message: str, column: str, value: object = None) -> Fault:
         return Fault(kind, message, name, row, column, None if value is None else str(value)[:80])
 
     said = next((str(record[c]) for c in LABELS if record.get(c) is not None), "")
-    label = read_verdict(said)
-    if label is None or label == UNCERTAIN:
-        return fault("bad-label", "the label must be real or fake", "label", said)
+    label = "" if question is None else question.read(said)
+    if question is not None and (label is None or label == UNCERTAIN):
+        return fault("bad-label", f"the label must be {question.negative} or {question.positive}", "label", said)
+    assert label is not None
     meta = record.get("meta") or {}
     if not isinstance(meta, dict):
         return fault("bad-meta", "meta must be an object", "meta", meta)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Final
 
+from hitmiss.core.ask_spec import AskSpec
 from hitmiss.core.errors import EnvironmentFault
 from hitmiss.detection.detector import need
 from hitmiss.llm.addresses import (
@@ -17,9 +18,9 @@ from hitmiss.llm.addresses import (
     require_server,
     server_of,
 )
-from hitmiss.llm.answers import SCHEMA
+from hitmiss.llm.answers import schema_of
 from hitmiss.llm.ledger import Ledger, keep_ledger
-from hitmiss.llm.plan import Settings
+from hitmiss.llm.question import Question
 from hitmiss.llm.secrets import Secrets, redact_api
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ MARKUP: Final = re.compile(r"\[/?[a-z ]+\]")
 
 
 def open_language_models(
-    names: Sequence[str], settings: Settings, key: str | None, secrets: Secrets, ledger: Ledger | None = None
+    names: Sequence[str], settings: AskSpec, key: str | None, secrets: Secrets, ledger: Ledger | None = None
 ) -> dict[str, LanguageModel]:
     """Open the models, after checking that their servers, as far as known, can be reached."""
     asked = settings.base_url, settings.provider
@@ -47,7 +48,7 @@ def open_language_models(
 
 
 def open_roles(
-    settings: Settings, key: str | None, secrets: Secrets, ledger: Ledger | None = None
+    settings: AskSpec, key: str | None, secrets: Secrets, ledger: Ledger | None = None
 ) -> dict[str, LanguageModel]:
     """Open the models that do vision or structuring for the agents."""
     return {
@@ -58,7 +59,7 @@ def open_roles(
 
 def open_model(
     name: str,
-    settings: Settings,
+    settings: AskSpec,
     key: str | None,
     secrets: Secrets,
     is_last: bool = True,
@@ -79,7 +80,8 @@ def open_model(
         max_retries=settings.max_retries,
         timeout=settings.timeout,
         attempt_timeout=min(settings.attempt_timeout, settings.timeout),
-        response_schema=_schema(model) if is_last else None,
+        response_schema=_schema(model, Question.of(settings)) if is_last else None,
+        **({"logprobs": True} if settings.logprobs else {}),
         **connections,
     )
     server = server_of(name, settings.base_url, settings.provider)
@@ -99,12 +101,12 @@ def open_model(
     return found
 
 
-def address_of(name: str, settings: Settings) -> str:
+def address_of(name: str, settings: AskSpec) -> str:
     """Return a model's name for inspect_ai.
 
-    >>> address_of("gpt-5.1", Settings()), address_of("anthropic/claude", Settings())
+    >>> address_of("gpt-5.1", AskSpec()), address_of("anthropic/claude", AskSpec())
     ('openai/gpt-5.1', 'anthropic/claude')
-    >>> address_of("org/model", Settings(base_url="http://127.0.0.1:1/v1"))
+    >>> address_of("org/model", AskSpec(base_url="http://127.0.0.1:1/v1"))
     'openai-api/hitmiss/org/model'
     """
     if settings.provider is not None:
@@ -114,6 +116,8 @@ def address_of(name: str, settings: Settings) -> str:
     return name if "/" in name else f"openai/{name}"
 
 
-def _schema(model: ModuleType) -> ResponseSchema:
+def _schema(model: ModuleType, question: Question) -> ResponseSchema:
     util = need("inspect_ai.util", "llm")
-    return model.ResponseSchema(name="verdict", json_schema=util.JSONSchema.model_validate(SCHEMA), strict=True)
+    return model.ResponseSchema(
+        name="verdict", json_schema=util.JSONSchema.model_validate(schema_of(question.words)), strict=True
+    )

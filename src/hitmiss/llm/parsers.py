@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from hitmiss.core.errors import UnknownName
-from hitmiss.llm.answers import VERDICTS, Answer, read_answer
+from hitmiss.llm.answers import Answer, read_answer
+from hitmiss.llm.question import USUAL, Question
 
 ENDS: Final = {
     "max_tokens": ": it was cut off at the most tokens that an answer may have (--max-tokens)",
@@ -29,13 +30,13 @@ class Parser:
     name: str
     version: int
     about: str
-    read: Callable[[str], Answer]
+    read: Callable[[str, Question], Answer]
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
 
-def read_strictly(text: str) -> Answer:
+def read_strictly(text: str, question: Question = USUAL) -> Answer:
     """Return the verdict of an answer that is exactly the JSON object that was asked for.
 
     >>> read_strictly('{"verdict": "fake", "confidence": 0.9, "rationale": "a grid"}').verdict
@@ -48,20 +49,23 @@ def read_strictly(text: str) -> Answer:
     except ValueError:
         found = None
     is_whole = isinstance(found, dict) and set(found) == {"verdict", "confidence", "rationale"}
-    if not is_whole or found["verdict"] not in VERDICTS:
+    if not is_whole or found["verdict"] not in question.words:
         return Answer(None, None, "", "the answer is not the one JSON object that was asked for")
     confidence = found["confidence"]
     is_share = isinstance(confidence, int | float) and not isinstance(confidence, bool) and 0 <= confidence <= 1
     if not is_share or not isinstance(found["rationale"], str):
         return Answer(None, None, "", "the answer is not the one JSON object that was asked for")
-    return Answer(found["verdict"], float(confidence), found["rationale"])
+    return Answer(question.read(found["verdict"]), float(confidence), found["rationale"])
 
 
-LENIENT: Final = Parser("lenient", 2, "a verdict wherever it is stated (docs/llm.md lists the shapes)", read_answer)
-PARSERS: Final = {
-    parser.name: parser
-    for parser in (LENIENT, Parser("strict", 1, "exactly the JSON object that was asked for", read_strictly))
-}
+LENIENT: Final = Parser(
+    "lenient",
+    2,
+    "a verdict wherever it is stated (docs/llm.md lists the shapes)",
+    lambda text, question: read_answer(text, question.read),
+)
+STRICT: Final = Parser("strict", 1, "exactly the JSON object that was asked for", read_strictly)
+PARSERS: Final = {parser.name: parser for parser in (LENIENT, STRICT)}
 
 
 def find_parser(name: str) -> Parser:
@@ -71,12 +75,12 @@ def find_parser(name: str) -> Parser:
     return PARSERS[name]
 
 
-def parse_record(record: Mapping[str, object], parser: Parser) -> dict[str, object]:
+def parse_record(record: Mapping[str, object], parser: Parser, question: Question = USUAL) -> dict[str, object]:
     """Return a record with its answer read by a parser; one without an answer (a function's, a failure) is unchanged."""
     if record.get("answer") is None or "error" in record:
         return dict(record)
     text = str(record["answer"])
-    found = parser.read(text)
+    found = parser.read(text, question)
     kept = {name: value for name, value in record.items() if name != "problem"}
     verdict = {"prediction": found.verdict, "confidence": found.confidence, "rationale": found.rationale}
     if not found.problem:

@@ -4,57 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Final
 
+from hitmiss.core.ask_spec import AskSpec
 from hitmiss.core.errors import UnknownName, UsageError
 from hitmiss.llm.addresses import server_of
 from hitmiss.llm.items import Item, content_digest
-from hitmiss.llm.prompts import ROLES, Prompts
+from hitmiss.llm.prompts import Prompts
 from hitmiss.llm.tools import BY_KIND, Tool
 
 MODES: Final = {"both": (False, True), "tools": (True,), "on": (True,), "no-tools": (False,), "off": (False,)}
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How models are asked. Those in `pinned` change answers; the others only speed and patience."""
-
-    temperature: float | None = 0.0
-    max_tokens: int | None = None
-    reasoning_effort: str | None = None
-    seed: int | None = None
-    max_iterations: int = 15
-    thresholds: tuple[float, float] = (0.5, 0.5)
-    base_url: str | None = None
-    provider: str | None = None
-    vision_model: str | None = None
-    structuring_model: str | None = None
-    tool_cache: bool = True
-    answer_cache: bool = False
-    max_connections: int | None = None
-    max_retries: int = 6
-    timeout: int = 600
-    attempt_timeout: int = 150
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-
-    @property
-    def cache_state(self) -> str:
-        """What may be served from a cache: nothing (`off`), results of tools, answers, or both."""
-        parts = [name for name, is_on in (("tools", self.tool_cache), ("answers", self.answer_cache)) if is_on]
-        return "+".join(parts) or "off"
-
-    @property
-    def roles(self) -> dict[str, str]:
-        """The models of the roles that the agent does not do itself."""
-        given = zip(ROLES, (self.vision_model, self.structuring_model), strict=True)
-        return {role: name for role, name in given if name is not None}
-
-    @property
-    def run_config(self) -> dict[str, object]:
-        """The settings that are in every row, under the names of the triage evaluation document where it has them."""
-        names = ("temperature", "max_iterations", "reasoning_effort", "max_tokens", "seed")
-        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -74,17 +34,30 @@ class Call:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """How the model of one run is asked: its own name, its prompts and its settings."""
+
+    model: str
+    prompts: Prompts
+    settings: AskSpec
+
+
+@dataclass(frozen=True)
 class CallPlan:
-    """The whole of a run. `detectors` maps the models that are functions or classic detectors to their identity."""
+    """The whole of a run. `detectors` maps the models that are functions or classic detectors to their identity.
+
+    `variants` says how the models among `models` are asked that differ from the rest, under the names of their runs.
+    """
 
     items: Sequence[Item]
     models: Sequence[str]
     modes: Sequence[bool] = (False,)
     trials: int = 1
-    settings: Settings = field(default_factory=Settings)
+    settings: AskSpec = field(default_factory=AskSpec)
     prompts: Prompts = field(default_factory=Prompts)
     canaries: Sequence[Item] = ()
     detectors: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    variants: Mapping[str, Variant] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -96,6 +69,15 @@ class CallPlan:
             raise UsageError.of("one-role", alone=alone[0])
         if True in self.modes and not self.tools and set(self.models) - set(self.detectors):
             raise UsageError.of("tools-pictures-sounds-dataset")
+
+    def variant(self, name: str) -> Variant:
+        """Return how the model of a run is asked."""
+        return self.variants.get(name) or Variant(name, self.prompts, self.settings)
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the classes of the items are known."""
+        return bool(self.items[0].label)
 
     @property
     def kinds(self) -> list[str]:
@@ -114,19 +96,36 @@ class CallPlan:
 
     def server(self, model: str) -> str | None:
         """Return the address that the user gave for a model, if any."""
-        return server_of(model, self.settings.base_url, self.settings.provider)
+        return server_of(self.variant(model).model, self.settings.base_url, self.settings.provider)
 
     def _asked(self, model: str) -> dict[str, object]:
         """Return what pins a language model; `--base-url`, which all share, is separate."""
         named = {} if self.settings.base_url else {"base_url": self.server(model)}
-        return {"provider": self.settings.provider, **{k: v for k, v in named.items() if v}}
+        pinned: dict[str, object] = {"provider": self.settings.provider, **{k: v for k, v in named.items() if v}}
+        if model in self.variants:
+            own = self.variants[model]
+            pinned |= {
+                "model": own.model,
+                "prompts": own.prompts.hashes(self.kinds),
+                "settings": own.settings.run_config,
+            }
+        return pinned
 
     @property
     def calls(self) -> list[Call]:
-        """Return every question, in order: first those about items, then the canaries."""
-        asked = [Call(m, t, k, item) for m, t in self.cells for k in range(self.trials) for item in self.items]
-        tested = [Call(m, t, 0, item, True) for m, t in self.cells for item in self.canaries]
+        """Return every question, in the order of asking: all models about one item, then about the next; last, canaries."""
+        asked = [Call(m, t, k, item) for k in range(self.trials) for item in self.items for m, t in self.cells]
+        tested = [Call(m, t, 0, item, True) for item in self.canaries for m, t in self.cells]
         return asked + tested
+
+    @property
+    def row_order(self) -> list[int]:
+        """Return the positions of `calls` in the order of result rows: model, mode, trial, item; canaries last."""
+        cell_of = {cell: at for at, cell in enumerate(self.cells)}
+        calls = self.calls
+        return sorted(
+            range(len(calls)), key=lambda at: (calls[at].is_canary, cell_of[calls[at].model, calls[at].use_tools])
+        )
 
     @property
     def config(self) -> dict[str, object]:
@@ -150,6 +149,24 @@ class CallPlan:
         """Return the models of further roles, and what pins each."""
         roles = {role: {"model": name, **self._asked(name)} for role, name in self.settings.roles.items()}
         return {"roles": roles} if roles else {}
+
+
+def matrix(
+    models: Sequence[str], prompts: Mapping[str, Prompts], settings: AskSpec, varied: Mapping[str, Sequence[object]]
+) -> dict[str, Variant]:
+    """Return a variant for every combination of model, prompt and settings, under the name of its run.
+
+    >>> sorted(matrix(["m"], {"": Prompts()}, AskSpec(), {"temperature": [0.0, 0.7]}))
+    ['m@temperature=0.0', 'm@temperature=0.7']
+    """
+    found = {}
+    for model in models:
+        for name, words in prompts.items():
+            for values in product(*varied.values()):
+                own = dict(zip(varied, values, strict=True))
+                parts = [*([name] if name else []), *(f"{k}={v}" for k, v in own.items())]
+                found["@".join([model, *parts])] = Variant(model, words, settings.changed(**own))
+    return found
 
 
 def modes_of(text: str) -> tuple[bool, ...]:

@@ -9,10 +9,11 @@ from typing import Final
 
 from hitmiss._version import __version__
 from hitmiss.core.convert import fit
+from hitmiss.io.verdicts import UNCERTAIN
 from hitmiss.llm.items import content_digest
 from hitmiss.llm.openai_forms import object_in, objects_in
 from hitmiss.llm.outcomes import outcome_of
-from hitmiss.llm.parsers import LENIENT, Parser, parse_record
+from hitmiss.llm.parsers import LENIENT, STRICT, Parser, parse_record
 from hitmiss.llm.plan import Call, CallPlan
 from hitmiss.llm.prices import Prices
 from hitmiss.llm.prompts import ROLES
@@ -24,15 +25,20 @@ NO_TOKENS: Final = "the model is not a language model and has no tokens"
 def make_rows(
     plan: CallPlan, records: Iterable[tuple[int, Mapping[str, object]]], prices: Prices, parser: Parser = LENIENT
 ) -> Iterator[dict[str, object]]:
-    """Yield a row for every record, in the order of the plan."""
+    """Yield a row for every record, model by model."""
     calls, about = plan.calls, {**shared(plan), "parser": str(parser)}
-    ordered = sorted(records, key=lambda pair: pair[0])
+    by_position = dict(records)
+    ordered = [(at, by_position[at]) for at in plan.row_order if at in by_position]
     wires: dict[str, dict[str, object]] = {}
     for at, record in ordered:
         wires.setdefault(calls[at].model, {}).update({n: record[n] for n in ("wire", "wire_by_role") if record.get(n)})
     # the request of a failed call is unknown: assume the same settings as the model's other calls
     for at, record in ordered:
-        yield row_of(plan, calls[at], {**wires[calls[at].model], **parse_record(record, parser)}, about, prices)
+        question = plan.prompts.question
+        read = parse_record(record, parser, question)
+        if record.get("answer") is not None and "error" not in record:  # what the strictest reading makes of it
+            read["strict"] = parse_record(record, STRICT, question)["prediction"]
+        yield row_of(plan, calls[at], {**wires[calls[at].model], **read}, about, prices)
 
 
 def shared(plan: CallPlan) -> dict[str, object]:
@@ -50,24 +56,30 @@ def row_of(
     plan: CallPlan, call: Call, record: Mapping[str, object], about: Mapping[str, object], prices: Prices
 ) -> dict[str, object]:
     """Return one row. A failed call has an error and no verdict; an answer that was not understood has neither."""
-    is_llm, item = call.model not in plan.detectors, call.item
+    is_llm, item, how = call.model not in plan.detectors, call.item, plan.variant(call.model)
+
+    def word(name: object) -> str | None:
+        """Return a class in the words of the question; an abstention is always called uncertain."""
+        return UNCERTAIN if name == UNCERTAIN else plan.prompts.question.word(None if name is None else str(name))
+
     row: dict[str, object] = {
         "id": item.id,
         "model": call.model,
         "use_tools": call.use_tools,
         "trial": call.trial,
-        "label": item.label,
+        **({"label": word(item.label)} if item.label else {}),
         **({item.kind: item.file or item.text} if item.file or item.text else {}),
         "meta": dict(item.meta),
-        "prediction": record.get("prediction"),
-        "parsed_verdict": record.get("prediction"),
+        "prediction": word(record.get("prediction")),
+        "parsed_verdict": word(record.get("prediction")),
+        **({"strict_verdict": word(record["strict"])} if "strict" in record else {}),
         "confidence": record.get("confidence"),
         "rationale": record.get("rationale", ""),
         "raw_analysis": record.get("raw", record.get("answer", "")),
         "problem": record.get("problem", ""),
         "outcome": outcome_of(record),
         "models": models_of(plan, call, record, is_llm),
-        "run_config": {**_settings(plan, record, is_llm), **_conditions(plan, call), **about},
+        "run_config": {**_settings(plan, call, record, is_llm), **_conditions(plan, call), **about},
         "cache_state": plan.settings.cache_state,
         "cache_hit": bool(record.get("cache_hit", False)),
         "tool_usage": [detail["tool"] for detail in objects_in(record, "tool_details")],
@@ -78,10 +90,11 @@ def row_of(
         "timestamp": record.get("timestamp"),
         "tokens": record.get("tokens"),
     }
-    if record.get("sent"):
-        row["sent"] = record["sent"]
+    for name in ("sent", "turns", "first_answer", "confidence_logprobs"):
+        if record.get(name):
+            row[name] = record[name]
     if is_llm:
-        row["prompt_hashes"] = plan.prompts.hashes(plan.kinds, plan.settings.roles)
+        row["prompt_hashes"] = how.prompts.hashes(plan.kinds, plan.settings.roles)
     for name in ("description", "tokens_by_role"):
         if name in record:
             row[name] = record[name]
@@ -91,14 +104,14 @@ def row_of(
     return row
 
 
-def _settings(plan: CallPlan, record: Mapping[str, object], is_llm: bool) -> dict[str, object]:
+def _settings(plan: CallPlan, call: Call, record: Mapping[str, object], is_llm: bool) -> dict[str, object]:
     """Return the settings as they were sent to the agent, and to each other role under its name.
 
     Those that were requested and not sent are listed apart.
     """
     if not is_llm:
         return {}
-    asked, by_role = plan.settings.run_config, object_in(record, "wire_by_role")
+    asked, by_role = plan.variant(call.model).settings.run_config, object_in(record, "wire_by_role")
     roles = {role: _as_sent(asked, object_in(by_role, role)) for role in plan.settings.roles if by_role.get(role)}
     return {**_as_sent(asked, object_in(record, "wire")), **({"roles": roles} if roles else {})}
 
@@ -112,7 +125,10 @@ def models_of(plan: CallPlan, call: Call, record: Mapping[str, object], is_llm: 
     """Return the models asked, in each of the documented roles, and the one that reports it answered as the agent."""
     if not is_llm:
         return {"agent": call.model}
-    roles: dict[str, object] = {**dict.fromkeys(("agent", *ROLES), call.model), **plan.settings.roles}
+    roles: dict[str, object] = {
+        **dict.fromkeys(("agent", *ROLES), plan.variant(call.model).model),
+        **plan.settings.roles,
+    }
     return {**roles, "answered": record["model_answered"]} if record.get("model_answered") else roles
 
 
@@ -131,9 +147,12 @@ def cost_of(plan: CallPlan, call: Call, record: Mapping[str, object], prices: Pr
     if record.get("tokens") is None and record.get("cache_hit"):
         return None, "the answer came from the cache"
     if not plan.settings.roles:
-        return prices.cost(call.model, _tokens(record.get("tokens")))
+        return prices.cost(plan.variant(call.model).model, _tokens(record.get("tokens")))
     spent = object_in(record, "tokens_by_role") or {"agent": None}
-    each = [prices.cost(plan.settings.roles.get(role, call.model), _tokens(tokens)) for role, tokens in spent.items()]
+    each = [
+        prices.cost(plan.settings.roles.get(role, plan.variant(call.model).model), _tokens(tokens))
+        for role, tokens in spent.items()
+    ]
     costs = [cost for cost, _ in each if cost is not None]
     return (sum(costs), "") if len(costs) == len(each) else (None, next(why for _, why in each if why))
 

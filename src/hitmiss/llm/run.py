@@ -43,7 +43,8 @@ class Outcome:
 
     folder: Path
     output: Path
-    trials: Trials
+    trials: Trials | None
+    """The rows as trials; None if the items have no labels."""
     rows: list[dict[str, object]]
     obedience: list[InjectionResult]
     account: Account
@@ -120,7 +121,7 @@ def work_on_calls(
         opened,
         secrets=Secrets.of_environment(key),
         key=key,
-        cache=ToolCache(tool_cache or default_folder()) if plan.settings.tool_cache else None,
+        cache=ToolCache(tool_cache or default_folder()) if not plan.settings.disable_tool_cache else None,
         prices=prices,
         tell=tell,
     )
@@ -165,15 +166,18 @@ def _finish(
         replace_file(folder / CANARIES, as_lines(tested).encode())
         files.append(CANARIES)
     write_logs(plan, own, folder)
-    trials = read_results(folder / RESULTS)
-    head = trials.header
-    facts = {"rows": RESULTS, "layout": LAYOUT.name, "positive": head.positive, "negative": head.negative}
+    question = plan.prompts.question
+    own_words = {} if question.is_usual else {"positive": question.positive, "negative": question.negative}
+    trials = read_results(folder / RESULTS, **own_words) if plan.is_labelled else None
+    classes = {"positive": question.positive, "negative": question.negative}
+    facts = {"rows": RESULTS, "layout": LAYOUT.name, **classes}
     facts["parser"] = str(parser)
     before = as_manifest(run.manifest).facts.get("contracts")
     taken_for = {"contracts": dict(contracts) or before} if contracts or before else {}
-    run.finish(trials.frame, files, **facts, **taken_for, **_media(plan, folder))
+    told = pl.DataFrame({"item": [str(row["id"]) for row in own], "prediction": [row["prediction"] for row in own]})
+    run.finish(trials.frame if trials is not None else told, files, **facts, **taken_for, **_media(plan, folder))
     replace_file(target, as_lines(own).encode())
-    return Outcome(folder, target, trials, own, obedience(tested), account_of(folder))
+    return Outcome(folder, target, trials, own, obedience(tested, question), account_of(folder))
 
 
 def _save_files(plan: CallPlan, folder: Path) -> list[str]:

@@ -36,7 +36,7 @@ NAME: Final = "stand-in"
 NOTE: Final = "a stand-in that measures the picture by a fixed rule; it is not a language model"
 DOUBT: Final = 0.6
 """Log-odds below which it answers `uncertain`."""
-COMMAND: Final = re.compile(rb"answer with the verdict (real|fake)", re.IGNORECASE)
+COMMAND: Final = re.compile(rb"(?:verdict|Urteil|veredicto) (real|fake)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

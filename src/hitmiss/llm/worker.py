@@ -216,11 +216,12 @@ class _Conversations:
         need("inspect_ai", "llm")
         require_plain_environment()
         logging.getLogger("inspect_ai").setLevel(logging.CRITICAL)  # failures are reported by our own rows
-        names = [name for name in worker.plan.models if name not in worker.models]
-        given = worker.plan.settings, worker.key, worker.secrets, worker.ledger
+        given = worker.key, worker.secrets, worker.ledger
         with _quiet():
-            self._models = open_language_models(names, *given)
-            self._roles = open_roles(*given)
+            for name in (name for name in worker.plan.models if name not in worker.models):
+                how = worker.plan.variant(name)
+                self._models[name] = open_language_models([how.model], how.settings, *given)[how.model]
+            self._roles = open_roles(worker.plan.settings, *given)
             self._loop = asyncio.new_event_loop()
 
 

@@ -123,7 +123,7 @@ def agreement(
 def _measured(
     answers: Counts, units: Mapping[str, list[str]], plan: SamplingPlan
 ) -> tuple[float | None, float | None, float | None, str]:
-    """Measure alpha on items as trials, like any other figure; return it with its ends and a note."""
+    """Measure alpha on items as trials, like any other number; return it with its ends and a note."""
     if not plan.bootstrap:
         return _alpha_of(answers), None, None, "no bootstrap was asked for"
     if any(len({*values}) < 2 for values in (*units.values(), range(len(answers)))):

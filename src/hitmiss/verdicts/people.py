@@ -27,6 +27,7 @@ from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials, stack
 from hitmiss.engine.measure import measure_design
 from hitmiss.io.people import HUMAN, PeoplesVerdicts
+from hitmiss.metrics.triage import OF_PEOPLE
 from hitmiss.verdicts.agreement import Agreement, agreement, answer_counts
 from hitmiss.verdicts.stability import TRIAL, USUAL, is_repeated, majority, measure_repeated
 
@@ -34,7 +35,6 @@ Where = Literal["unanswered", "reviewed"]
 WHERE: Final = get_args(Where)
 SYSTEM, PEOPLE, TOGETHER = "system", "people", "together"
 WHO: Final = "decided by"
-METRICS: Final = ("accuracy", "coverage", "accuracy_answered", "fake_slip_rate", "real_false_flag_rate")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ NOT_ASKED, NOT_TOLD, UNSEEN = "not asked", "cannot tell", "no verdict"
 
 @dataclass(frozen=True)
 class Pairs:
-    """On how many items of one run people make one figure better, and on how many worse; trials of an item together."""
+    """On how many items of one run people make one number better, and on how many worse; trials of an item together."""
 
     run: Mapping[str, str]
     metric: str
@@ -87,7 +87,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Teamwork:
-    """The figures of all three, the load of each run, the paths of all trials, people's agreement, and their time."""
+    """The numbers of all three, the load of each run, the paths of all trials, people's agreement, and their time."""
 
     figures: Results
     loads: tuple[Load, ...]
@@ -155,7 +155,7 @@ class _Stored:
 def evaluate_teamwork(
     system: Trials, said: PeoplesVerdicts, plan: SamplingPlan = USUAL, *, where: Where = "unanswered"
 ) -> Teamwork:
-    """Measure every figure for the system alone, people alone, and the two together."""
+    """Measure every number for the system alone, people alone, and the two together."""
     people = words_of_people(system, said)
     both = together(system, people, where)
     figures = _figures(system, people, both, plan)
@@ -189,7 +189,7 @@ def evaluate_teamwork(
 def _figures(system: Trials, people: Trials, both: Trials, plan: SamplingPlan) -> Results:
     """Measure the three. For repeated runs, the mean over trials; people have judged each item once."""
     unit = plan.unit
-    design = Design.by_plan(plan, METRICS)
+    design = Design.by_plan(plan, OF_PEOPLE)
     machine = stack({SYSTEM: _bare(system, unit), TOGETHER: _bare(both, unit)}, WHO)
     repeated = is_repeated(machine)
     figures = (measure_repeated if repeated else measure_design)(machine, design)
@@ -212,9 +212,7 @@ def human_trials(system: Trials, said: PeoplesVerdicts) -> Trials:
         faults = [
             Fault("unknown-item", "people judged an item that the results do not have", value=s) for s in strangers
         ]
-        raise DataError(
-            f"people judged {len(strangers)} that the results do not have, the first is {strangers[0]!r}", faults
-        )
+        raise DataError.of("unknown-item/judged", n=len(strangers), first=strangers[0]).with_faults(faults)
     frame = said.reviews.join(known, on="item", maintain_order="left").select(
         "item", "target", "label", "decision", *system.header.slices,
         model=pl.lit(HUMAN), trial="reviewer", seconds="seconds",
@@ -289,11 +287,11 @@ GOOD_WHERE: Final[Mapping[str, Callable[[int, int | None], bool]]] = {
     "fake_slip_rate": lambda label, decision: not (label == 1 and decision == 0),
     "real_false_flag_rate": lambda label, decision: not (label == 0 and decision == 1),
 }
-"""The figures that are compared item by item, and where the outcome of a trial is good by each."""
+"""The numbers that are compared item by item, and where the outcome of a trial is good by each."""
 
 
 def pairs_of(system: Trials, both: Trials) -> list[Pairs]:
-    """Count, for each run and figure, the items on which people make the outcome better or worse."""
+    """Count, for each run and number, the items on which people make the outcome better or worse."""
     runs = [name for name in system.header.runs if name != TRIAL]
     change: dict[tuple[str, ...], dict[str, Counter[str]]] = {}
     rows = system.frame.select(*runs, "item", "label", "decision").iter_rows()

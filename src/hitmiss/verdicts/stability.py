@@ -1,6 +1,6 @@
 """Repeated runs: how much variation comes from the run, how much from the items, and which verdicts flip.
 
-Run noise is the standard deviation of a figure over the trials of a run; item noise is its interval over the items,
+Run noise is the standard deviation of a number over the trials of a run; item noise is its interval over the items,
 which are resampled with all their trials. The two are never mixed, and repeated rows of an item never count as new
 items. A mean over repetitions is a mean over items: where some trials of a run lack items, every item counts the same,
 however often it was asked (see `completed`), because a mean over trials of unequal size would follow the smallest one.
@@ -25,6 +25,7 @@ from hitmiss.core.results import Estimate, Results, merged
 from hitmiss.core.sampling import SamplingPlan
 from hitmiss.core.trials import Trials
 from hitmiss.engine.measure import measure_design, measure_share
+from hitmiss.engine.natural_unit import with_natural_unit
 from hitmiss.engine.signature import digest_of, read_signature, render
 
 TRIAL: Final = "trial"
@@ -97,8 +98,9 @@ def measure_repeated(
     """
     if not is_repeated(trials, column):
         raise UsageError.of("no-run-more", column=column)
+    design = with_natural_unit(design, trials)
     each = measure_design(trials, replace(design, by=()), remarks)
-    over = replace(design, unit=design.unit or ("item",))
+    over = replace(design, unit=design.units or ("item",))
     wide = replace(over, by=((column,),))
     together = measure_design(pooled(trials, column), wide)
     lacking = uneven(trials, column)
@@ -130,7 +132,7 @@ def _over_items(trials: Trials, design: Design, lacking: Mapping[Cell, int], col
 def _sliced(
     trials: Trials, design: Design, lacking: Mapping[Cell, int], column: str, narrow: Collection[str]
 ) -> Results:
-    """Return the figures over all repetitions together; where repetitions lack items, every item counts the same."""
+    """Return the numbers over all repetitions together; where repetitions lack items, every item counts the same."""
     if not lacking:
         return measure_design(pooled(trials, column), design, narrow=narrow)
     others = [own for run, own in _by_run(trials, column) if run not in lacking]
@@ -140,7 +142,7 @@ def _sliced(
 
 
 def _counted(e: Estimate, trials: Trials) -> Estimate:
-    """Return a figure of a completed run with the number of trials that there are."""
+    """Return an estimate of a completed run with the number of trials that there are."""
     cells = {name: value for name, value in e.slice.items() if e.average in (None, "worst") and value != "*"}
     own = trials.where(**e.run, **cells)
     return replace(e, n=len(own), n_positive=own.n_positive, of=None)
@@ -156,7 +158,7 @@ def _mean(e: Estimate, column: str) -> Estimate:
 
 
 def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estimate]:
-    """Return the figures of runs with one repetition as the mean over that one, so that tables show every run."""
+    """Return the numbers of runs with one repetition as the mean over that one, so that tables show every run."""
     have = {(e.metric, *sorted(e.run.items())) for e in means}
     rows = [
         replace(e, run={k: v for k, v in e.run.items() if k != column}, average="mean", note=e.note or f"one {column}")
@@ -169,7 +171,7 @@ def _made_once(each: Results, means: list[Estimate], column: str) -> list[Estima
 def _deviations(each: Results, column: str, lacking: Mapping[Cell, int]) -> list[Estimate]:
     """Return the sample standard deviation over the repetitions of each run; undefined for a single repetition.
 
-    Repetitions that lack items are left out: their figures differ because their items do.
+    Repetitions that lack items are left out: their numbers differ because their items do.
     """
     cells: dict[tuple[object, ...], list[Estimate]] = {}
     for e in each:
@@ -225,7 +227,7 @@ def flips(trials: Trials, plan: SamplingPlan = USUAL, column: str = TRIAL) -> Re
 
 
 def _explained(e: Estimate, plan: SamplingPlan) -> Estimate:
-    """Return a figure without an interval together with what to do about it."""
+    """Return a number without an interval together with what to do about it."""
     asked = e.low is not None or plan.bootstrap or not plan.unit
     return e if asked else replace(e, note=Remark.of("no-interval/undrawn"))
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Error-level analysis: how much a picture changes when it is saved as JPEG once more.
 #
 # A region that has been through JPEG fewer times than the rest, such as a pasted one, changes more (N. Krawetz, "A
-# Picture's Worth", Black Hat 2007). Smooth regions change little in any case, so the figures are hints, not proofs.
+# Picture's Worth", Black Hat 2007). Smooth regions change little in any case, so the numbers are hints, not proofs.
 
 
 def error_levels(data: bytes, *, quality: int = 90, grid: int = 8) -> dict[str, object]:
