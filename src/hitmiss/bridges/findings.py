@@ -8,6 +8,12 @@ from typing import Final
 from hitmiss.core.finding import ERROR, Entry
 
 ENTRIES: Final[Mapping[str, Entry]] = {
+    "no-pull-request": Entry(
+        ERROR,
+        "there is no pull request to comment on: the environment of a {host} job has {needs}",
+        fix="leave {--post?} out elsewhere",
+    ),
+    "comment-not-posted": Entry(ERROR, "{host} did not take the comment: {why}", fix="check the token's permissions"),
     "nothing-counted-yet-call": Entry(ERROR, "nothing was counted yet: call update first"),
     "not-metric-scores-accumulated": Entry(
         ERROR, "{text} is not a metric of scores that can be accumulated", fix="measure it with hm.measure"
@@ -26,4 +32,5 @@ ENTRIES: Final[Mapping[str, Entry]] = {
     ),
     "no-run-active-call": Entry(ERROR, "no W&B run is active: call wandb.init first"),
     "logging-needs-package-pip": Entry(ERROR, "logging to {name} needs the package: pip install {name}"),
+    "scorer-needs-sklearn": Entry(ERROR, "a scorer needs scikit-learn: pip install 'hitmiss[probes]'"),
 }

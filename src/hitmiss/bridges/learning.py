@@ -19,8 +19,6 @@ from hitmiss.core.metric import Metric
 from hitmiss.core.metric_spec import MetricSpec
 from hitmiss.detection.outputs import to_probability
 
-NEEDS_SKLEARN = "a scorer needs scikit-learn: pip install 'hitmiss[probes]'"
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -35,7 +33,7 @@ class Figure:
         return asked_metrics([self.metric])[0][1].name
 
     def __call__(self, y_true: object, y_score: object, pos_label: object = None) -> float:
-        """Compute the figure. scikit-learn passes `pos_label`; it is not used, as the positive class is known."""
+        """Compute the number. scikit-learn passes `pos_label`; it is not used, as the positive class is known."""
         del pos_label
         questions = asked_metrics([self.metric])
         ((text, entry, _),) = questions
@@ -62,7 +60,7 @@ def scorer(metric: str | MetricSpec, positive: object = 1) -> object:
     """Return a scorer for `cross_val_score`, `GridSearchCV` and others; metrics where low is better are negated.
 
     Metrics of probabilities (brier, log_loss) get the probability of the positive class, other metrics of scores the
-    decision function where there is one, metrics of decisions get predictions. A figure that is undefined in a fold is
+    decision function where there is one, metrics of decisions get predictions. A number that is undefined in a fold is
     NaN there. The scorer pickles.
 
     Parameters
@@ -92,7 +90,7 @@ def scorer(metric: str | MetricSpec, positive: object = 1) -> object:
     try:
         from sklearn.metrics import make_scorer
     except ImportError:
-        raise EnvironmentFault(NEEDS_SKLEARN) from None
+        raise EnvironmentFault.of("scorer-needs-sklearn") from None
     ((_, entry, _),) = asked_metrics([metric])
     made = partial(make_scorer, score_function(metric, positive), greater_is_better=entry.best == "high")
     if _of_probabilities(entry):
@@ -127,7 +125,7 @@ def compute_metrics(
     Returns
     -------
     function
-        Takes a prediction of the Trainer and returns the figures by name.
+        Takes a prediction of the Trainer and returns the numbers by name.
 
     Raises
     ------

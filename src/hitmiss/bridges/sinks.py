@@ -4,7 +4,7 @@
     log(results, "wandb", step=3)
     log(results, writer, step=3)                     # a TensorBoard SummaryWriter
 
-Every defined figure becomes a number under a name such as `eer`, `eer_low`, `codec=C04/eer` or `codec/eer_macro` (no
+Every defined estimate becomes a number under a name such as `eer`, `eer_low`, `codec=C04/eer` or `codec/eer_macro` (no
 name is the folder of another, because file stores refuse that); MLflow and W&B also get the table and the report as
 artifacts.
 """
@@ -26,7 +26,7 @@ LONGEST: Final = 200
 
 
 def figures_of(results: Results, *, prefix: str = "", slices: bool = True) -> dict[str, float]:
-    """Return figures by name; undefined ones are left out, names that would collide are numbered.
+    """Return numbers by name; undefined ones are left out, names that would collide are numbered.
 
     >>> figures_of(Results((Estimate("eer", 0.1, low=0.05, high=0.2), Estimate("eer", None, slice={"codec": "C01"}))))
     {'eer': 0.1, 'eer_low': 0.05, 'eer_high': 0.2}
@@ -76,7 +76,7 @@ def log(
     Parameters
     ----------
     results
-        What to log: one figure per estimate.
+        What to log: one number per estimate.
     to
         `"mlflow"` or `"wandb"`, which log into their active run, or a writer.
     step
@@ -84,7 +84,7 @@ def log(
     prefix
         Put before every name.
     slices
-        Whether the figures of slices are logged too.
+        Whether the numbers of slices are logged too.
     report
         A report to attach, where the tracker has artifacts.
 
